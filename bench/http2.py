@@ -5,7 +5,7 @@ import struct
 class Http2:
     """The few frames of RFC 9113 that a client needs which never takes an answer."""
     PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    DATA, HEADERS, RESET, SETTINGS, PING = 0, 1, 3, 4, 6
+    DATA, HEADERS, RESET, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
     CANCEL = struct.pack(">I", 8)
     ACK, END_STREAM, END_HEADERS = 1, 1, 4
 
@@ -19,11 +19,11 @@ class Http2:
         return cls.PREFACE + cls.frame(cls.SETTINGS, 0, 0, no_window)
 
     @classmethod
-    def headers(cls, stream, path):
+    def headers(cls, stream, path, more=()):
         def text(value):  # of less than 127 bytes, without compression
             return bytes([len(value)]) + value.encode()
         fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "held", "te": "trailers",
-                  "content-type": "application/grpc"}
+                  "content-type": "application/grpc", **dict(more)}
         block = b"".join(b"\x00" + text(name) + text(value) for name, value in fields.items())
         return cls.frame(cls.HEADERS, cls.END_HEADERS, stream, block)
 

@@ -24,6 +24,7 @@ if(STAGECOACH_GRPC)
   find_package(prometheus-cpp REQUIRED CONFIG)
   find_package(yaml-cpp REQUIRED CONFIG)
   find_package(CLI11 REQUIRED CONFIG)
+  pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
   find_package(Boost 1.74 REQUIRED)  # headers: Asio and Beast
 endif()
 if(STAGECOACH_BENCH)

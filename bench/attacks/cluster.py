@@ -2,6 +2,7 @@
 
 The calls need python3-grpcio and python3-protobuf (Debian's packages); the messages are made by protoc from proto/.
 """
+import hashlib
 import json
 import pathlib
 import resource
@@ -41,7 +42,7 @@ def messages(folder):
 class Cluster:
     """`with Cluster(programs) as cluster`: everything of it ends and goes with the block."""
 
-    def __init__(self, programs, limits=None, stages=2, roots=True):
+    def __init__(self, programs, limits=None, stages=2, roots=True, tokens=False):
         self.programs, self.limits, self.roots = programs, limits, roots
         self._temporary = tempfile.TemporaryDirectory(prefix="stagecoach-attacks-")
         self.folder = pathlib.Path(self._temporary.name)
@@ -52,7 +53,11 @@ class Cluster:
         names = ["coordinator", *(f"stage-{i}" for i in range(stages)), "user:ann", "user:bob", "client"]
         subprocess.run([ROOT / "deploy" / "certs" / "make-certs.sh", self.certs, *names], check=True,
                        stdout=subprocess.DEVNULL)
-        self.coordinator = self.server("stagecoach-coordinator", "coordinator", "--state-dir", self.folder / "state")
+        token_file = self.folder / "tokens"
+        token_file.write_text(f"cat {hashlib.sha256(b'a token').hexdigest()}\n")
+        token_file.chmod(0o600)
+        self.coordinator = self.server("stagecoach-coordinator", "coordinator", "--state-dir", self.folder / "state",
+                                       *(["--token-file", token_file] if tokens else []))
         self.stages, self._channels, self._count = [], [], stages
 
     def restart_coordinator(self):

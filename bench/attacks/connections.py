@@ -42,11 +42,65 @@ def silent_connections(programs, _):
 
 
 def tls_socket(cluster, server, name):
-    context = ssl.create_default_context(cafile=cluster.certs / name / "ca.pem")
-    context.load_cert_chain(cluster.certs / name / "tls.crt", cluster.certs / name / "tls.key")
+    """name: whose certificate is shown; None: nobody's."""
+    context = ssl.create_default_context(cafile=cluster.certs / "client" / "ca.pem")
+    if name is not None:
+        context.load_cert_chain(cluster.certs / name / "tls.crt", cluster.certs / name / "tls.key")
     context.check_hostname = False
     context.set_alpn_protocols(["h2"])
     return context.wrap_socket(cluster.raw(server), server_hostname="localhost")
+
+
+@row("endless-headers", "six TLS connections without a certificate to a coordinator with `--token-file`, and six with a user's, each a "
+     "HEADERS frame and then CONTINUATION frames for 10 s or 512 MiB",
+     "3 GB in 8.5 s, then the coordinator ended")
+def endless_headers(programs, _):
+    with Cluster(programs, tokens=True) as cluster:
+        cluster.train()
+        before = resident(cluster.coordinator)
+        said = []
+        for name in (None, "ann"):
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                sent = list(pool.map(lambda _, name=name: continue_headers(cluster, name), range(6)))
+            said.append(f"{'with' if name else 'without'} a certificate {sum(sent) / 2**20:.1f} MiB were taken")
+        peak = resident(cluster.coordinator, peak=True) if cluster.coordinator.process.poll() is None else float("inf")
+        fine, words = cluster.untouched()
+        return verdict(fine and peak < before + 50, f"{', '.join(said)}; coordinator {before:.0f} MiB before, {peak:.0f} at the "
+                       f"highest; {words}")
+
+
+def continue_headers(cluster, name):
+    """How many bytes went out until the connection ended, or enough of them."""
+    began, sent = time.monotonic(), 0
+    field = b"\x00\x01a\x7f\xc1\x3d" + b"b" * 8000  # whole, and below the limit of 8 KiB that gRPC has for a frame
+    first = Http2.frame(Http2.HEADERS, 0, 1, field)
+    piece = Http2.frame(Http2.CONTINUATION, 0, 1, field) * 8
+    with contextlib.suppress(OSError), tls_socket(cluster, cluster.coordinator, name) as connection:
+        connection.sendall(Http2.PREFACE + Http2.frame(Http2.SETTINGS, 0, 0) + first)
+        while sent < 2**29 // 6 and time.monotonic() - began < 10:
+            connection.sendall(piece)
+            sent += len(piece)
+    return sent
+
+
+@row("ending-header", "one call with the header `grpclb_client_stats`, without a certificate to a coordinator with `--token-file`, "
+     "then with a user's certificate, and with a stage's to a stage",
+     "at b8f5c8d: each ended its server by abort()")
+def ending_header(programs, _):
+    with Cluster(programs, tokens=True) as cluster:
+        cluster.train()
+        for server, name in ((cluster.coordinator, None), (cluster.coordinator, "ann"), (cluster.stages[0], "stage-1")):
+            with contextlib.suppress(OSError), tls_socket(cluster, server, name) as connection:
+                call = Http2.headers(1, "/stagecoach.v1.JobService/ListJobs", {"grpclb_client_stats": "x"})
+                connection.sendall(Http2.PREFACE + Http2.frame(Http2.SETTINGS, 0, 0) + call)
+                connection.settimeout(3)
+                read_all(connection)
+        servers = {"coordinator": cluster.coordinator, "stage": cluster.stages[0]}
+        ended = [name for name, server in servers.items() if server.process.poll() is not None]
+        if ended:
+            return verdict(False, f"ended: {', '.join(ended)}")
+        fine, words = cluster.untouched()
+        return verdict(fine, f"all servers live; {words}")
 
 
 @row("stream-resets", "106,000 streams opened and reset at once, as fast as the coordinator reads, with a user's certificate",
@@ -59,17 +113,12 @@ def stream_resets(programs, _):
         sent, began, connections = 0, time.monotonic(), 0
         while sent < 106000 and time.monotonic() - began < 120:
             connections += 1
-            with tls_socket(cluster, cluster.coordinator, "ann") as connection:
-                drain = threading.Thread(target=read_all, args=(connection,))
-                drain.start()
-                with contextlib.suppress(OSError):
-                    connection.sendall(Http2.PREFACE + Http2.frame(Http2.SETTINGS, 0, 0))
-                    for number in range(0, 106000 - sent, 50):
-                        connection.sendall(b"".join(Http2.opened_and_reset(2 * (number + i) + 1, path) for i in range(50)))
-                        sent += 50
-                with contextlib.suppress(OSError):
-                    connection.shutdown(2)
-                drain.join()
+            with contextlib.suppress(OSError), tls_socket(cluster, cluster.coordinator, "ann") as connection:
+                connection.sendall(Http2.PREFACE + Http2.frame(Http2.SETTINGS, 0, 0))
+                for number in range(0, 106000 - sent, 50):
+                    connection.sendall(b"".join(Http2.opened_and_reset(2 * (number + i) + 1, path) for i in range(50)))
+                    sent += 50
+                    read_what_is_there(connection)
         seconds = time.monotonic() - began
         peak = resident(cluster.coordinator, peak=True)
         fine, words = cluster.untouched()
@@ -78,6 +127,14 @@ def stream_resets(programs, _):
         saw = (f"{sent} in {seconds:.1f} s over {connections} connections; coordinator {before:.0f} MiB before, {peak:.0f} at the "
                f"highest, {after:.0f} a minute later; {words}")
         return verdict(fine and sent == 106000 and peak < before + 100, saw)
+
+
+def read_what_is_there(connection):
+    connection.settimeout(0)
+    with contextlib.suppress(ssl.SSLWantReadError, ValueError):
+        while connection.recv(65536):
+            pass
+    connection.settimeout(20)
 
 
 def read_all(connection):

@@ -147,17 +147,58 @@ def profile_spam(programs, messages):
         return verdict(set(codes) <= REFUSALS and fine, f"{counts}; {more}")
 
 
+def registering(cluster, messages, holder):
+    """A call that registers a name by the holder's certificate, and gives the answer's code."""
+    fleet = messages["fleet"]
+    channel = cluster.channel(holder)
+
+    def register(name, address="127.0.0.1:1"):
+        return code_of(channel, "FleetService", "RegisterStage", checked(fleet.RegisterStageRequest(stage=fleet.Stage(
+            name=name, incarnation="evil", address=address, device="cpu", version="0", fingerprint="none"))))[0]
+    return register
+
+
+@row("ghosts", "9,999 names registered with a stage's certificate, its own with numbers behind it; then a stage that is new",
+     "at b8f5c8d: all registered within 7.5 s, and no new stage could for an hour")
+def ghosts(programs, messages):
+    with Cluster(programs, stages=3) as cluster:
+        cluster.train()
+        register = registering(cluster, messages, "stage-1")
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            codes = list(pool.map(register, [f"stage-1-{i}" for i in range(9999)]))
+        new = registering(cluster, messages, "stage-2")("stage-2-0")
+        fine, more = cluster.untouched()
+        return verdict(new == "OK" and codes.count("OK") <= 1024 and fine,
+                       f"{codes.count('OK')} registered; the new stage: {new}; {more}")
+
+
+@row("alias", "a name of its own registered for 20 s with a stage's certificate at the address of the stage beside it; meanwhile "
+     "a job for one stage", "at b8f5c8d: loaded over the running one, 7 recoveries in 20 s")
+def alias(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        register = registering(cluster, messages, "stage-1")
+        other = register("stage-1-8", "unix:/tmp/x")
+        codes, ends, submitted = set(), time.monotonic() + 20, False
+        while time.monotonic() < ends:
+            codes.add(register("stage-1-7", cluster.stages[0].address))
+            if not submitted:
+                submitted = cluster.submit(job_id="lured", change=lambda spec: spec["pipeline"].update(stages=1)).returncode == 0
+            time.sleep(0.3)  # within the lease
+        lured = cluster.job("lured")
+        fine, more = cluster.untouched()
+        return verdict(codes == {"OK"} and submitted and other == "INVALID_ARGUMENT" and int(lured.get("step", 0)) == 0 and fine,
+                       f"registered: {', '.join(sorted(codes))}, with unix: {other}; the job for it is "
+                       f"{lured.get('state', 'unknown')} at step {lured.get('step', 0)}, "
+                       f"\"{str(lured.get('message', ''))[:160]}\"; {more}")
+
+
 @row("registrations", "a live stage's name registered again and again for 25 s with another stage's certificate, and 9,998 invented "
      "names", "112 recoveries; new stages could not register")
 def registrations(programs, messages):
     with Cluster(programs) as cluster:
         cluster.train()
-        fleet = messages["fleet"]
-        channel = cluster.channel("stage-1")
-
-        def register(name):
-            return code_of(channel, "FleetService", "RegisterStage", checked(fleet.RegisterStageRequest(stage=fleet.Stage(
-                name=name, incarnation="evil", address="127.0.0.1:1", device="cpu", version="0", fingerprint="none"))))[0]
+        register = registering(cluster, messages, "stage-1")
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             codes = set(pool.map(register, [f"invented-{i}" for i in range(9998)]))
         ends, tries = time.monotonic() + 25, 0

@@ -71,9 +71,9 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
                              std::vector<LostStage>* lost) {
   if (absl::Status status = ValidateRegistration(registration); !status.ok()) return status;
   const auto found = entries_.find(registration.name);
-  if (found == entries_.end() && entries_.size() >= kMaxStages) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("stage ", registration.name, ": ", kMaxStages, " stages are known already"));
+  if (found == entries_.end() && entries_.size() >= kMaxStages && !ForgetOldestLost()) {
+    return absl::ResourceExhaustedError(absl::StrCat("stage ", registration.name, ": ", kMaxStages,
+                                                     " stages are known already, and all live"));
   }
   Entry entry;
   if (found != entries_.end()) {
@@ -109,6 +109,19 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
   entries_.insert_or_assign(registration.name, std::move(entry));
   next_expiry_seconds_ = std::min(next_expiry_seconds_, now.seconds + lease_seconds_);
   return absl::OkStatus();
+}
+
+bool Fleet::ForgetOldestLost() {
+  auto oldest = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (!it->second.lost) continue;
+    const bool older =
+        oldest == entries_.end() || it->second.renewed_seconds < oldest->second.renewed_seconds;
+    if (older) oldest = it;
+  }
+  if (oldest == entries_.end()) return false;
+  entries_.erase(oldest);
+  return true;
 }
 
 absl::Status Fleet::CheckHolder(const Entry& holder, const StageRegistration& registration) const {

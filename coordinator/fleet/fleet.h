@@ -12,11 +12,12 @@
 // Threads:   thread-compatible (the job loop's).
 // Units:     seconds of one monotonic clock; wall time only for show.
 // Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT,
-//            RESOURCE_EXHAUSTED beyond kMaxStages, ALREADY_EXISTS naming both addresses while
+//            RESOURCE_EXHAUSTED beyond kMaxStages that live, ALREADY_EXISTS naming both addresses while
 //            another process holds the name.
 #ifndef STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 #define STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -31,6 +32,13 @@
 
 namespace stagecoach {
 
+// Where a stage is, and who has to be there: whoever answers at the address shows a certificate that may be that stage,
+// or is not talked to.
+struct StagePeer {
+  std::string name, address;
+  friend auto operator<=>(const StagePeer&, const StagePeer&) = default;
+};
+
 struct StageRegistration {
   std::string name;         // unique
   std::string incarnation;  // random per process start
@@ -41,6 +49,7 @@ struct StageRegistration {
   int64_t memory_limit_bytes = 0;
   std::string identity;  // what a restarted process shares with the one before; empty: nothing
   std::optional<CardProfile> card = std::nullopt;  // what a forecast must know of it, if it is one
+  operator StagePeer() const { return {name, address}; }
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
 
@@ -109,7 +118,8 @@ struct LostStage {
 class Fleet {
  public:
   static constexpr int kMaxStages = 10000;
-  static constexpr double kForgetLostSeconds = 3600;  // a lost one is shown so long
+  // A lost one is shown so long, unless a new stage needs its place.
+  static constexpr double kForgetLostSeconds = 3600;
 
   explicit Fleet(double lease_seconds);
 
@@ -163,6 +173,7 @@ class Fleet {
   static constexpr size_t kFormer = 8;
 
   absl::Status CheckHolder(const Entry& holder, const StageRegistration& registration) const;
+  bool ForgetOldestLost();  // false: all live
 
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;       // by name

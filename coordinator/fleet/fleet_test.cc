@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <string>
 
 namespace stagecoach {
 namespace {
@@ -45,6 +47,26 @@ std::vector<std::string> Usable(const Fleet& fleet, const std::string& job) {
   std::vector<std::string> names;
   for (const StageRegistration& stage : fleet.UsableBy(job)) names.push_back(stage.name);
   return names;
+}
+
+// The story: one certificate registered 9,999 names in 7.5 s, and no new stage could register for an hour.
+TEST(FleetTest, WhereThePlacesAreFullALostStageGivesWayToANewOne) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  for (int i = 0; i < Fleet::kMaxStages; ++i) {
+    ASSERT_TRUE(
+        fleet.Register(Stage("ghost-" + std::to_string(i), "1"), At(i == 7 ? 9 : 10), &lost).ok());
+  }
+  const absl::Status full = fleet.Register(Stage("a", "1"), At(10), &lost);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << "all of them live";
+  ASSERT_TRUE(fleet.Renew(Beat("ghost-0", "1"), At(11)).ok());
+  EXPECT_EQ(fleet.Expire(11.6).size(), Fleet::kMaxStages - 1u);
+  EXPECT_TRUE(fleet.Register(Stage("a", "1"), At(11.6), &lost).ok());
+  std::set<std::string> known;
+  for (const StageView& view : fleet.View()) known.insert(view.registration.name);
+  EXPECT_EQ(known.size(), size_t{Fleet::kMaxStages});
+  EXPECT_FALSE(known.contains("ghost-7")) << "it was silent for longest";
+  EXPECT_TRUE(known.contains("ghost-0") && known.contains("a"));
 }
 
 TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {

@@ -59,7 +59,7 @@ void JobTransition::On(const CheckpointBegun& event) {
   command.fence = FenceOf(state_);
   command.folder = state_.temporary_folder;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
-    actions_.push_back(SendWriteShard{static_cast<int>(k), state_.slots[k].stage.address, command});
+    actions_.push_back(SendWriteShard{static_cast<int>(k), state_.slots[k].stage, command});
   }
 }
 

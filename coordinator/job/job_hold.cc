@@ -8,7 +8,7 @@ namespace stagecoach {
 void JobTransition::Hold(const std::string& why) {
   // Stages of a coordinator that is gone: they need not keep the cell for as long as this takes.
   for (const StageSlot& slot : state_.slots) {
-    actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
+    actions_.push_back(SendRelease{slot.stage, FenceOf(state_)});
   }
   state_.slots.clear();
   state_.activity = Activity::kHeld;

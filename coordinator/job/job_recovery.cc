@@ -133,8 +133,8 @@ void JobTransition::On(const StageLost& event) {
       break;
   }
   // It is told to abort all the same: where only its lease ended it may still be computing.
-  actions_.push_back(SendAbort{found->stage.address, FenceOf(state_), cause});
-  if (state_.snapshots.taken) state_.snapshots.left.insert(found->stage.address);
+  actions_.push_back(SendAbort{found->stage, FenceOf(state_), cause});
+  if (state_.snapshots.taken) state_.snapshots.left.insert(found->stage);
   state_.slots.erase(found);
   Blame(event.name, "lost");
   Recover(cause);
@@ -142,7 +142,7 @@ void JobTransition::On(const StageLost& event) {
 
 void JobTransition::AbortStages(const std::string& reason) {
   for (const StageSlot& slot : state_.slots) {
-    actions_.push_back(SendAbort{slot.stage.address, FenceOf(state_), reason});
+    actions_.push_back(SendAbort{slot.stage, FenceOf(state_), reason});
   }
 }
 
@@ -160,7 +160,7 @@ void JobTransition::BeginGeneration() {
   state_.former = FenceOf(state_);
   state_.former_stages.clear();
   for (const StageSlot& slot : state_.slots) {
-    if (state_.snapshots.taken) state_.snapshots.left.insert(slot.stage.address);
+    if (state_.snapshots.taken) state_.snapshots.left.insert(slot.stage);
     state_.former_stages.resize(std::max<size_t>(state_.former_stages.size(), slot.place + 1));
     state_.former_stages[slot.place] = slot.stage.name;
   }
@@ -313,10 +313,10 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     if (!known) stuck.insert(slot.stage.name);
     if (!known) Blame(slot.stage.name, "deadline");
   }
-  const std::string cause = absl::StrFormat(
-      "%s, %s: no operation done for %.1f s: %s%s", Context(), ActivityName(state_.activity),
-      now_.seconds - LastMoved(event), absl::StrJoin(silent, "; "),
-      loads ? LeaveRefusersAside() : "");
+  const std::string cause =
+      absl::StrFormat("%s, %s: no operation done for %.1f s: %s%s", Context(),
+                      ActivityName(state_.activity), now_.seconds - LastMoved(event),
+                      absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : "");
   const bool computes = !loads && state_.activity != Activity::kWriteShards;
   if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
   // Files that stand still stand still for all who use them; and of many at once none is the one to blame.
@@ -360,7 +360,7 @@ void JobTransition::Fail(const absl::Status& status) {
 
 void JobTransition::End(JobPhase phase, const std::string& message) {
   for (const StageSlot& slot : state_.slots) {
-    actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
+    actions_.push_back(SendRelease{slot.stage, FenceOf(state_)});
   }
   ReleaseLeft();
   state_.phase = phase;

@@ -22,7 +22,8 @@ std::string Quoted(const std::string& text) { return absl::StrCat("\"", text, "\
 
 struct ActionText {
   std::string operator()(const SendLoad& a) const {
-    return absl::StrCat("load stage=", a.stage, " at=", a.address, " step=", a.command.fence.step,
+    return absl::StrCat("load stage=", a.stage, " at=", a.to.address,
+                        " step=", a.command.fence.step,
                         " from=", Quoted(a.command.checkpoint_folder),
                         " downstream=", Quoted(a.command.downstream_address), SnapshotText(a));
   }
@@ -62,17 +63,17 @@ struct ActionText {
                         " folder=", a.command.folder);
   }
   std::string operator()(const SendFindSnapshots& a) const {
-    return absl::StrCat("find_snapshots stage=", a.stage, " at=", a.address);
+    return absl::StrCat("find_snapshots stage=", a.stage, " at=", a.to.address);
   }
-  std::string operator()(const SendProfile& a) const { return "profile at=" + a.address; }
+  std::string operator()(const SendProfile& a) const { return "profile at=" + a.to.address; }
   std::string operator()(const MakeJobPlan& a) const {
     return absl::StrCat("plan stages=", a.assumptions.cards.size());
   }
   std::string operator()(const SendAbort& a) const {
-    return absl::StrCat("abort at=", a.address, " generation=", a.fence.generation);
+    return absl::StrCat("abort at=", a.to.address, " generation=", a.fence.generation);
   }
   std::string operator()(const SendRelease& a) const {
-    return absl::StrCat("release at=", a.address, " generation=", a.fence.generation);
+    return absl::StrCat("release at=", a.to.address, " generation=", a.fence.generation);
   }
   std::string operator()(const DoubtStage& a) const { return "doubt " + a.name; }
   std::string operator()(const NoteFolder& a) const {

@@ -64,7 +64,7 @@ void JobTransition::AskForSnapshots() {
   state_.snapshots.asked = true;
   BeginOperation(Activity::kFindSnapshots, state_.limits.snapshot_deadline_seconds);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
-    actions_.push_back(SendFindSnapshots{static_cast<int>(k), state_.slots[k].stage.address,
+    actions_.push_back(SendFindSnapshots{static_cast<int>(k), state_.slots[k].stage,
                                          FenceOf(state_), KeyOf(*state_.job)});
   }
 }
@@ -147,9 +147,9 @@ void JobTransition::BeginSnapshots() {
 
 // What is not of this placement any more need not keep what it holds.
 void JobTransition::ReleaseLeft() {
-  for (const StageSlot& slot : state_.slots) state_.snapshots.left.erase(slot.stage.address);
-  for (const std::string& address : state_.snapshots.left) {
-    actions_.push_back(SendRelease{address, FenceOf(state_)});
+  for (const StageSlot& slot : state_.slots) state_.snapshots.left.erase(slot.stage);
+  for (const StagePeer& stage : state_.snapshots.left) {
+    actions_.push_back(SendRelease{stage, FenceOf(state_)});
   }
   state_.snapshots.left.clear();
 }

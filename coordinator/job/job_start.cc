@@ -120,7 +120,7 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
     if (state_.step >=
         last_step()) {  // all is done but the export, which needs no stage and may wait for room
       for (const StageSlot& slot : state_.slots) {
-        actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
+        actions_.push_back(SendRelease{slot.stage, FenceOf(state_)});
       }
       ReleaseLeft();
       state_.slots.clear();
@@ -225,7 +225,7 @@ void JobTransition::PlaceStages() {
 void JobTransition::StartProfile() {
   state_.profile_tried = true;
   BeginOperation(Activity::kProfile, state_.limits.profile_deadline_seconds);
-  actions_.push_back(SendProfile{state_.slots[0].stage.address, FenceOf(state_)});
+  actions_.push_back(SendProfile{state_.slots[0].stage, FenceOf(state_)});
 }
 
 void JobTransition::On(const Profiled& event) {
@@ -299,7 +299,7 @@ void JobTransition::SendLoads() {
     command.downstream_address = k + 1 < stages ? state_.slots[k + 1].stage.address : "";
     command.upstream_name = k > 0 ? state_.slots[k - 1].stage.name : "";
     command.snapshot = SnapshotPlanOf(static_cast<size_t>(k));
-    actions_.push_back(SendLoad{k, state_.slots[k].stage.address, command});
+    actions_.push_back(SendLoad{k, state_.slots[k].stage, command});
   }
 }
 

@@ -49,7 +49,7 @@ struct JobDefinition {
   Network model;
   std::string model_sha256;
   double submitted_unix_seconds = 0;
-  std::string owner;  // who submitted it (JobCaller::name); empty: not known
+  std::string owner;   // who submitted it (JobCaller::name); empty: not known
   std::string secret;  // the journal's; part of the key of its snapshots
 };
 
@@ -136,10 +136,9 @@ struct JobSnapshots {
   std::vector<SnapshotPlan::Holder> holders;
   // Furthest step when this coordinator took the job up; what came behind it may not be on record.
   std::optional<uint64_t> opened_step;
-  uint64_t tried_step = 0;  // a load from it that failed
-  int64_t tries = 0;        // so often
-  std::set<std::string>
-      left;  // addresses of stages that may hold some and are not in the placement any more
+  uint64_t tried_step = 0;   // a load from it that failed
+  int64_t tries = 0;         // so often
+  std::set<StagePeer> left;  // that may hold some and are not in the placement any more
 };
 
 struct JobState {
@@ -157,9 +156,10 @@ struct JobState {
   int ready_stages = 0;          // when last told so
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
-  std::vector<StageProcess> unfit;    // do not see the checkpoint folder; not taken until they are tried again
-  double unfit_since_seconds = 0;     // that there are not enough without them; 0: there are
-  double give_up_seconds = 0;         // the end of the wait for stages; 0: none
+  std::vector<StageProcess>
+      unfit;  // do not see the checkpoint folder; not taken until they are tried again
+  double unfit_since_seconds = 0;  // that there are not enough without them; 0: there are
+  double give_up_seconds = 0;      // the end of the wait for stages; 0: none
 
   int unanswered = 0;  // stages that have yet to answer the operation at hand
   double operation_started_seconds = 0;
@@ -222,7 +222,7 @@ struct JobState {
   uint64_t failed_generation = 0;             // the last one whose failure was counted above
   int64_t setbacks = 0;                       // recoveries since it last got on
   double loaded_seconds = 0;                  // when it began to run last
-  std::string unsaved;                        // why the last checkpoint is not written, while it is tried again
+  std::string unsaved;  // why the last checkpoint is not written, while it is tried again
   // Of the generation before: an answer may still come from there.
   Fence former;
   std::vector<std::string> former_stages;  // names, by place
@@ -380,36 +380,36 @@ struct CheckFolder {
 };
 struct SendLoad {
   int stage = 0;
-  std::string address;
+  StagePeer to;
   LoadCommand command;
 };
 struct SendRun {
   int stage = 0;
-  std::string address;
+  StagePeer to;
   RunCommand command;
 };
 struct SendWriteShard {
   int stage = 0;
-  std::string address;
+  StagePeer to;
   WriteShardCommand command;
 };
 struct SendFindSnapshots {
   int stage = 0;
-  std::string address;
+  StagePeer to;
   Fence fence;
   std::string key;  // SnapshotPlan::key
 };
 struct SendProfile {
-  std::string address;
+  StagePeer to;
   Fence fence;
 };
 struct SendAbort {
-  std::string address;
+  StagePeer to;
   Fence fence;
   std::string reason;
 };
 struct SendRelease {
-  std::string address;
+  StagePeer to;
   Fence fence;
 };
 struct DoubtStage {

@@ -81,7 +81,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.average = work == WorkKind::kEvaluate && state_.evaluation_average;
   RequestSnapshot(&command);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
-    actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage.address, command});
+    actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage, command});
   }
 }
 

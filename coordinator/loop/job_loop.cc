@@ -210,7 +210,8 @@ void JobLoop::HidePlaces(Transition* transition) const {
     if (shown != record.message) record.details = std::exchange(record.message, std::move(shown));
   }
   transition->state.message = places.Hide(std::move(transition->state.message));
-  transition->state.unsaved = places.Hide(std::move(transition->state.unsaved));  // of messages to come
+  transition->state.unsaved =
+      places.Hide(std::move(transition->state.unsaved));  // of messages to come
 }
 
 void JobLoop::HoldStages(const Job& job) {
@@ -486,7 +487,7 @@ absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& regis
                                                   Moment arrived) {
   std::vector<LostStage> lost;
   RETURN_IF_ERROR(fleet_.Register(registration, arrived, &lost));
-  parts_.outside.stages->Reconnect(registration.address);  // before anything is sent there
+  parts_.outside.stages->Reconnect(registration);  // before anything is sent there
   placement_due_ = true;
   DeliverLost(lost);
   Settle();

@@ -50,7 +50,7 @@ void JobLoop::Performer::operator()(const CheckFolder& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendLoad& action) const {
-  stages().Load(action.address, action.command, kCallSeconds,
+  stages().Load(action.to, action.command, kCallSeconds,
                 [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                  stage = action.stage](absl::StatusOr<LoadResult> result) {
                   inbox->Add(id, Loaded{fence, stage, std::move(result)});
@@ -58,7 +58,7 @@ void JobLoop::Performer::operator()(const SendLoad& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendRun& action) const {
-  stages().Run(action.address, action.command, kCallSeconds,
+  stages().Run(action.to, action.command, kCallSeconds,
                [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                 stage = action.stage](absl::StatusOr<StepReport> report) {
                  inbox->Add(id, Reported{fence, stage, std::move(report)});
@@ -66,7 +66,7 @@ void JobLoop::Performer::operator()(const SendRun& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendWriteShard& action) const {
-  stages().WriteShard(action.address, action.command, kCallSeconds,
+  stages().WriteShard(action.to, action.command, kCallSeconds,
                       [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                        stage = action.stage](absl::StatusOr<ShardInfo> shard) {
                         inbox->Add(id, ShardWritten{fence, stage, std::move(shard)});
@@ -74,7 +74,7 @@ void JobLoop::Performer::operator()(const SendWriteShard& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendFindSnapshots& action) const {
-  stages().FindSnapshots(action.address, action.fence.job, action.key,
+  stages().FindSnapshots(action.to, action.fence.job, action.key,
                          job_.state.limits.snapshot_deadline_seconds,
                          [inbox = loop_.inbox_, id = id(), fence = action.fence,
                           stage = action.stage](absl::StatusOr<std::vector<HeldShard>> held) {
@@ -84,7 +84,7 @@ void JobLoop::Performer::operator()(const SendFindSnapshots& action) const {
 
 void JobLoop::Performer::operator()(const SendProfile& action) const {
   const ProfileCommand command{job_.state.job->spec, NetworkOf(job_.state.job)};
-  stages().Profile(action.address, command, kCallSeconds,
+  stages().Profile(action.to, command, kCallSeconds,
                    [inbox = loop_.inbox_, id = id(),
                     fence = action.fence](absl::StatusOr<std::vector<LayerProfile>> profile) {
                      inbox->Add(id, Profiled{fence, std::move(profile)});
@@ -98,11 +98,11 @@ void JobLoop::Performer::operator()(const MakeJobPlan& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendAbort& action) const {
-  stages().Abort(action.address, action.fence, action.reason);
+  stages().Abort(action.to, action.fence, action.reason);
 }
 
 void JobLoop::Performer::operator()(const SendRelease& action) const {
-  stages().Release(action.address, action.fence);
+  stages().Release(action.to, action.fence);
 }
 
 void JobLoop::Performer::operator()(const DoubtStage& action) const {

@@ -12,19 +12,19 @@ namespace stagecoach {
 
 class SilentStages final : public StageClient {
  public:
-  void Load(const std::string&, const LoadCommand&, double,
+  void Load(const StagePeer&, const LoadCommand&, double,
             std::function<void(absl::StatusOr<LoadResult>)>) override {}
-  void Run(const std::string&, const RunCommand&, double,
+  void Run(const StagePeer&, const RunCommand&, double,
            std::function<void(absl::StatusOr<StepReport>)>) override {}
-  void WriteShard(const std::string&, const WriteShardCommand&, double,
+  void WriteShard(const StagePeer&, const WriteShardCommand&, double,
                   std::function<void(absl::StatusOr<ShardInfo>)>) override {}
-  void Profile(const std::string&, const ProfileCommand&, double,
+  void Profile(const StagePeer&, const ProfileCommand&, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
-  void FindSnapshots(const std::string&, const std::string&, const std::string&, double,
+  void FindSnapshots(const StagePeer&, const std::string&, const std::string&, double,
                      std::function<void(absl::StatusOr<std::vector<HeldShard>>)>) override {}
-  void Abort(const std::string&, const Fence&, const std::string&) override {}
-  void Release(const std::string&, const Fence&) override {}
-  void Reconnect(const std::string&) override {}
+  void Abort(const StagePeer&, const Fence&, const std::string&) override {}
+  void Release(const StagePeer&, const Fence&) override {}
+  void Reconnect(const StagePeer&) override {}
 };
 
 }  // namespace stagecoach

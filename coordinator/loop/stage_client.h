@@ -3,7 +3,7 @@
 // Ownership: borrowed by the job manager.
 // Threads:   called from the job loop; `done` runs on any thread, exactly once, also after a
 //            deadline or a broken connection, and must not block.
-// Errors:    UNAVAILABLE (gone), DEADLINE_EXCEEDED, ABORTED (older incarnation), what the stage
+// Errors:    UNAVAILABLE (gone, or another than the named stage is at its address), DEADLINE_EXCEEDED, ABORTED (older incarnation), what the stage
 //            said.
 #ifndef STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_
 #define STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_
@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/shard.h"
 #include "checkpoint/snapshot.h"
+#include "coordinator/fleet/fleet.h"
 #include "plan/control.h"
 
 namespace stagecoach {
@@ -22,26 +23,26 @@ namespace stagecoach {
 class StageClient {
  public:
   virtual ~StageClient() = default;
-  virtual void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+  virtual void Load(const StagePeer& stage, const LoadCommand& command, double deadline_seconds,
                     std::function<void(absl::StatusOr<LoadResult>)> done) = 0;
-  virtual void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+  virtual void Run(const StagePeer& stage, const RunCommand& command, double deadline_seconds,
                    std::function<void(absl::StatusOr<StepReport>)> done) = 0;
-  virtual void WriteShard(const std::string& address, const WriteShardCommand& command,
+  virtual void WriteShard(const StagePeer& stage, const WriteShardCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<ShardInfo>)> done) = 0;
-  virtual void Profile(const std::string& address, const ProfileCommand& command,
+  virtual void Profile(const StagePeer& stage, const ProfileCommand& command,
                        double deadline_seconds,
                        std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) = 0;
   // The shards of the job's snapshots that the stage has in memory, its own and others'.
-  virtual void FindSnapshots(const std::string& address, const std::string& job,
-                             const std::string& key, double deadline_seconds,
+  virtual void FindSnapshots(const StagePeer& stage, const std::string& job, const std::string& key,
+                             double deadline_seconds,
                              std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) = 0;
   // Best effort; the result is not waited for by anyone.
-  virtual void Abort(const std::string& address, const Fence& fence, const std::string& reason) = 0;
-  virtual void Release(const std::string& address, const Fence& fence) = 0;
-  // A process has just registered with this address: a connection made before may lead to one that is
+  virtual void Abort(const StagePeer& stage, const Fence& fence, const std::string& reason) = 0;
+  virtual void Release(const StagePeer& stage, const Fence& fence) = 0;
+  // A process has just registered as this stage: a connection made before may lead to one that is
   // gone. Calls under way are left alone.
-  virtual void Reconnect(const std::string& address) = 0;
+  virtual void Reconnect(const StagePeer& stage) = 0;
 };
 
 }  // namespace stagecoach

@@ -35,9 +35,9 @@ class AnsweringStages final : public StageClient {
     thread_.Join();
   }
 
-  void Load(const std::string& address, const LoadCommand& command, double,
+  void Load(const StagePeer& stage, const LoadCommand& command, double,
             std::function<void(absl::StatusOr<LoadResult>)> done) override {
-    mailbox_.Post([this, address, command, done] {
+    mailbox_.Post([this, address = stage.address, command, done] {
       loaded_[address] = command;
       LoadResult result{.data = {100, "data", 10, 5}, .fingerprint = "f"};
       result.folder =
@@ -45,9 +45,9 @@ class AnsweringStages final : public StageClient {
       done(result);
     });
   }
-  void Run(const std::string& address, const RunCommand& command, double,
+  void Run(const StagePeer& stage, const RunCommand& command, double,
            std::function<void(absl::StatusOr<StepReport>)> done) override {
-    mailbox_.Post([this, address, command, done] {
+    mailbox_.Post([this, address = stage.address, command, done] {
       if (hold_steps.load()) {
         held_.push_back(done);
         return;
@@ -65,9 +65,9 @@ class AnsweringStages final : public StageClient {
       done(report);
     });
   }
-  void WriteShard(const std::string& address, const WriteShardCommand& command, double,
+  void WriteShard(const StagePeer& stage, const WriteShardCommand& command, double,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override {
-    mailbox_.Post([this, address, command, done] {
+    mailbox_.Post([this, address = stage.address, command, done] {
       const auto [first, last] = Layers(loaded_.at(address));
       std::deque<std::vector<float>> values;
       std::vector<TensorSource> tensors;
@@ -84,17 +84,17 @@ class AnsweringStages final : public StageClient {
       done(stagecoach::WriteShard(*PosixFileSystem(), command.folder, first, last, tensors));
     });
   }
-  void Profile(const std::string&, const ProfileCommand&, double,
+  void Profile(const StagePeer&, const ProfileCommand&, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override {
     mailbox_.Post([done] { done(absl::UnimplementedError("no profile")); });
   }
-  void FindSnapshots(const std::string&, const std::string&, const std::string&, double,
+  void FindSnapshots(const StagePeer&, const std::string&, const std::string&, double,
                      std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override {
     mailbox_.Post([done] { done(std::vector<HeldShard>()); });
   }
-  void Abort(const std::string&, const Fence&, const std::string&) override {}
-  void Release(const std::string&, const Fence&) override {}
-  void Reconnect(const std::string&) override {}
+  void Abort(const StagePeer&, const Fence&, const std::string&) override {}
+  void Release(const StagePeer&, const Fence&) override {}
+  void Reconnect(const StagePeer&) override {}
 
   std::atomic<bool> hold_steps{false};
 

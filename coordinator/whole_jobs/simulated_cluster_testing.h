@@ -131,21 +131,20 @@ class SimulatedCluster final : private StageClient {
     bool scheduled = false;
   };
 
-  void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+  void Load(const StagePeer& peer, const LoadCommand& command, double deadline_seconds,
             std::function<void(absl::StatusOr<LoadResult>)> done) override;
-  void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+  void Run(const StagePeer& peer, const RunCommand& command, double deadline_seconds,
            std::function<void(absl::StatusOr<StepReport>)> done) override;
-  void WriteShard(const std::string& address, const WriteShardCommand& command,
-                  double deadline_seconds,
+  void WriteShard(const StagePeer& peer, const WriteShardCommand& command, double deadline_seconds,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override;
-  void Profile(const std::string& address, const ProfileCommand& command, double deadline_seconds,
+  void Profile(const StagePeer& peer, const ProfileCommand& command, double deadline_seconds,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
-  void FindSnapshots(const std::string& address, const std::string& job, const std::string& key,
+  void FindSnapshots(const StagePeer& peer, const std::string& job, const std::string& key,
                      double deadline_seconds,
                      std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override;
-  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
-  void Release(const std::string& address, const Fence& fence) override;
-  void Reconnect(const std::string& address) override { ++reconnects[address]; }
+  void Abort(const StagePeer& peer, const Fence& fence, const std::string& reason) override;
+  void Release(const StagePeer& peer, const Fence& fence) override;
+  void Reconnect(const StagePeer& peer) override { ++reconnects[peer.address]; }
 
   Moment Now() const;
   void After(double seconds, std::function<void()> work);

@@ -34,10 +34,10 @@ void SimulatedCluster::Deliver(const std::string& address,
   });
 }
 
-void SimulatedCluster::Load(const std::string& address, const LoadCommand& command, double,
+void SimulatedCluster::Load(const StagePeer& peer, const LoadCommand& command, double,
                             std::function<void(absl::StatusOr<LoadResult>)> done) {
   Deliver(
-      address,
+      peer.address,
       [this, command, done](SimulatedStage& stage) {
         if (stage.load_hangs) return;
         const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
@@ -126,10 +126,10 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadComma
   return absl::OkStatus();
 }
 
-void SimulatedCluster::Run(const std::string& address, const RunCommand& command, double,
+void SimulatedCluster::Run(const StagePeer& peer, const RunCommand& command, double,
                            std::function<void(absl::StatusOr<StepReport>)> done) {
   Deliver(
-      address,
+      peer.address,
       [this, command, done](SimulatedStage& stage) {
         const absl::Status status = CheckRun(stage, command);
         if (!status.ok()) return After(kLatency, [done, status] { done(status); });
@@ -262,10 +262,10 @@ void SimulatedCluster::BreakPasses(const std::string& job, const absl::Status& r
   }
 }
 
-void SimulatedCluster::WriteShard(const std::string& address, const WriteShardCommand& command,
-                                  double, std::function<void(absl::StatusOr<ShardInfo>)> done) {
+void SimulatedCluster::WriteShard(const StagePeer& peer, const WriteShardCommand& command, double,
+                                  std::function<void(absl::StatusOr<ShardInfo>)> done) {
   Deliver(
-      address,
+      peer.address,
       [this, command, done](SimulatedStage& stage) {
         const absl::StatusOr<ShardInfo> shard = DoWriteShard(stage, command);
         KeepBusy(stage, shard_seconds, [done, shard] { done(shard); });
@@ -307,11 +307,11 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
 }
 
 void SimulatedCluster::Profile(
-    const std::string& address, const ProfileCommand& command, double,
+    const StagePeer& peer, const ProfileCommand& command, double,
     std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
   ++profiles;
   Deliver(
-      address,
+      peer.address,
       [this, layers = command.network->layers.size(), done](SimulatedStage& stage) {
         absl::StatusOr<std::vector<LayerProfile>> profile =
             std::vector<LayerProfile>(layers, {0.001, 0.002});
@@ -323,21 +323,20 @@ void SimulatedCluster::Profile(
 
 // Played stages take none.
 void SimulatedCluster::FindSnapshots(
-    const std::string& address, const std::string&, const std::string&, double,
+    const StagePeer& peer, const std::string&, const std::string&, double,
     std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
   Deliver(
-      address,
+      peer.address,
       [this, done](SimulatedStage&) {
         After(kLatency, [done] { done(std::vector<HeldShard>()); });
       },
       done);
 }
 
-void SimulatedCluster::Abort(const std::string& address, const Fence& fence,
-                             const std::string& reason) {
+void SimulatedCluster::Abort(const StagePeer& peer, const Fence& fence, const std::string& reason) {
   aborts.push_back(reason);
   Deliver(
-      address,
+      peer.address,
       [this, fence](SimulatedStage& stage) {
         if (!stage.loaded || stage.command.fence.job != fence.job ||
             CompareIncarnation(fence, stage.command.fence) < 0) {
@@ -349,9 +348,9 @@ void SimulatedCluster::Abort(const std::string& address, const Fence& fence,
       [](const absl::Status&) {});
 }
 
-void SimulatedCluster::Release(const std::string& address, const Fence& fence) {
+void SimulatedCluster::Release(const StagePeer& peer, const Fence& fence) {
   Deliver(
-      address,
+      peer.address,
       [fence](SimulatedStage& stage) {
         if (stage.loaded && stage.command.fence.job == fence.job &&
             CompareIncarnation(fence, stage.command.fence) >= 0) {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "services/common/grpc/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
+#include "services/common/grpc/peer_identity.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/http/http_server.h"
 #include "services/common/http/probe_server.h"
@@ -144,7 +147,14 @@ absl::Status CoordinatorServer::State::StartManager() {
   RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir"));
   ASSIGN_OR_RETURN(identity, TlsIdentity::Load(flags.server.tls));
   checkpoints = std::make_unique<CheckpointStore>(files, flags.checkpoint_dir);
-  stages = std::make_unique<GrpcStageClient>(ChannelCredentialsOf(identity.get()));
+  stages = std::make_unique<GrpcStageClient>(
+      [of = identity.get(),
+       any = flags.server.tls.any_certificate_i_know](const std::string& stage) {
+        if (of == nullptr) return ChannelCredentialsOf(of);
+        return of->MakeChannelCredentials([stage, any](std::span<const std::string> uris) {
+          return CheckIsStage(uris, stage, any);
+        });
+      });
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   JobManagerOptions options;
   options.state_folder = flags.state_dir;

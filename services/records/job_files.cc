@@ -1,23 +1,16 @@
 #include "services/records/job_files.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "checkpoint/file_system.h"
 #include "services/records/hyperparameters.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr char kMetricsFile[] = "/metrics.jsonl";
-
-absl::Status MakeFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return absl::ErrnoToStatus(error.value(), folder);
-  return absl::OkStatus();
-}
 
 void AddMeasures(const char* split, const std::vector<Measure>& measures,
                  std::vector<Scalar>* scalars) {
@@ -63,7 +56,7 @@ absl::StatusOr<JobFiles> JobFiles::Open(const std::string& folder) {
 absl::Status JobFiles::Write(const std::vector<JobRecord>& records,
                              const std::optional<JobView>& view, double now_unix_seconds) {
   static const std::vector<StageAssignment> kUnknown;
-  if (!has_folder_) RETURN_IF_ERROR(MakeFolder(folder_));
+  if (!has_folder_) RETURN_IF_ERROR(PosixFileSystem()->MakeFolders(folder_));
   has_folder_ = true;
   std::string lines, events;
   for (const JobRecord& record : records) {

@@ -169,6 +169,16 @@ TEST_F(RecordWriterTest, EveryRecordIsALineOnceAndTheFilesAreClosedAtTheEnd) {
   EXPECT_EQ(EventFiles().size(), 1u);
 }
 
+// The story: state/jobs was made with 0755, beside files of 0600.
+TEST_F(RecordWriterTest, NewFoldersAreTheOwnersAlone) {
+  manager_.records = {Record(1, JobRecord::Kind::kFinished, 0)};
+  WriteToTheEnd();
+  for (const std::string& folder : {folder_, folder_ + "/job"}) {
+    EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all)
+        << folder;
+  }
+}
+
 // The writer was a moment behind when the coordinator was told to go: the lines of the last steps, of a short job of all,
 // did not say how its stages stood, and no later start adds that.
 TEST_F(RecordWriterTest, WhatWasSaidIsWrittenWhileTheSourceAnswers) {

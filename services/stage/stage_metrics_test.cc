@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/grpc/rpc_metrics.h"
+#include "services/common/http2/read_watch.h"
 #include "services/common/listener/grpc_listener.h"
 #include "services/common/listener/listen_sockets.h"
 #include "services/common/tls/tls_expiry.h"
@@ -53,6 +54,7 @@ TEST_F(StageMetricsTest, AnIdleStageExportsEveryNameOfItsList) {
   Write(writer);
   WriteTlsMetrics(TlsExpiry{1.0, 2.0}, writer);
   GrpcListener(ListenSockets::Open("127.0.0.1:0", 1000).value(), {}).Write(writer);
+  WriteReadFaults(writer);
   const std::vector<std::string> names = writer.Names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), listed);
 }

@@ -70,6 +70,21 @@ class StageRolesTest : public ::testing::Test {
     return ((*v1::StageService::NewStub(Dial(by))).*method)(&context, request, &response);
   }
 
+  // The same with a name of the stage that it is meant for.
+  template <typename Request, typename Response>
+  grpc::Status CallFor(const std::string& stage,
+                       grpc::Status (v1::StageService::Stub::*method)(grpc::ClientContext*,
+                                                                      const Request&, Response*)) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    Request request;
+    request.set_stage_name(stage);
+    SetChecksum(&request);
+    Response response;
+    const TlsFlags by = authority_.IssueRole("coordinator", "somebody");
+    return ((*v1::StageService::NewStub(Dial(by))).*method)(&context, request, &response);
+  }
+
   // The end of a link that says a hello of another protocol.
   grpc::Status OpenLink(const TlsFlags& by) {
     grpc::ClientContext context;
@@ -112,6 +127,19 @@ class StageRolesTest : public ::testing::Test {
   std::unique_ptr<StageServer> server_;
   std::string address_;
 };
+
+// The story: a name was registered with another stage's address, and the coordinator loaded a job over the one that ran there.
+TEST_F(StageRolesTest, ACommandThatIsMeantForAnotherStageIsRefused) {
+  using Stub = v1::StageService::Stub;
+  for (const grpc::Status& refused :
+       {CallFor("stage-7", &Stub::LoadCell), CallFor("stage-7", &Stub::ProfileModel)}) {
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_THAT(refused.error_message(),
+                AllOf(HasSubstr("this is stage stage-0"), HasSubstr("meant for stage stage-7")));
+  }
+  const grpc::Status own = CallFor("stage-0", &Stub::LoadCell);
+  EXPECT_EQ(own.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "its own, and of no job";
+}
 
 // A client's certificate loaded cells, wrote shards into any folder it named, and ended steps of others.
 TEST_F(StageRolesTest, AUsersCertificateTellsAStageNothing) {

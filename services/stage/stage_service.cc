@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/grpc_status.h"
@@ -119,8 +120,23 @@ std::string StageServiceAdapter::name() const {
   return name_;
 }
 
+// A name that was registered with another stage's address would have that stage's work replaced. UNAVAILABLE, as it says
+// nothing of the job.
+absl::Status StageServiceAdapter::CheckMeantFor(const std::string& stage) const {
+  const std::string own = name();
+  if (stage.empty() || stage == own) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("this is stage ", own, ", and the command is meant for stage ", ShownName(stage),
+                   ", which has registered with this one's address: give that stage its own by "
+                   "--advertise, or end it"));
+}
+
 void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
                                    v1::LoadCellResponse* response, Answer answer) {
+  if (const absl::Status meant = CheckMeantFor(request.stage_name()); !meant.ok()) {
+    answer(ToGrpc(meant));
+    return;
+  }
   absl::StatusOr<LoadCommand> command = FromProto(request);
   if (!command.ok()) {
     answer(ToGrpc(command.status()));
@@ -186,6 +202,10 @@ void StageServiceAdapter::ReleaseCell(const v1::ReleaseCellRequest& request,
 
 void StageServiceAdapter::ProfileModel(const v1::ProfileModelRequest& request,
                                        v1::ProfileModelResponse* response, Answer answer) {
+  if (const absl::Status meant = CheckMeantFor(request.stage_name()); !meant.ok()) {
+    answer(ToGrpc(meant));
+    return;
+  }
   absl::StatusOr<ProfileCommand> command = FromProto(request);
   if (!command.ok()) {
     answer(ToGrpc(command.status()));

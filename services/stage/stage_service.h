@@ -56,6 +56,7 @@ class StageServiceAdapter final {
                     Answer answer);
 
   std::string name() const;
+  absl::Status CheckMeantFor(const std::string& stage) const;  // empty: any
 
   const Parts parts_;
   v1::StageService::AsyncService service_;

@@ -22,6 +22,7 @@
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/job_spec_testing.h"
+#include "services/common/http2/frames_testing.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "stage/data/formats/tar_testing.h"
 #include "stage/link/grpc/frame_codec.h"
@@ -171,6 +172,20 @@ Files MessageFiles() {
   return files;
 }
 
+// Behind the size of the pieces.
+Files Http2Files() {
+  const std::string reset = FrameOf(kResetFrame, 0, 1, std::string(4, '\0'));
+  std::string endless = FrameOf(kHeadersFrame, 0, 1, std::string("\0\1a\1b", 5)), call = endless;
+  for (int i = 0; i < 5; ++i) endless += FrameOf(kContinuationFrame, 0, 1, "\x82");
+  call += FrameOf(kContinuationFrame, kEndHeadersFlag, 1, "\x82") +
+          FrameOf(kDataFrame, 1, 1, std::string(40, '\0')) + reset;
+  return {{"call", After(4, call)},
+          {"endless", After(10, endless)},
+          {"long", After(0, FrameOf(kHeadersFrame, 0, 1, "").replace(0, 3, "\1\1\1"))},
+          {"settings", After(2, FrameOf(kSettingsFrame, kAckFlag, 0, "") +
+                                    FrameOf(kSettingsFrame, 0, 0, std::string(6, '\0')))}};
+}
+
 Files ScheduleFiles() {
   Files files;
   for (const std::string& name : ScheduleNames()) {
@@ -248,7 +263,8 @@ void WriteCorpus(const std::string& folder) {
   const std::map<std::string, Files> all = {
       {"link", LinkFiles()},      {"safetensors", SafetensorsFiles()},
       {"records", RecordFiles()}, {"messages", MessageFiles()},
-      {"data_file", DataFiles()}, {"schedule_text", ScheduleFiles()}};
+      {"data_file", DataFiles()}, {"schedule_text", ScheduleFiles()},
+      {"http2", Http2Files()}};
   for (const auto& [target, files] : all) {
     std::filesystem::create_directories(absl::StrCat(folder, "/", target));
     for (const auto& [name, bytes] : files) {

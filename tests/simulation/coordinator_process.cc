@@ -25,9 +25,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
   std::unique_ptr<CoordinatorProcess> process(new CoordinatorProcess(parts));
   CoordinatorProcess* const raw = process.get();
   // The keys of snapshots come from it, so a flipped bit is found at the same place when the seed runs again.
-  ASSIGN_OR_RETURN(process->journal_,
-                   Journal::Open(std::string(kStateFolder) + "/journal.sqlite",
-                                 [random = parts.network->random()]() mutable { return random.Bits(); }));
+  ASSIGN_OR_RETURN(process->journal_, Journal::Open(std::string(kStateFolder) + "/journal.sqlite",
+                                                    [random = parts.network->random()]() mutable {
+                                                      return random.Bits();
+                                                    }));
   JobLoop::Parts inside;
   ASSIGN_OR_RETURN(inside.term,
                    process->journal_->RaiseTerm(LeastTerm(*parts.clock),
@@ -188,8 +189,8 @@ std::shared_ptr<SimulatedChannel> CoordinatorProcess::ChannelTo(const std::strin
   return channel;
 }
 
-void CoordinatorProcess::Reconnect(const std::string& address) {
-  if (const auto found = channels_.find(address); found != channels_.end()) {
+void CoordinatorProcess::Reconnect(const StagePeer& peer) {
+  if (const auto found = channels_.find(peer.address); found != channels_.end()) {
     retired_.push_back(std::move(found->second));
     channels_.erase(found);
   }
@@ -227,52 +228,53 @@ void CoordinatorProcess::Tell(const std::string& address,
       [](const absl::Status&) {});
 }
 
-void CoordinatorProcess::Load(const std::string& address, const LoadCommand& command, double,
+void CoordinatorProcess::Load(const StagePeer& peer, const LoadCommand& command, double,
                               std::function<void(absl::StatusOr<LoadResult>)> done) {
-  Start<LoadResult, LoadRequest>(address, command, std::move(done));
+  Start<LoadResult, LoadRequest>(peer.address, command, std::move(done));
 }
 
-void CoordinatorProcess::Run(const std::string& address, const RunCommand& command, double,
+void CoordinatorProcess::Run(const StagePeer& peer, const RunCommand& command, double,
                              std::function<void(absl::StatusOr<StepReport>)> done) {
-  Start<StepReport, RunRequest>(address, command, std::move(done));
+  Start<StepReport, RunRequest>(peer.address, command, std::move(done));
 }
 
-void CoordinatorProcess::WriteShard(const std::string& address, const WriteShardCommand& command,
-                                    double, std::function<void(absl::StatusOr<ShardInfo>)> done) {
-  Start<ShardInfo, WriteShardRequest>(address, command, std::move(done));
+void CoordinatorProcess::WriteShard(const StagePeer& peer, const WriteShardCommand& command, double,
+                                    std::function<void(absl::StatusOr<ShardInfo>)> done) {
+  Start<ShardInfo, WriteShardRequest>(peer.address, command, std::move(done));
 }
 
 void CoordinatorProcess::Profile(
-    const std::string& address, const ProfileCommand& command, double,
+    const StagePeer& peer, const ProfileCommand& command, double,
     std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
-  Start<std::vector<LayerProfile>, ProfileRequest>(address, command, std::move(done));
+  Start<std::vector<LayerProfile>, ProfileRequest>(peer.address, command, std::move(done));
 }
 
 void CoordinatorProcess::FindSnapshots(
-    const std::string& address, const std::string& job, const std::string& key,
-    double deadline_seconds, std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
+    const StagePeer& peer, const std::string& job, const std::string& key, double deadline_seconds,
+    std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
   SimulatedNetwork* const network = parts_.network;
-  const int from = parts_.host, to = parts_.host_of(address);
-  ChannelTo(address)->Call(
-      [=, stage_at = parts_.stage_at](const SimulatedChannel::Answer& answer) {
-        const bool damaged = network->Flips(from, to);
-        const std::vector<HeldShard> held = stage_at(to)->snapshots().List(job, key);
-        answer([=] {
-          if (damaged) return done(absl::UnavailableError("a message with another checksum"));
-          if (!network->Flips(to, from)) return done(held);
-          done(Flipped(held, network->random()));
-        });
-      },
-      [done](const absl::Status& failed) { done(failed); }, deadline_seconds);
+  const int from = parts_.host, to = parts_.host_of(peer.address);
+  ChannelTo(peer.address)
+      ->Call(
+          [=, stage_at = parts_.stage_at](const SimulatedChannel::Answer& answer) {
+            const bool damaged = network->Flips(from, to);
+            const std::vector<HeldShard> held = stage_at(to)->snapshots().List(job, key);
+            answer([=] {
+              if (damaged) return done(absl::UnavailableError("a message with another checksum"));
+              if (!network->Flips(to, from)) return done(held);
+              done(Flipped(held, network->random()));
+            });
+          },
+          [done](const absl::Status& failed) { done(failed); }, deadline_seconds);
 }
 
-void CoordinatorProcess::Abort(const std::string& address, const Fence& fence,
+void CoordinatorProcess::Abort(const StagePeer& peer, const Fence& fence,
                                const std::string& reason) {
-  Tell(address, [fence, reason](StageServerProcess& stage) { stage.Abort(fence, reason); });
+  Tell(peer.address, [fence, reason](StageServerProcess& stage) { stage.Abort(fence, reason); });
 }
 
-void CoordinatorProcess::Release(const std::string& address, const Fence& fence) {
-  Tell(address, [fence](StageServerProcess& stage) {
+void CoordinatorProcess::Release(const StagePeer& peer, const Fence& fence) {
+  Tell(peer.address, [fence](StageServerProcess& stage) {
     stage.Ask(ReleaseRequest{fence, [](const absl::Status&) {}});
   });
 }

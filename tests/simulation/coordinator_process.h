@@ -82,20 +82,20 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
   void Tell(const std::string& address, std::function<void(StageServerProcess&)> work);
   std::shared_ptr<SimulatedChannel> ChannelTo(const std::string& address);
 
-  void Load(const std::string& address, const LoadCommand& command, double,
+  void Load(const StagePeer& peer, const LoadCommand& command, double,
             std::function<void(absl::StatusOr<LoadResult>)> done) override;
-  void Run(const std::string& address, const RunCommand& command, double,
+  void Run(const StagePeer& peer, const RunCommand& command, double,
            std::function<void(absl::StatusOr<StepReport>)> done) override;
-  void WriteShard(const std::string& address, const WriteShardCommand& command, double,
+  void WriteShard(const StagePeer& peer, const WriteShardCommand& command, double,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override;
-  void Profile(const std::string& address, const ProfileCommand& command, double,
+  void Profile(const StagePeer& peer, const ProfileCommand& command, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
-  void FindSnapshots(const std::string& address, const std::string& job, const std::string& key,
+  void FindSnapshots(const StagePeer& peer, const std::string& job, const std::string& key,
                      double deadline_seconds,
                      std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override;
-  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
-  void Release(const std::string& address, const Fence& fence) override;
-  void Reconnect(const std::string& address) override;
+  void Abort(const StagePeer& peer, const Fence& fence, const std::string& reason) override;
+  void Release(const StagePeer& peer, const Fence& fence) override;
+  void Reconnect(const StagePeer& peer) override;
 
   const Parts parts_;
   std::unique_ptr<Journal> journal_;

@@ -29,6 +29,13 @@ bool CallPace::Take(const std::string& caller) {
   return true;
 }
 
+bool CallPace::Has(const std::string& caller) const {
+  const double now = clock_->MonotonicSeconds();
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = buckets_.find(caller);
+  return found == buckets_.end() || TokensAt(found->second, now) >= 1;
+}
+
 size_t CallPace::known() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return buckets_.size();

@@ -26,6 +26,8 @@ class CallPace {
 
   // Whether this caller may begin one more.
   bool Take(const std::string& caller);
+  // Whether Take would say so now, without taking.
+  bool Has(const std::string& caller) const;
   size_t known() const;  // callers in the table
 
  private:

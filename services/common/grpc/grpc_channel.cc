@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/http2/frame_watch.h"
 #include "services/common/tls/tls_check.h"
 #include "stage/link/grpc/dial_times.h"
 
@@ -92,6 +93,7 @@ std::shared_ptr<grpc::Channel> MakeControlChannel(
   // Or a new channel to an address would inherit the connection, and the back-off, of an older one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kControlMessageBytes);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, FrameWatch::kMostAnswerFieldBytes);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 

@@ -20,6 +20,8 @@
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/health_service.h"
 #include "services/common/grpc/role_processor.h"
+#include "services/common/http2/frame_watch.h"
+#include "services/common/http2/read_watch.h"
 #include "services/common/listener/grpc_listener.h"
 #include "services/common/listener/self_check.h"
 #include "services/common/listener/self_dial.h"
@@ -82,6 +84,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::Make
 
 void GrpcServer::State::StartListening() {
   listener->Start([this](int descriptor, int listening) {
+    if (identity == nullptr) WatchReads(descriptor);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = listening;
     connection.fd = descriptor;
@@ -102,13 +105,12 @@ void GrpcServer::State::StartListening() {
 
 namespace {
 
-constexpr int kMetadataBytes = 8 << 10;
 constexpr int kIdleMs = 60000;
 
 void AddArguments(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, FrameWatch::kMostFieldBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.handshake_timeout_ms);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, options.keepalive_time_ms);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options.keepalive_timeout_ms);
@@ -145,6 +147,7 @@ absl::Status GrpcServer::Start() {
     grpc::EnableDefaultHealthCheckService(true);
     if (reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   });
+  StartReadWatch();
   ASSIGN_OR_RETURN(
       ListenSockets sockets,
       ListenSockets::Open(state_->options.listen, state_->options.keepalive_timeout_ms));
@@ -174,7 +177,10 @@ absl::Status GrpcServer::Start() {
 
 int GrpcServer::port() const { return state_->listener != nullptr ? state_->listener->port() : 0; }
 
-void GrpcServer::WriteMetrics(MetricWriter& writer) const { state_->listener->Write(writer); }
+void GrpcServer::WriteMetrics(MetricWriter& writer) const {
+  state_->listener->Write(writer);
+  WriteReadFaults(writer);
+}
 
 bool GrpcServer::reachable() const {
   return state_->self_check == nullptr || state_->self_check->well();

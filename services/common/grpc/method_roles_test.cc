@@ -87,14 +87,29 @@ TEST(PeerIdentity, AStageHasItsOwnNameAndItsPodsNumbers) {
        {"stage-0", "stage-10", "stage", "stage-1x", "xstage-1", "", "stage-1-"}) {
     EXPECT_FALSE(MayBeStage(one, other)) << other;
   }
-  for (const char* pod : {"stage", "stage-0", "stage-127"}) {
+  for (const char* pod : {"stage", "stage-0", "stage-127", "stage-1023"}) {
     EXPECT_TRUE(MayBeStage(pods, pod)) << pod;
   }
   for (const char* other :
-       {"stages-0", "stage0", "stage-", "stage-a", "stage-1-2", "other-stage-1"}) {
+       {"stages-0", "stage0", "stage-", "stage-a", "stage-1-2", "other-stage-1", "stage-1024",
+        "stage-00", "stage-01", "stage--1", "stage-+1", "stage-99999999999999999999"}) {
     EXPECT_FALSE(MayBeStage(pods, other)) << other;
   }
   EXPECT_FALSE(MayBeStage({PeerRole::kOperator, "stage-1"}, "stage-1"));
+}
+
+TEST(PeerIdentity, WhoeverIsDialedAsAStageShowsThatStagesCertificate) {
+  const auto check = [](std::vector<std::string> uris, bool any = false) {
+    return std::string(CheckIsStage(uris, "stage-1", any).message());
+  };
+  EXPECT_EQ(check({"spiffe://stagecoach/stage/stage-1"}), "");
+  EXPECT_EQ(check({"spiffe://stagecoach/stage/stage"}), "") << "a pod's, which is shared";
+  EXPECT_THAT(check({"spiffe://stagecoach/stage/stage-0"}), HasSubstr("the name stage-0"));
+  EXPECT_THAT(check({"spiffe://stagecoach/operator/stage-1"}), HasSubstr("the role operator"));
+  EXPECT_THAT(check({}), HasSubstr("not that of stage stage-1: it has no URI"));
+  EXPECT_EQ(check({}, true), "");
+  EXPECT_THAT(check({"spiffe://stagecoach/stage/stage-0"}, true), HasSubstr("the name stage-0"));
+  EXPECT_THAT(check({"spiffe://stagecoach/queen/stage-1"}, true), HasSubstr("want spiffe"));
 }
 
 // "/stagecoach.v1.JobService/SubmitJob" of every service in proto/, whether this program has it linked or

@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
 
@@ -95,17 +96,31 @@ bool MayBeStage(const PeerIdentity& holder, std::string_view stage) {
   if (stage == holder.name) return true;
   if (!stage.starts_with(holder.name + "-")) return false;
   stage.remove_prefix(holder.name.size() + 1);
-  return !stage.empty() && std::all_of(stage.begin(), stage.end(), [](char c) {
-    return absl::ascii_isdigit(static_cast<unsigned char>(c));
-  });
+  int number = 0;
+  // As the number is written, and no other way: each spelling would be another name.
+  return absl::SimpleAtoi(std::string(stage), &number) && number >= 0 &&
+         number < kMostSharedNames && std::to_string(number) == stage;
+}
+
+absl::Status CheckIsStage(std::span<const std::string> uris, std::string_view stage,
+                          bool any_certificate) {
+  const absl::StatusOr<PeerIdentity> holder = ParsePeerIdentity(uris);
+  if (absl::IsNotFound(holder.status()) && any_certificate) return absl::OkStatus();
+  if (holder.ok() && MayBeStage(*holder, stage)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "its certificate is not that of stage ", std::string(stage), ": it has ",
+      holder.ok()
+          ? absl::StrCat("the role ", PeerRoleName(holder->role), " and the name ", holder->name)
+          : std::string(holder.status().message())));
 }
 
 absl::Status CheckMayBeStage(const grpc::AuthContext& peer, std::string_view stage) {
   const absl::StatusOr<PeerIdentity> holder = PeerOf(peer);
   if (!holder.ok() || MayBeStage(*holder, stage)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "the caller's certificate is that of ", PeerRoleName(holder->role), " ", holder->name,
-      ", which may be ", holder->name, " or ", holder->name, "-NUMBER only"));
+  return absl::PermissionDeniedError(
+      absl::StrCat("the caller's certificate is that of ", PeerRoleName(holder->role), " ",
+                   holder->name, ", which may be ", holder->name, " or ", holder->name, "-0 to -",
+                   kMostSharedNames - 1, " only"));
 }
 
 }  // namespace stagecoach

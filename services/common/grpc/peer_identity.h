@@ -39,9 +39,16 @@ absl::StatusOr<PeerIdentity> ParsePeerIdentity(std::span<const std::string> uris
 // Of the connection's peer; NOT_FOUND where it has no certificate at all.
 absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context);
 
+// How many pods may share a certificate: as many as a job may have stages. Without a limit the holder of one certificate
+// fills the coordinator's list of stages.
+inline constexpr int kMostSharedNames = 1024;
 // Whether the holder may be the stage of that name: its own, or, as the pods of a StatefulSet share a
-// certificate, its own with their numbers behind it: "stage" may be "stage-3".
+// certificate, its own with one of the numbers from 0 behind it: "stage" may be "stage-3".
 bool MayBeStage(const PeerIdentity& holder, std::string_view stage);
+// The same of the certificate with these URIs, which a server showed that was dialed as that stage. any_certificate: one
+// without a role is let through. PERMISSION_DENIED says whose it is.
+absl::Status CheckIsStage(std::span<const std::string> uris, std::string_view stage,
+                          bool any_certificate);
 // The same of a connection's peer. OK for one without a certificate, or whose certificate names no role: it has been let in
 // as it is. PERMISSION_DENIED says whose certificate it is and what it may be.
 absl::Status CheckMayBeStage(const grpc::AuthContext& peer, std::string_view stage);

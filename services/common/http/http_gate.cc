@@ -61,6 +61,14 @@ HttpResponse LogInFirst(const HttpRequest& request) {
   return refused;
 }
 
+HttpResponse TooManyGuesses(const HttpRequest& request) {
+  HttpResponse refused =
+      Refusal(request, 429, "RESOURCE_EXHAUSTED",
+              "too many unknown tokens from this address: try again in a second");
+  refused.headers = {{"Retry-After", "1"}};
+  return refused;
+}
+
 std::string CookieIn(const HttpRequest& request) {
   const std::string start = absl::StrCat(kCookieName, "=");
   for (const auto part : absl::StrSplit(HeaderOf(request, "cookie"), ';')) {
@@ -81,7 +89,10 @@ absl::StatusOr<std::unique_ptr<HttpGate>> HttpGate::Make(const Options& options)
 }
 
 HttpGate::HttpGate(Options options, std::unique_ptr<TokenFile> tokens)
-    : options_(std::move(options)), tokens_(std::move(tokens)), key_(kKeyBytes, '\0') {
+    : options_(std::move(options)),
+      tokens_(std::move(tokens)),
+      key_(kKeyBytes, '\0'),
+      guesses_({.per_second = kGuessesPerSecond, .stock = kGuesses}, options.clock) {
   CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), kKeyBytes) == 1);
   for (std::string& name : options_.host_names) absl::AsciiStrToLower(&name);
 }
@@ -109,21 +120,31 @@ std::optional<HttpResponse> HttpGate::CheckToken(const HttpRequest& request) {
   }
   if (request.path == "/login") return LogIn(request);
   const std::string authorization = HeaderOf(request, "authorization");
-  const std::string digest = absl::StartsWithIgnoreCase(authorization, "Bearer ")
-                                 ? Sha256Hex(authorization.substr(7))
-                                 : DigestOf(CookieIn(request));
-  const std::optional<TokenLine> line = digest.empty() ? std::nullopt : tokens_->Find(digest);
+  std::optional<TokenLine> line;
+  if (absl::StartsWithIgnoreCase(authorization, "Bearer ")) {
+    if (!guesses_.Has(request.peer)) return TooManyGuesses(request);
+    line = FindSent(request, Sha256Hex(authorization.substr(7)));
+  } else if (const std::string digest = DigestOf(CookieIn(request)); !digest.empty()) {
+    line = tokens_->Find(digest);
+  }
   if (!line.has_value()) return LogInFirst(request);
   if (Observes(request) || line->marked) return std::nullopt;
   return Refusal(request, 403, "PERMISSION_DENIED",
                  "this token may only observe: its line in --http-token-file does not say control");
 }
 
+std::optional<TokenLine> HttpGate::FindSent(const HttpRequest& request, const std::string& digest) {
+  const std::optional<TokenLine> line = tokens_->Find(digest);
+  if (!line.has_value()) guesses_.Take(request.peer);
+  return line;
+}
+
 HttpResponse HttpGate::LogIn(const HttpRequest& request) {
   if (Observes(request)) return LoginPage(200);
   if (request.method != "POST") return MethodNotAllowed("GET, HEAD, POST");
+  if (!guesses_.Has(request.peer)) return TooManyGuesses(request);
   const std::string digest = Sha256Hex(FormValue(request.body, "token").value_or(""));
-  if (!tokens_->Find(digest).has_value()) return LoginPage(401);
+  if (!FindSent(request, digest).has_value()) return LoginPage(401);
   return {303,
           kPlain,
           "logged in\n",

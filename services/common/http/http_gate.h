@@ -2,6 +2,8 @@
 // where there are tokens, by its token. Programs send "Authorization: Bearer TOKEN". Browsers log in
 // at /login, and get a cookie that says so for half a day or until this process ends; it holds the
 // token's digest and is signed with a key that nobody else has, so the token itself is sent once.
+// Tokens that nobody has are counted by address: beyond kGuesses at once, or one a second, all tokens from there are
+// refused (429), as another answer to the right one would tell it. Cookies go on.
 // Ownership: owns the token file's reader.
 // Threads:   thread-safe. Check may read the token file.
 // Errors:    Make: as TokenFile::Open.
@@ -15,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "services/common/grpc/call_pace.h"
 #include "services/common/http/http_message.h"
 #include "services/common/process/token_file.h"
 
@@ -23,6 +26,7 @@ namespace stagecoach {
 class HttpGate {
  public:
   static constexpr double kLoginSeconds = 12 * 3600;
+  static constexpr double kGuesses = 30, kGuessesPerSecond = 1;
 
   struct Options {
     bool checks_host = false;             // the address is a loopback one
@@ -38,6 +42,8 @@ class HttpGate {
  private:
   HttpGate(Options options, std::unique_ptr<TokenFile> tokens);
   std::optional<HttpResponse> CheckToken(const HttpRequest& request);
+  // Of a token that was sent; null: nobody has it.
+  std::optional<TokenLine> FindSent(const HttpRequest& request, const std::string& digest);
   HttpResponse LogIn(const HttpRequest& request);
   std::string CookieOf(const std::string& digest) const;
   std::string DigestOf(const std::string& cookie) const;  // empty: it is none of ours, or too old
@@ -46,6 +52,7 @@ class HttpGate {
   Options options_;                          // fixed once made; host_names in lower case
   const std::unique_ptr<TokenFile> tokens_;  // null: everybody
   std::string key_;
+  CallPace guesses_;  // by HttpRequest::peer
 };
 
 // May a request with this Host header come in through a loopback address? IP addresses cannot be

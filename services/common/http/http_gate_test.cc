@@ -63,7 +63,7 @@ class HttpGateTest : public ::testing::Test {
                                   std::map<std::string, std::string> headers,
                                   const std::string& body = "") {
     headers.emplace("host", "box:8000");
-    return gate_->Check({method, path, "", std::move(headers), body});
+    return gate_->Check({method, path, "", std::move(headers), body, peer_});
   }
   int Status(const std::string& method, const std::string& path,
              const std::map<std::string, std::string>& headers) {
@@ -84,6 +84,7 @@ class HttpGateTest : public ::testing::Test {
   }
 
   const std::string path_;
+  std::string peer_;  // of requests from now on
   ManualClock clock_{1'000'000'000};
   std::unique_ptr<HttpGate> gate_;
 };
@@ -140,6 +141,34 @@ TEST_F(HttpGateTest, ABrowserLogsInForHalfADay) {
   EXPECT_EQ(Status("GET", "/", {{"cookie", longer}}), 401);
   clock_.AdvanceNanos(static_cast<int64_t>((HttpGate::kLoginSeconds + 1) * 1e9));
   EXPECT_EQ(Status("GET", "/", {{"cookie", ann}}), 401);
+}
+
+// The story: 5,392 guesses a second were answered.
+TEST_F(HttpGateTest, WhoeverGuessesTokensIsSlowedWithAllFromThatAddressButCookies) {
+  const std::map<std::string, std::string> right{{"authorization", "Bearer ann"}},
+      wrong{{"authorization", "Bearer eve"}};
+  peer_ = "10.0.0.1";
+  const std::string cookie = LogIn("bob");
+  for (int i = 0; i < HttpGate::kGuesses; ++i) {
+    ASSERT_EQ(Status("GET", "/api/v1/jobs", right), kLetIn) << "a known token is no guess";
+    if (i % 2 == 0) {
+      ASSERT_EQ(Status("GET", "/api/v1/jobs", wrong), 401) << i;
+    } else {
+      ASSERT_EQ(Ask("POST", "/login", {}, "token=eve")->status, 401) << i;
+    }
+  }
+  const auto refused = Ask("GET", "/api/v1/jobs", right);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->status, 429) << "or the answer would tell that it is one";
+  EXPECT_EQ(refused->headers[0], (std::pair<std::string, std::string>("Retry-After", "1")));
+  EXPECT_EQ(Ask("POST", "/login", {}, "token=ann")->status, 429);
+  EXPECT_EQ(Status("GET", "/", {{"cookie", cookie}}), kLetIn);
+  EXPECT_EQ(Status("GET", "/api/v1/jobs", {}), 401) << "no token is no guess";
+  peer_ = "10.0.0.2";
+  EXPECT_EQ(Status("GET", "/api/v1/jobs", right), kLetIn);
+  peer_ = "10.0.0.1";
+  clock_.AdvanceNanos(1'100'000'000);
+  EXPECT_EQ(Status("GET", "/api/v1/jobs", right), kLetIn);
 }
 
 TEST_F(HttpGateTest, ATokenThatIsTakenOutIsOutAtOnce) {

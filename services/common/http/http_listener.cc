@@ -228,6 +228,7 @@ void HttpListener::Connection::OnBody(const Error& error) {
   if (!ToRequest(parser_->get(), &request_)) {
     return Refuse(400, "want a path, and one Host at most\n");
   }
+  request_.peer = peer_;
   UnmarkSpare();
   timer_.cancel();
   parser_.reset();

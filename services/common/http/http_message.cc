@@ -35,6 +35,8 @@ const char* ReasonOf(int status) {
       return "Length Required";
     case 413:
       return "Content Too Large";
+    case 429:
+      return "Too Many Requests";
     case 500:
       return "Internal Server Error";
     case 503:

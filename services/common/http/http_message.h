@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string method, path, query;             // path: decoded; query: as it came
   std::map<std::string, std::string> headers;  // by lower-case name
   std::string body = {};                       // at most 64 KiB
+  std::string peer = {};                       // whom it counts for (PeerKey); empty: loopback
 };
 
 struct HttpResponse {

@@ -10,6 +10,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kRpcRefused,
                                                      &kConnections,
                                                      &kConnectionsRefused,
+                                                     &kConnectionsEnded,
                                                      &kProcessCpu,
                                                      &kProcessMemory,
                                                      &kProcessFds,

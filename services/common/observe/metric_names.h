@@ -58,6 +58,14 @@ inline constexpr MetricDefinition kConnectionsRefused = {
     "C S",
     "Connections closed at once: total (--max-connections), peer (--max-connections-per-peer), "
     "descriptors (the process may open no more files)."};
+inline constexpr MetricDefinition kConnectionsEnded = {
+    "stagecoach_grpc_connections_ended_total",
+    kC,
+    "1",
+    "reason",
+    "C S",
+    "Connections ended for what the peer sent: preface (no HTTP/2), header_bytes (a header block "
+    "over 64 KiB), header_frames (over 5 frames), headers (such as no client of gRPC sends), resets (over 1000 at once or 33 a second)."};
 inline constexpr MetricDefinition kProcessCpu = {
     "process_cpu_seconds_total", kC, "s", "", "C S", "User and system CPU time spent."};
 inline constexpr MetricDefinition kProcessMemory = {

@@ -1,6 +1,7 @@
 #include "services/common/process/dial_address.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -60,6 +61,27 @@ std::string Problem(const std::string& address) {
   return "";
 }
 
+// gRPC's resolvers, and what people write in front of a host.
+constexpr const char* kSchemes[] = {"binder", "dns",  "fake", "google-c2p",    "http",  "https",
+                                    "ipv4",   "ipv6", "unix", "unix-abstract", "vsock", "xds"};
+
+std::string PeerProblem(const std::string& address) {
+  if (std::string problem = Problem(address); !problem.empty()) return problem;
+  const bool bracketed = address[0] == '[';
+  const std::string host =
+      bracketed ? address.substr(1, address.find(']') - 1) : address.substr(0, address.find(':'));
+  const bool plain = std::all_of(host.begin(), host.end(), [bracketed](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' ||
+           (bracketed && (c == ':' || c == '%'));
+  });
+  if (!plain || host.empty())
+    return "want host:port, with a host of letters, digits, '.', '-', '_'";
+  const bool scheme = std::any_of(std::begin(kSchemes), std::end(kSchemes), [&](const char* known) {
+    return absl::EqualsIgnoreCase(host, known);
+  });
+  return scheme ? absl::StrCat(host, ": stands for a way to reach a host; want host:port") : "";
+}
+
 }  // namespace
 
 absl::Status CheckDialAddress(const std::string& name, const std::string& address) {
@@ -67,6 +89,12 @@ absl::Status CheckDialAddress(const std::string& name, const std::string& addres
   const std::string problem = Problem(address);
   if (problem.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, " ", address, ": ", problem));
+}
+
+absl::Status CheckPeerAddress(const std::string& name, const std::string& address) {
+  const std::string problem = PeerProblem(address);
+  if (problem.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, "=", address, ": ", problem));
 }
 
 }  // namespace stagecoach

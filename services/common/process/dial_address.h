@@ -14,6 +14,10 @@ namespace stagecoach {
 // INVALID_ARGUMENT naming `name` (a flag), the address, what is wrong with it and what is wanted.
 absl::Status CheckDialAddress(const std::string& name, const std::string& address);
 
+// Of an address that a peer gave and that others are to dial: "host:port" or "[IPv6]:port" and nothing else. gRPC reads the
+// host before the colon as a scheme where it knows one ("unix:1"), so those are no hosts. Errors as above.
+absl::Status CheckPeerAddress(const std::string& name, const std::string& address);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_SERVICES_COMMON_PROCESS_DIAL_ADDRESS_H_

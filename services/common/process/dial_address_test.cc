@@ -54,5 +54,20 @@ TEST(DialAddress, AMissingOrMalformedHostIsNamed) {
   EXPECT_THAT(ErrorOf("my host:8001"), HasSubstr("holds a blank"));
 }
 
+// The story: a stage registered such an address, and the coordinator dialled what it led to.
+TEST(DialAddress, AnAddressOfAPeerIsAHostAndAPortAndNoOtherFormOfGrpc) {
+  for (const char* address : {"localhost:8001", "10.0.0.1:1", "[::1]:65535", "[fe80::1%eth0]:1",
+                              "stage-0.stage.default.svc:8101", "dns.example:53"}) {
+    EXPECT_TRUE(CheckPeerAddress("stage.address", address).ok()) << address;
+  }
+  for (const char* address :
+       {"unix:/run/x.sock", "unix:1", "UNIX:1", "dns:8001", "dns:///host:8001", "xds:1", "http:80",
+        "http://host:80", "ipv4:127.0.0.1:1", "ipv6:1", "a,b:1", "host", "[]:1", "a/b:1", ""}) {
+    const absl::Status refused = CheckPeerAddress("stage.address", address);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << address;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string("stage.address=") + address));
+  }
+}
+
 }  // namespace
 }  // namespace stagecoach

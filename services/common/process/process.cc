@@ -45,6 +45,7 @@ void PrepareProcess() {
   const sigset_t set = TerminationSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   RaiseFileLimit();
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
@@ -66,9 +67,7 @@ int ExitCodeOfFailedStart(const absl::Status& status) {
                                                                           : kNotStartedExitCode;
 }
 
-std::string NewIncarnation() {
-  return absl::StrFormat("%016x", MachineRandom());
-}
+std::string NewIncarnation() { return absl::StrFormat("%016x", MachineRandom()); }
 
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port, int probes_port) {
   const std::string temporary = absl::StrCat(path, ".tmp");

@@ -14,7 +14,7 @@ namespace stagecoach {
 
 // First thing in main: keeps large receive buffers from going back to the kernel after every
 // message (without all three settings gRPC moves bytes at less than half the speed), blocks SIGTERM
-// and SIGINT for every thread started later, ignores SIGPIPE, raises the soft limit of open files to 65,536 or to what
+// and SIGINT for every thread started later, ignores SIGPIPE and SIGXFSZ (a write beyond a limit of file size is an error, EFBIG, and no death), raises the soft limit of open files to 65,536 or to what
 // the hard one allows, and gives up that a program started from here has more rights than this one.
 void PrepareProcess();
 

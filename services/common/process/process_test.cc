@@ -1,9 +1,12 @@
 #include "services/common/process/process.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -26,6 +29,25 @@ namespace {
 
 TEST(PrepareProcess, RaisesTheLimitOfOpenFiles) {
   EXPECT_EXIT(PrepareWithFewFiles(256), ::testing::ExitedWithCode(0), "");
+}
+
+// Exit code 0: a write beyond the limit is an error.
+[[noreturn]] void WriteBeyondTheLimit(const std::string& path) {
+  PrepareProcess();
+  const rlimit small{10, 10};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const std::string text(20, 'x');
+  const bool first = write(file, text.data(), text.size()) == 10;
+  const bool refused = write(file, text.data(), text.size()) < 0 && errno == EFBIG;
+  _exit(first && refused ? 0 : 1);
+}
+
+// The story: a limit of file size killed the coordinator by SIGXFSZ when its journal met it.
+TEST(PrepareProcess, AWriteBeyondTheLimitOfFileSizeIsAnErrorAndNoDeath) {
+  const std::string path = testing::TempDir() + "/process_test_" + std::to_string(getpid());
+  EXPECT_EXIT(WriteBeyondTheLimit(path), ::testing::ExitedWithCode(0), "");
+  unlink(path.c_str());
 }
 
 }  // namespace

@@ -98,6 +98,8 @@ class TestAuthority {
     const long size = BIO_get_mem_data(out.get(), &data);
     const std::string path = absl::StrCat(folder_, "/", serial_, ".", ending);
     std::ofstream(path).write(data, size);
+    std::filesystem::permissions(
+        path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     return path;
   }
 

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/tls/tls_check.h"
@@ -15,6 +17,8 @@ namespace tls_api = grpc::experimental;
 
 class NameVerifier final : public tls_api::ExternalCertificateVerifier {
  public:
+  explicit NameVerifier(UriCheck check_uris) : check_uris_(std::move(check_uris)) {}
+
   bool Verify(tls_api::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)>, grpc::Status* sync_status) override {
     const grpc::string_ref name = request->target_name(), certificate = request->peer_cert();
@@ -22,12 +26,23 @@ class NameVerifier final : public tls_api::ExternalCertificateVerifier {
     if (!CertificateIsFor(std::string(certificate.data(), certificate.size()), host)) {
       *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                                   absl::StrCat("Peer name ", host, " is not in peer certificate"));
+    } else if (check_uris_) {
+      std::vector<std::string> uris;
+      for (const grpc::string_ref& uri : request->uri_names()) {
+        uris.emplace_back(uri.data(), uri.size());
+      }
+      if (const absl::Status checked = check_uris_(uris); !checked.ok()) {
+        *sync_status =
+            grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(checked.message()));
+      }
     }
     return true;
   }
   void Cancel(tls_api::TlsCustomVerificationCheckRequest*) override {}
 
  private:
+  const UriCheck check_uris_;
+
   // Of "host", "host:port", "[::1]:port", "::1".
   static std::string HostOf(std::string name) {
     if (!name.empty() && name.front() == '[') return name.substr(1, name.find(']') - 1);
@@ -39,8 +54,8 @@ class NameVerifier final : public tls_api::ExternalCertificateVerifier {
 
 }  // namespace
 
-std::shared_ptr<tls_api::CertificateVerifier> MakeNameVerifier() {
-  return tls_api::ExternalCertificateVerifier::Create<NameVerifier>();
+std::shared_ptr<tls_api::CertificateVerifier> MakeNameVerifier(UriCheck check_uris) {
+  return tls_api::ExternalCertificateVerifier::Create<NameVerifier>(std::move(check_uris));
 }
 
 }  // namespace stagecoach

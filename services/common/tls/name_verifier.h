@@ -1,11 +1,16 @@
-// NameVerifier: after a TLS handshake, whether the server's certificate is for the name that was dialed. gRPC has one,
-// which does not say what is wrong.
+// NameVerifier: after a TLS handshake, whether the server's certificate is for the name that was dialed, and whether it is
+// that of a peer who is expected there. gRPC has one for the first, which does not say what is wrong.
 // Threads:   thread-safe; it never waits.
 // Errors:    a connection that fails: "Peer name HOST is not in peer certificate".
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_NAME_VERIFIER_H_
 #define STAGECOACH_SERVICES_COMMON_TLS_NAME_VERIFIER_H_
 
+#include <functional>
 #include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
 
 namespace grpc::experimental {
 class CertificateVerifier;
@@ -13,7 +18,11 @@ class CertificateVerifier;
 
 namespace stagecoach {
 
-std::shared_ptr<grpc::experimental::CertificateVerifier> MakeNameVerifier();
+// Of the URIs in a certificate; an error says what is wrong with them. Thread-safe.
+using UriCheck = std::function<absl::Status(std::span<const std::string> uris)>;
+
+// check_uris: empty: any will do.
+std::shared_ptr<grpc::experimental::CertificateVerifier> MakeNameVerifier(UriCheck check_uris = {});
 
 }  // namespace stagecoach
 

@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status.h"
 
 namespace stagecoach {
@@ -200,6 +202,17 @@ absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls) {
   }
   ASSIGN_OR_RETURN(pems.root, ReadPem("--grpc-root-cert", tls.root_cert));
   return pems;
+}
+
+std::string OpenKeyWarning(const TlsFlags& tls) {
+  struct stat file {};
+  if (stat(tls.server_key.c_str(), &file) != 0) return "";
+  const bool of_root = file.st_uid == 0 && geteuid() != 0;
+  if ((file.st_mode & (of_root ? 027 : 077)) == 0) return "";
+  return absl::StrFormat(
+      "--grpc-server-key=%s has the rights %04o, so others may read or write it and be this "
+      "server: chmod 0600 %s, and have a new certificate made",
+      tls.server_key, file.st_mode & 07777, tls.server_key);
 }
 
 absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems) {

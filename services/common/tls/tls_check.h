@@ -27,6 +27,10 @@ absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
 // tls only names the files in errors.
 absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
 
+// That others than this process's user may read or write the key's file, and the remedy; empty: they may not, or there is no
+// such file. A file of root may be readable to the process's group, as Kubernetes mounts secrets.
+std::string OpenKeyWarning(const TlsFlags& tls);
+
 // Whether the first certificate of a PEM text is for that name or IP address.
 bool CertificateIsFor(const std::string& pem, const std::string& host);
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -10,6 +11,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // What depends on certificates, clocks and peers is in tests/deploy/tls_test.py.
@@ -26,6 +28,21 @@ TEST(TlsCheck, NamesTheFileThatIsNotWhatItShouldBe) {
   tls.server_key = path + ".missing";
   EXPECT_EQ(ReadPems(tls).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(ReadPems(tls).status().message()), HasSubstr("--grpc-server-key="));
+}
+
+TEST(TlsCheck, AKeyThatOthersMayReadOrWriteIsNamedWithTheRemedy) {
+  const std::string path =
+      testing::TempDir() + "/tls_check_test_" + std::to_string(getpid()) + ".key";
+  std::ofstream(path) << "a key";
+  const TlsFlags tls{true, path, path, path};
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  EXPECT_THAT(OpenKeyWarning(tls),
+              AllOf(HasSubstr("--grpc-server-key=" + path + " has the rights 0666"),
+                    HasSubstr("chmod 0600 " + path)));
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  EXPECT_THAT(OpenKeyWarning(tls), HasSubstr("0640"));
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  EXPECT_EQ(OpenKeyWarning(tls), "");
 }
 
 TEST(TlsCheck, LeavesOtherErrorsAsTheyAre) {

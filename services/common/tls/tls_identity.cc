@@ -17,7 +17,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "services/common/tls/name_verifier.h"
 
 namespace stagecoach {
 namespace {
@@ -40,6 +39,11 @@ int MemoryFile(const std::string& text, int64_t generation) {
 }
 
 std::string PathOf(int descriptor) { return absl::StrCat("/proc/self/fd/", descriptor); }
+
+void WarnOfOpenKey(const TlsFlags& tls) {
+  const std::string warning = OpenKeyWarning(tls);
+  if (!warning.empty()) spdlog::warn("{}", warning);
+}
 
 void WatchAll(tls_api::TlsCredentialsOptions& options) {
   options.watch_root_certs();
@@ -99,6 +103,7 @@ absl::StatusOr<std::unique_ptr<TlsIdentity>> TlsIdentity::Load(const TlsFlags& t
   if (!tls.use_ssl) return std::unique_ptr<TlsIdentity>();
   ASSIGN_OR_RETURN(TlsPems pems, ReadPems(tls));
   RETURN_IF_ERROR(CheckIdentity(tls, pems));
+  WarnOfOpenKey(tls);
   ASSIGN_OR_RETURN(const TlsExpiry expiry, ReadTlsExpiry(pems));
   std::unique_ptr<TlsIdentity> made(new TlsIdentity(tls, std::move(pems), expiry));
   RETURN_IF_ERROR(made->Publish());
@@ -110,13 +115,7 @@ absl::StatusOr<std::unique_ptr<TlsIdentity>> TlsIdentity::Load(const TlsFlags& t
   }
   published.provider =
       std::make_shared<tls_api::FileWatcherCertificateProvider>(identity, identity, root, 1);
-  tls_api::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(published.provider);
-  WatchAll(options);
-  options.set_certificate_verifier(MakeNameVerifier());
-  options.set_check_call_host(
-      false);  // it is the name that was dialed, which the verifier looks at
-  published.channel_credentials = tls_api::TlsCredentials(options);
+  published.channel_credentials = made->MakeChannelCredentials({});
   made->thread_ = Thread("certificates", [identity = made.get()] { identity->Run(); });
   return made;
 }
@@ -129,6 +128,17 @@ absl::Status TlsIdentity::Publish() {
 
 std::shared_ptr<grpc::ChannelCredentials> TlsIdentity::channel_credentials() const {
   return published_->channel_credentials;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TlsIdentity::MakeChannelCredentials(
+    UriCheck check_uris) const {
+  tls_api::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(published_->provider);
+  WatchAll(options);
+  options.set_certificate_verifier(MakeNameVerifier(std::move(check_uris)));
+  // It is the name that was dialed, which the verifier looks at.
+  options.set_check_call_host(false);
+  return tls_api::TlsCredentials(options);
 }
 
 std::shared_ptr<grpc::ServerCredentials> TlsIdentity::MakeServerCredentials(
@@ -175,6 +185,7 @@ absl::Status TlsIdentity::Take(TlsPems pems) {
     return published;
   }
   expiry_ = expiry;
+  WarnOfOpenKey(tls_);
   spdlog::info("the certificates have changed; connections from now on go by {}", tls_.server_cert);
   return absl::OkStatus();
 }

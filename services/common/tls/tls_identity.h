@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "base/thread.h"
 #include "services/common/process/server_flags.h"
+#include "services/common/tls/name_verifier.h"
 #include "services/common/tls/tls_check.h"
 #include "services/common/tls/tls_expiry.h"
 
@@ -37,6 +38,8 @@ class TlsIdentity {
   ~TlsIdentity();
 
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials() const;
+  // For channels to servers in whose certificate the URIs are such.
+  std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(UriCheck check_uris) const;
   // without_certificate: callers may show none; one that is shown is verified in any case.
   std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
       bool without_certificate = false) const;

@@ -12,6 +12,7 @@
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/peer_identity.h"
+#include "services/common/process/dial_address.h"
 #include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
@@ -74,6 +75,7 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
   // Under its name it is asked for again: one that cannot be shown as it is has to change.
   if (status.ok()) status = CheckShowable("stage.name", request->stage().name());
   if (status.ok()) status = CheckShowable("stage.address", request->stage().address());
+  if (status.ok()) status = CheckPeerAddress("stage.address", request->stage().address());
   if (status.ok()) status = CheckOwnName(*context, "stage.name", request->stage().name());
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));

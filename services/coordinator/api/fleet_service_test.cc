@@ -55,11 +55,12 @@ class FleetServiceTest : public WaitingJobTest {
     context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   }
 
-  grpc::Status Register(const TlsFlags& by, const std::string& name) {
+  grpc::Status Register(const TlsFlags& by, const std::string& name,
+                        const std::string& address = "127.0.0.1:1") {
     v1::RegisterStageRequest request;
     request.mutable_stage()->set_name(name);
     request.mutable_stage()->set_incarnation("1");
-    request.mutable_stage()->set_address("127.0.0.1:1");
+    request.mutable_stage()->set_address(address);
     grpc::ClientContext context;
     SetDeadline(&context);
     v1::RegisterStageResponse response;
@@ -170,6 +171,17 @@ TEST_F(FleetServiceTest, ASharedCertificateIsForTheNumbersBehindItsName) {
   EXPECT_TRUE(Register(pods, "stage-11").ok());
   EXPECT_TRUE(Renew(pods, "stage-11").ok());
   EXPECT_EQ(Register(pods, "other-0").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  const grpc::Status ghost = Register(pods, "stage-9998");
+  EXPECT_EQ(ghost.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(ghost.error_message(), HasSubstr("stage-0 to -1023 only"));
+}
+
+TEST_F(FleetServiceTest, AnAddressThatIsNoHostAndPortIsRefused) {
+  Start();
+  const grpc::Status refused =
+      Register(authority_.IssueRole("stage", "stage-0"), "stage-0", "unix:/run/other.sock");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("stage.address=unix:/run/other.sock"));
 }
 
 TEST_F(FleetServiceTest, WithTheFlagACertificateWithoutARoleMayHaveAnyName) {

@@ -28,18 +28,18 @@ class FakeStageObserver final : public StageObserver {
 
   explicit FakeStageObserver(ManualClock* clock) : clock_(clock) {}
 
-  void GetStatus(const std::string& address, double,
+  void GetStatus(const StagePeer& peer, double,
                  std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) override {
-    Stage& stage = stages[address];
+    Stage& stage = stages[peer.address];
     if (!stage.error.ok()) return done(stage.error);
     v1::GetStatusResponse response;
     response.set_now_unix_nanos(Exchange(stage));
     done(response);
   }
 
-  void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request, double,
+  void GetTrace(const StagePeer& peer, const v1::GetStageTraceRequest& request, double,
                 std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) override {
-    Stage& stage = stages[address];
+    Stage& stage = stages[peer.address];
     trace_requests.push_back(request);
     if (!stage.error.ok()) return done(stage.error);
     v1::GetStageTraceResponse response;
@@ -48,9 +48,9 @@ class FakeStageObserver final : public StageObserver {
     Answer([done, response] { done(response); });
   }
 
-  void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request, double,
+  void GetLogs(const StagePeer& peer, const v1::GetStageLogsRequest& request, double,
                std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) override {
-    Stage& stage = stages[address];
+    Stage& stage = stages[peer.address];
     stage.asked_after.push_back(request.after());
     stage.none_until_unix_seconds = request.none_until_unix_seconds();
     if (!stage.error.ok()) return done(stage.error);

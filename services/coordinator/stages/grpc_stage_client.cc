@@ -31,8 +31,7 @@ auto Converted(std::function<void(absl::StatusOr<T>)> done) {
 
 }  // namespace
 
-GrpcStageClient::GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> credentials)
-    : credentials_(std::move(credentials)) {}
+GrpcStageClient::GrpcStageClient(Credentials credentials) : credentials_(std::move(credentials)) {}
 
 GrpcStageClient::~GrpcStageClient() {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -41,31 +40,31 @@ GrpcStageClient::~GrpcStageClient() {
   idle_.wait(lock, [this] { return calls_ == 0; });  // cancelled calls end at once
 }
 
-std::shared_ptr<GrpcStageClient::Peer> GrpcStageClient::PeerFor(const std::string& address) {
+std::shared_ptr<GrpcStageClient::Peer> GrpcStageClient::PeerFor(const StagePeer& stage) {
   std::lock_guard<std::mutex> lock(mutex_);
-  std::shared_ptr<Peer>& peer = peers_[address];
+  std::shared_ptr<Peer>& peer = peers_[stage];
   if (peer == nullptr) {
     peer = std::make_shared<Peer>();
-    peer->channel = MakeControlChannel(address, credentials_);
+    peer->channel = MakeControlChannel(stage.address, credentials_(stage.name));
     peer->stub = v1::StageService::NewStub(peer->channel);
   }
   return peer;
 }
 
-void GrpcStageClient::NoteRefused(const std::string& address) {
+void GrpcStageClient::NoteRefused(const StagePeer& stage) {
   std::lock_guard<std::mutex> lock(mutex_);
-  refused_.insert(address);
+  refused_.insert(stage);
 }
 
-bool GrpcStageClient::WasRefused(const std::string& address) {
+bool GrpcStageClient::WasRefused(const StagePeer& stage) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return refused_.contains(address);
+  return refused_.contains(stage);
 }
 
-void GrpcStageClient::Reconnect(const std::string& address) {
+void GrpcStageClient::Reconnect(const StagePeer& stage) {
   std::lock_guard<std::mutex> lock(mutex_);
-  refused_.erase(address);
-  if (const auto found = peers_.find(address); found != peers_.end()) {
+  refused_.erase(stage);
+  if (const auto found = peers_.find(stage); found != peers_.end()) {
     retired_.push_back(found->second->channel);
     peers_.erase(found);
   }
@@ -94,7 +93,7 @@ void GrpcStageClient::Ended(std::unique_ptr<grpc::ClientContext> context) {
 }
 
 template <typename Request, typename Response>
-void GrpcStageClient::Start(const std::string& address, Request request, double deadline_seconds,
+void GrpcStageClient::Start(const StagePeer& stage, Request request, double deadline_seconds,
                             Method<Request, Response> method,
                             std::function<void(absl::StatusOr<Response>)> done) {
   struct Call {
@@ -114,10 +113,10 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
                      kControlMessageBytes, ": a network of fewer different layers")));
   }
   if (!Started(call->context.get())) return done(absl::CancelledError("shutting down"));
-  const std::shared_ptr<Peer> peer = PeerFor(address);
+  const std::shared_ptr<Peer> peer = PeerFor(stage);
   (peer->stub->async()->*method)(call->context.get(), &call->request, &call->response,
-                                 [this, call, address, done](const grpc::Status& status) {
-                                   if (RefusesCaller(status)) NoteRefused(address);
+                                 [this, call, stage, done](const grpc::Status& status) {
+                                   if (RefusesCaller(status)) NoteRefused(stage);
                                    absl::Status result = FromMarkingServer(status, *call->context);
                                    if (result.ok()) result = CheckChecksum(&call->response);
                                    if (result.ok()) {
@@ -131,11 +130,11 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
 }
 
 template <typename Request, typename Response>
-void GrpcStageClient::Command(const std::string& address, Request request, double deadline_seconds,
+void GrpcStageClient::Command(const StagePeer& stage, Request request, double deadline_seconds,
                               Method<Request, Response> method,
                               std::function<void(absl::StatusOr<Response>)> done) {
-  if (WasRefused(address)) Reconnect(address);
-  Start(address, std::move(request), deadline_seconds, method, std::move(done));
+  if (WasRefused(stage)) Reconnect(stage);
+  Start(stage, std::move(request), deadline_seconds, method, std::move(done));
 }
 
 std::shared_ptr<const v1::Network> GrpcStageClient::MessageOf(
@@ -151,80 +150,82 @@ std::shared_ptr<const v1::Network> GrpcStageClient::MessageOf(
   return message;
 }
 
-void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,
+void GrpcStageClient::Load(const StagePeer& stage, const LoadCommand& command,
                            double deadline_seconds,
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
-  Command<v1::LoadCellRequest, v1::LoadCellResponse>(
-      address, ToProto(command, *MessageOf(command.network)), deadline_seconds, &Async::LoadCell,
-      Converted(std::move(done)));
+  v1::LoadCellRequest request = ToProto(command, *MessageOf(command.network));
+  request.set_stage_name(stage.name);
+  Command<v1::LoadCellRequest, v1::LoadCellResponse>(stage, std::move(request), deadline_seconds,
+                                                     &Async::LoadCell, Converted(std::move(done)));
 }
 
-void GrpcStageClient::Run(const std::string& address, const RunCommand& command,
+void GrpcStageClient::Run(const StagePeer& stage, const RunCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<StepReport>)> done) {
-  Command<v1::RunRequest, v1::RunResponse>(address, ToProto(command), deadline_seconds, &Async::Run,
+  Command<v1::RunRequest, v1::RunResponse>(stage, ToProto(command), deadline_seconds, &Async::Run,
                                            Converted(std::move(done)));
 }
 
-void GrpcStageClient::WriteShard(const std::string& address, const WriteShardCommand& command,
+void GrpcStageClient::WriteShard(const StagePeer& stage, const WriteShardCommand& command,
                                  double deadline_seconds,
                                  std::function<void(absl::StatusOr<ShardInfo>)> done) {
   Command<v1::WriteShardRequest, v1::WriteShardResponse>(
-      address, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
+      stage, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
 }
 
-void GrpcStageClient::Profile(const std::string& address, const ProfileCommand& command,
+void GrpcStageClient::Profile(const StagePeer& stage, const ProfileCommand& command,
                               double deadline_seconds,
                               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
-  Command<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, ToProto(command),
+  v1::ProfileModelRequest request = ToProto(command);
+  request.set_stage_name(stage.name);
+  Command<v1::ProfileModelRequest, v1::ProfileModelResponse>(stage, std::move(request),
                                                              deadline_seconds, &Async::ProfileModel,
                                                              Converted(std::move(done)));
 }
 
 void GrpcStageClient::FindSnapshots(
-    const std::string& address, const std::string& job, const std::string& key,
-    double deadline_seconds, std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
+    const StagePeer& stage, const std::string& job, const std::string& key, double deadline_seconds,
+    std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
   v1::FindSnapshotsRequest request;
   request.set_job_id(job);
   request.set_key(key);
   Command<v1::FindSnapshotsRequest, v1::FindSnapshotsResponse>(
-      address, std::move(request), deadline_seconds, &Async::FindSnapshots,
+      stage, std::move(request), deadline_seconds, &Async::FindSnapshots,
       Converted(std::move(done)));
 }
 
-void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
-                            const std::string& reason) {
+void GrpcStageClient::Abort(const StagePeer& stage, const Fence& fence, const std::string& reason) {
   v1::AbortRequest request;
   *request.mutable_fence() = ToProto(fence);
   request.set_reason(reason);
-  Command<v1::AbortRequest, v1::AbortResponse>(address, std::move(request), kSmallCallSeconds,
+  Command<v1::AbortRequest, v1::AbortResponse>(stage, std::move(request), kSmallCallSeconds,
                                                &Async::Abort, [](const auto&) {});
 }
 
-void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
+void GrpcStageClient::Release(const StagePeer& stage, const Fence& fence) {
   v1::ReleaseCellRequest request;
   *request.mutable_fence() = ToProto(fence);
   Command<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(
-      address, std::move(request), kSmallCallSeconds, &Async::ReleaseCell, [](const auto&) {});
+      stage, std::move(request), kSmallCallSeconds, &Async::ReleaseCell, [](const auto&) {});
 }
 
-void GrpcStageClient::GetStatus(const std::string& address, double deadline_seconds,
+void GrpcStageClient::GetStatus(const StagePeer& stage, double deadline_seconds,
                                 std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) {
-  Start<v1::GetStatusRequest, v1::GetStatusResponse>(address, {}, deadline_seconds,
-                                                     &Async::GetStatus, std::move(done));
+  Start<v1::GetStatusRequest, v1::GetStatusResponse>(stage, {}, deadline_seconds, &Async::GetStatus,
+                                                     std::move(done));
 }
 
 void GrpcStageClient::GetTrace(
-    const std::string& address, const v1::GetStageTraceRequest& request, double deadline_seconds,
+    const StagePeer& stage, const v1::GetStageTraceRequest& request, double deadline_seconds,
     std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) {
   Start<v1::GetStageTraceRequest, v1::GetStageTraceResponse>(
-      address, request, deadline_seconds, &Async::GetStageTrace, std::move(done));
+      stage, request, deadline_seconds, &Async::GetStageTrace, std::move(done));
 }
 
-void GrpcStageClient::GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+void GrpcStageClient::GetLogs(const StagePeer& stage, const v1::GetStageLogsRequest& request,
                               double deadline_seconds,
                               std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) {
-  Start<v1::GetStageLogsRequest, v1::GetStageLogsResponse>(address, request, deadline_seconds,
+  Start<v1::GetStageLogsRequest, v1::GetStageLogsResponse>(stage, request, deadline_seconds,
                                                            &Async::GetStageLogs, std::move(done));
 }
 

@@ -1,4 +1,4 @@
-// GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
+// GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage and
 // address. A channel that met a dead process answers for up to a second without trying, so a process
 // that registers gets a channel of its own. A stage that refused the coordinator is commanded over a new one, with the
 // certificate of that moment.
@@ -12,6 +12,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,31 +28,34 @@ namespace stagecoach {
 
 class GrpcStageClient final : public StageClient, public StageObserver {
  public:
-  explicit GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> credentials);
+  // Credentials for a channel to the stage of that name, by which nobody else is talked to.
+  using Credentials =
+      std::function<std::shared_ptr<grpc::ChannelCredentials>(const std::string& stage_name)>;
+
+  explicit GrpcStageClient(Credentials credentials);
   ~GrpcStageClient() override;
 
-  void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+  void Load(const StagePeer& stage, const LoadCommand& command, double deadline_seconds,
             std::function<void(absl::StatusOr<LoadResult>)> done) override;
-  void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+  void Run(const StagePeer& stage, const RunCommand& command, double deadline_seconds,
            std::function<void(absl::StatusOr<StepReport>)> done) override;
-  void WriteShard(const std::string& address, const WriteShardCommand& command,
-                  double deadline_seconds,
+  void WriteShard(const StagePeer& stage, const WriteShardCommand& command, double deadline_seconds,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override;
-  void Profile(const std::string& address, const ProfileCommand& command, double deadline_seconds,
+  void Profile(const StagePeer& stage, const ProfileCommand& command, double deadline_seconds,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
-  void FindSnapshots(const std::string& address, const std::string& job, const std::string& key,
+  void FindSnapshots(const StagePeer& stage, const std::string& job, const std::string& key,
                      double deadline_seconds,
                      std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override;
-  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
-  void Release(const std::string& address, const Fence& fence) override;
-  void Reconnect(const std::string& address) override;
+  void Abort(const StagePeer& stage, const Fence& fence, const std::string& reason) override;
+  void Release(const StagePeer& stage, const Fence& fence) override;
+  void Reconnect(const StagePeer& stage) override;
 
-  void GetStatus(const std::string& address, double deadline_seconds,
+  void GetStatus(const StagePeer& stage, double deadline_seconds,
                  std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) override;
-  void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request,
+  void GetTrace(const StagePeer& stage, const v1::GetStageTraceRequest& request,
                 double deadline_seconds,
                 std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) override;
-  void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+  void GetLogs(const StagePeer& stage, const v1::GetStageLogsRequest& request,
                double deadline_seconds,
                std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) override;
 
@@ -65,28 +69,28 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   using Method = void (Async::*)(grpc::ClientContext*, const Request*, Response*,
                                  std::function<void(grpc::Status)>);
 
-  std::shared_ptr<Peer> PeerFor(const std::string& address);
+  std::shared_ptr<Peer> PeerFor(const StagePeer& stage);
   // Written once for all stages of a load: of thousands of layers that takes long on the caller's thread.
   std::shared_ptr<const v1::Network> MessageOf(const std::shared_ptr<const Network>& network);
-  void NoteRefused(const std::string& address);
-  bool WasRefused(const std::string& address);
+  void NoteRefused(const StagePeer& stage);
+  bool WasRefused(const StagePeer& stage);
   bool Started(grpc::ClientContext* context);  // false: the destructor runs
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
-  void Start(const std::string& address, Request request, double deadline_seconds,
+  void Start(const StagePeer& stage, Request request, double deadline_seconds,
              Method<Request, Response> method, std::function<void(absl::StatusOr<Response>)> done);
   // The same from the job loop: an observer may ask on a thread of gRPC's, which may let go of no channel.
   template <typename Request, typename Response>
-  void Command(const std::string& address, Request request, double deadline_seconds,
+  void Command(const StagePeer& stage, Request request, double deadline_seconds,
                Method<Request, Response> method,
                std::function<void(absl::StatusOr<Response>)> done);
 
-  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const Credentials credentials_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_;
-  std::map<std::string, std::shared_ptr<Peer>> peers_;
+  std::map<StagePeer, std::shared_ptr<Peer>> peers_;
   std::vector<std::shared_ptr<grpc::Channel>> retired_;  // perhaps with calls under way
-  std::set<std::string> refused_;  // addresses whose connection is to be made anew
+  std::set<StagePeer> refused_;                          // whose connection is to be made anew
   std::set<grpc::ClientContext*> cancellable_;
   std::weak_ptr<const Network> written_;  // the last one, and its message
   std::shared_ptr<const v1::Network> message_;

@@ -11,10 +11,16 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
+#include <span>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/grpc/own_error.h"
+#include "services/common/grpc/peer_identity.h"
+#include "services/common/tls/certificates_testing.h"
+#include "services/common/tls/tls_identity.h"
 
 namespace stagecoach {
 namespace {
@@ -84,9 +90,9 @@ class Process {
   std::unique_ptr<grpc::Server> server_;
 };
 
-absl::Status Ask(GrpcStageClient& client, const std::string& address) {
+absl::Status Ask(GrpcStageClient& client, const StagePeer& stage) {
   std::promise<absl::Status> answer;
-  client.GetStatus(address, 30, [&answer](const absl::StatusOr<v1::GetStatusResponse>& response) {
+  client.GetStatus(stage, 30, [&answer](const absl::StatusOr<v1::GetStatusResponse>& response) {
     answer.set_value(response.status());
   });
   return answer.get_future().get();
@@ -96,10 +102,10 @@ constexpr std::chrono::seconds kPatience(30);
 
 // Again where the dial took too long: it has two seconds, and a busy machine may need more. What the system
 // refused is an answer.
-absl::Status AskInTime(GrpcStageClient& client, const std::string& address) {
+absl::Status AskInTime(GrpcStageClient& client, const StagePeer& stage) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (true) {
-    const absl::Status status = Ask(client, address);
+    const absl::Status status = Ask(client, stage);
     const bool late =
         absl::IsUnavailable(status) && !absl::StrContains(status.message(), "refused");
     if (!late || std::chrono::steady_clock::now() > until) return status;
@@ -107,19 +113,19 @@ absl::Status AskInTime(GrpcStageClient& client, const std::string& address) {
 }
 
 TEST(GrpcStageClientTest, AProcessThatRegistersIsReachedAtOnce) {
-  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   const HeldPort held;
   auto process = std::make_unique<Process>(held.port());
   ASSERT_EQ(process->port(), held.port());
-  const std::string address = absl::StrCat("127.0.0.1:", held.port());
-  ASSERT_TRUE(AskInTime(client, address).ok());
+  const StagePeer stage{"stage-0", absl::StrCat("127.0.0.1:", held.port())};
+  ASSERT_TRUE(AskInTime(client, stage).ok());
   for (int restart = 0; restart < 3; ++restart) {
     process.reset();
-    EXPECT_TRUE(absl::IsUnavailable(AskInTime(client, address))) << "nobody is there";
+    EXPECT_TRUE(absl::IsUnavailable(AskInTime(client, stage))) << "nobody is there";
     process = std::make_unique<Process>(held.port());
     ASSERT_EQ(process->port(), held.port());
-    client.Reconnect(address);
-    const absl::Status status = AskInTime(client, address);
+    client.Reconnect(stage);
+    const absl::Status status = AskInTime(client, stage);
     EXPECT_TRUE(status.ok()) << "restart " << restart << ": " << status;
   }
 }
@@ -127,39 +133,39 @@ TEST(GrpcStageClientTest, AProcessThatRegistersIsReachedAtOnce) {
 // Symptom: a connection that was reset in the middle of an answer ended a job, for gRPC calls that INTERNAL, as a stage
 // does a kernel that failed.
 TEST(GrpcStageClientTest, WhatAStageDidNotSayItselfIsNoMoreThanUnavailable) {
-  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   Process process(0);
-  const std::string address = absl::StrCat("127.0.0.1:", process.port());
-  ASSERT_TRUE(AskInTime(client, address).ok());
+  const StagePeer stage{"stage-0", absl::StrCat("127.0.0.1:", process.port())};
+  ASSERT_TRUE(AskInTime(client, stage).ok());
   for (const grpc::StatusCode code :
        {grpc::StatusCode::INTERNAL, grpc::StatusCode::UNKNOWN, grpc::StatusCode::UNIMPLEMENTED,
         grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::PERMISSION_DENIED,
         grpc::StatusCode::UNAUTHENTICATED}) {
     process.service().error = grpc::Status(code, "the middle");
     process.service().marks = true;
-    EXPECT_EQ(static_cast<int>(Ask(client, address).code()), code);
+    EXPECT_EQ(static_cast<int>(Ask(client, stage).code()), code);
     process.service().marks = false;
-    const absl::Status status = Ask(client, address);
+    const absl::Status status = Ask(client, stage);
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_THAT(status.message(), ::testing::HasSubstr("the middle"));
   }
   // An older stage marks nothing, and gRPC makes none of these.
   process.service().error = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a file");
-  EXPECT_TRUE(absl::IsInvalidArgument(Ask(client, address)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask(client, stage)));
 }
 
 TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {
-  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   Process process(0);
-  const std::string address = absl::StrCat("127.0.0.1:", process.port());
+  const StagePeer stage{"stage-0", absl::StrCat("127.0.0.1:", process.port())};
   std::vector<std::promise<absl::Status>> answers(50);
   for (std::promise<absl::Status>& answer : answers) {
     // Over a connection that is there: fifty dials at once take a busy machine longer than each of them has.
-    EXPECT_TRUE(AskInTime(client, address).ok());
-    client.GetStatus(address, 30, [&answer](const absl::StatusOr<v1::GetStatusResponse>& response) {
+    EXPECT_TRUE(AskInTime(client, stage).ok());
+    client.GetStatus(stage, 30, [&answer](const absl::StatusOr<v1::GetStatusResponse>& response) {
       answer.set_value(response.status());
     });
-    client.Reconnect(address);
+    client.Reconnect(stage);
   }
   for (std::promise<absl::Status>& answer : answers) {
     const absl::Status status = answer.get_future().get();
@@ -170,16 +176,16 @@ TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {
 // A coordinator whose certificate was put right was refused by its stages until they registered again: the connection had
 // been made with the wrong one.
 TEST(GrpcStageClientTest, AStageThatRefusedIsCommandedOverANewConnection) {
-  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   Process process(0);
-  const std::string address = absl::StrCat("127.0.0.1:", process.port());
+  const StagePeer stage{"stage-0", absl::StrCat("127.0.0.1:", process.port())};
   // Until it has come: a dial may take too long.
   const auto command = [&] {
     process.service().from.clear();
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (process.service().from.empty() && std::chrono::steady_clock::now() < until) {
       std::promise<absl::Status> answer;
-      client.FindSnapshots(address, "a", "key", 30,
+      client.FindSnapshots(stage, "a", "key", 30,
                            [&answer](const auto& found) { answer.set_value(found.status()); });
       answer.get_future().get().IgnoreError();
     }
@@ -198,20 +204,51 @@ TEST(GrpcStageClientTest, AStageThatRefusedIsCommandedOverANewConnection) {
   }
 }
 
+// The story: a name that was registered with another stage's address was taken for that stage.
+TEST(GrpcStageClientTest, AnotherStageAtTheAddressIsNotTalkedTo) {
+  TestAuthority authority;
+  const auto there = TlsIdentity::Load(authority.IssueRole("stage", "stage-0")).value();
+  const auto here = TlsIdentity::Load(authority.IssueRole("coordinator", "here")).value();
+  StatusOnly service;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", there->MakeServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  GrpcStageClient client([&here](const std::string& stage) {
+    return here->MakeChannelCredentials([stage](std::span<const std::string> uris) {
+      return CheckIsStage(uris, stage, /*any_certificate=*/false);
+    });
+  });
+  EXPECT_TRUE(AskInTime(client, {"stage-0", address}).ok());
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  absl::Status refused;
+  do {  // a dial may take too long
+    refused = Ask(client, {"stage-1", address});
+  } while (!absl::StrContains(refused.message(), "not that of stage stage-1") &&
+           std::chrono::steady_clock::now() < until);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("the name stage-0"));
+  EXPECT_TRUE(AskInTime(client, {"stage-0", address}).ok()) << "it stays reachable by its own name";
+  server->Shutdown(std::chrono::system_clock::now());
+}
+
 // What a stage says went into lists, metrics and terminals as it was.
 TEST(GrpcStageClientTest, TextsOfAStageAreShownAndNotObeyed) {
-  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   Process process(0);
-  ASSERT_TRUE(AskInTime(client, absl::StrCat("127.0.0.1:", process.port())).ok());
+  ASSERT_TRUE(AskInTime(client, {"stage-0", absl::StrCat("127.0.0.1:", process.port())}).ok());
   process.service().state = "ready\n\x1b[2J";
   std::promise<std::string> state;
-  client.GetStatus(absl::StrCat("127.0.0.1:", process.port()), 30,
+  client.GetStatus({"stage-0", absl::StrCat("127.0.0.1:", process.port())}, 30,
                    [&state](const absl::StatusOr<v1::GetStatusResponse>& response) {
                      state.set_value(response.ok() ? response->state() : "");
                    });
   EXPECT_EQ(state.get_future().get(), "ready\\x0a\\x1b[2J");
   process.service().error = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "/a/\xff\x1b[2J");
-  EXPECT_EQ(Ask(client, absl::StrCat("127.0.0.1:", process.port())).message(), "/a/\\xff\\x1b[2J");
+  EXPECT_EQ(Ask(client, {"stage-0", absl::StrCat("127.0.0.1:", process.port())}).message(),
+            "/a/\\xff\\x1b[2J");
 }
 
 }  // namespace

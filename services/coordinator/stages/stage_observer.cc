@@ -7,7 +7,7 @@ namespace stagecoach {
 std::vector<StageTarget> TargetsOf(const JobView& view) {
   std::vector<StageTarget> targets;
   for (const StageAssignment& stage : view.stages) {
-    targets.push_back({stage.stage, stage.stage_name, stage.address});
+    targets.push_back({stage.stage, {stage.stage_name, stage.address}});
   }
   return targets;
 }

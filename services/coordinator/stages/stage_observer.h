@@ -20,19 +20,19 @@ namespace stagecoach {
 // A stage of a job's placement.
 struct StageTarget {
   int32_t stage = 0;  // place in the pipeline
-  std::string name, address;
+  StagePeer peer;
 };
 std::vector<StageTarget> TargetsOf(const JobView& view);
 
 class StageObserver {
  public:
   virtual ~StageObserver() = default;
-  virtual void GetStatus(const std::string& address, double deadline_seconds,
+  virtual void GetStatus(const StagePeer& stage, double deadline_seconds,
                          std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) = 0;
-  virtual void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request,
+  virtual void GetTrace(const StagePeer& stage, const v1::GetStageTraceRequest& request,
                         double deadline_seconds,
                         std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) = 0;
-  virtual void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+  virtual void GetLogs(const StagePeer& stage, const v1::GetStageLogsRequest& request,
                        double deadline_seconds,
                        std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) = 0;
 };

@@ -47,7 +47,7 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
   std::vector<v1::GetStageLogsRequest> requests;  // no answer may change sources_ meanwhile
   for (const StageTarget& target : targets) {
     v1::GetStageLogsRequest request;
-    request.set_after(sources_[target.name].newest);
+    request.set_after(sources_[target.peer.name].newest);
     request.set_job_id(job_id_);
     request.set_limit(gathering->source_limit);
     request.set_none_until_unix_seconds(gathering->none_until_unix_seconds);
@@ -57,7 +57,7 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
     if (gathering->missing.fetch_sub(1) == 1) self->Finish(*gathering);
   };
   for (size_t i = 0; i < targets.size(); ++i) {
-    stages_->GetLogs(targets[i].address, requests[i], kDeadlineSeconds,
+    stages_->GetLogs(targets[i].peer, requests[i], kDeadlineSeconds,
                      [gathering, part_done, i](absl::StatusOr<v1::GetStageLogsResponse> answer) {
                        gathering->answers[i] = std::move(answer);
                        part_done();
@@ -69,7 +69,7 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
 void LogReader::Finish(Gathering& gathering) {
   v1::ReadLogsResponse response;
   for (size_t i = 0; i < gathering.targets.size(); ++i) {
-    const std::string& name = gathering.targets[i].name;
+    const std::string& name = gathering.targets[i].peer.name;
     Source& source = sources_[name];
     absl::StatusOr<v1::GetStageLogsResponse>& answer = gathering.answers[i];
     if (!answer.ok()) {

@@ -33,7 +33,7 @@ class LogReaderTest : public ::testing::Test {
   v1::ReadLogsResponse Poll(LogReader& reader, uint32_t tail = 0, bool own = true,
                             double ended = 0) {
     std::optional<v1::ReadLogsResponse> answer;
-    reader.Poll({.targets = {{0, "stage-a", "a:1"}, {1, "stage-b", "b:1"}},
+    reader.Poll({.targets = {{0, {"stage-a", "a:1"}}, {1, {"stage-b", "b:1"}}},
                  .own = own,
                  .tail = tail,
                  .ended_unix_seconds = ended},

@@ -57,7 +57,7 @@ class TraceCollector::StageCollection : public std::enable_shared_from_this<Stag
   void CompareClocks(int left) {
     if (left == 0) return FetchSpans();
     const Sent sent = Now();
-    stages_->GetStatus(target_.address, std::min(kExchangeSeconds, SecondsLeft()),
+    stages_->GetStatus(target_.peer, std::min(kExchangeSeconds, SecondsLeft()),
                        [self = shared_from_this(), sent,
                         left](const absl::StatusOr<v1::GetStatusResponse>& status) {
                          if (status.ok()) self->TakeExchange(sent, status->now_unix_nanos());
@@ -86,7 +86,7 @@ class TraceCollector::StageCollection : public std::enable_shared_from_this<Stag
   void FetchSpans() {
     const Sent sent = Now();
     stages_->GetTrace(
-        target_.address, request_, SecondsLeft(),
+        target_.peer, request_, SecondsLeft(),
         [self = shared_from_this(), sent](absl::StatusOr<v1::GetStageTraceResponse> answer) {
           self->TakeSpans(sent, std::move(answer));
         });
@@ -98,7 +98,7 @@ class TraceCollector::StageCollection : public std::enable_shared_from_this<Stag
       part_->set_now_unix_nanos(answer->trace().now_unix_nanos());
       TakeExchange(sent, answer->trace().now_unix_nanos());
     } else {
-      part_->set_error(WhyMissing(target_.name, answer.status()));
+      part_->set_error(WhyMissing(target_.peer.name, answer.status()));
     }
     whole_->PartDone();
   }
@@ -124,7 +124,7 @@ void TraceCollector::Collect(const std::string& job_id, uint32_t steps,
   for (const StageTarget& target : targets) {  // all parts exist before the first answer
     v1::StageTrace& part = *whole->response.add_stages();
     part.set_stage(target.stage);
-    part.set_name(target.name);
+    part.set_name(target.peer.name);
   }
   v1::GetStageTraceRequest request;
   request.set_job_id(job_id);

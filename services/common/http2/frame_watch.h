@@ -1,0 +1,74 @@
+// FrameWatch: looks at the HTTP/2 frames of one direction of a connection, in front of gRPC, and says when the
+// connection must end. gRPC 1.51 buffers a header block as long as it goes on, before it looks at any limit: a HEADERS
+// frame and CONTINUATION frames without an end take all memory (CVE-2023-33953). It also takes memory for streams that are
+// opened and reset, and for SETTINGS whose answers are not read. Headers that end it are found by header_reader.h.
+// Ownership: borrows the clock.
+// Threads:   thread-compatible: one reader at a time.
+// Units:     bytes as they came, cut anywhere. Of payloads, those of header blocks alone are looked at.
+// Errors:    the first fault stays. A frame that the protocol forbids is left to gRPC, which ends the connection. Padding
+//            and priorities in header blocks, which no client of gRPC sends and gRPC reads in a way of its own, are a fault.
+// Source:    RFC 9113, 3.4 (preface), 4.1 (frames), 6.10 (CONTINUATION). The rate of resets is nghttp2's default.
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP2_FRAME_WATCH_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP2_FRAME_WATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+#include "services/common/http2/header_reader.h"
+
+namespace stagecoach {
+
+class FrameWatch {
+ public:
+  // kServer: the bytes that a server reads; they begin with the preface. kClient: those that a client reads.
+  enum class Side { kServer, kClient };
+  enum class Fault { kNone, kPreface, kLongHeaders, kManyFrames, kHeaders, kResets };
+
+  // Of one header block: gRPC's own splits it at 16 KiB, and keeps 8 KiB of it.
+  static constexpr size_t kMostHeaderBytes = 64 << 10;
+  static constexpr int kMostHeaderFrames = 5;
+  // Of its fields once they are decoded, as gRPC's limits on either side have it (GRPC_ARG_MAX_METADATA_SIZE).
+  static constexpr int kMostFieldBytes = 8 << 10, kMostAnswerFieldBytes = 64 << 10;
+  // RST_STREAM and SETTINGS frames that a server reads: so many at once, and so many a second.
+  static constexpr double kResetStock = 1000;
+  static constexpr double kResetsPerSecond = 33;
+
+  explicit FrameWatch(Side side, const Clock* clock = SystemClock::Get())
+      : side_(side),
+        clock_(clock),
+        headers_(side == Side::kServer ? kMostFieldBytes : kMostAnswerFieldBytes) {}
+
+  Fault Take(std::string_view bytes);
+
+ private:
+  static constexpr size_t kHeadBytes = 9;
+
+  Fault TakePreface(std::string_view* bytes);
+  Fault TakeHead();       // head_ is whole
+  Fault TakeBlockHead();  // and begins or continues a header block
+  Fault TakePayload(std::string_view piece);
+  Fault TakeReset();
+
+  const Side side_;
+  const Clock* const clock_;
+  Fault fault_ = Fault::kNone;
+  size_t preface_bytes_ = 0;  // that have come
+  unsigned char head_[kHeadBytes] = {};
+  size_t head_bytes_ = 0;     // of head_ that have come
+  size_t payload_bytes_ = 0;  // of the frame that are still to come
+  bool in_block_ = false;     // the frame is one of a header block
+  size_t block_bytes_ = 0;    // of the header block, with what is still to come of the frame
+  int block_frames_ = 0;
+  HeaderReader headers_;
+  double resets_ = kResetStock;  // that may still come
+  double reset_seconds_ = 0;     // when the last came
+};
+
+// What the connection did: "sent a header block of more than 64 KiB".
+const char* FaultText(FrameWatch::Fault fault);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP2_FRAME_WATCH_H_

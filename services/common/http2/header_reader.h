@@ -1,0 +1,44 @@
+// HeaderReader: what a connection's header blocks say, as gRPC 1.51 will read them. One header that no client sends ends a
+// gRPC server by abort() (grpclb_client_stats; CVE-2023-1428 is alike), and a block over gRPC's limit leaves its table of
+// headers another one than the peer's (CVE-2023-32731).
+// gRPC reads a block as its bytes come, so they go through here first, however they are cut.
+// Ownership: owns nghttp2's decoder, whose table is that of the connection: every block goes through, in order.
+// Threads:   thread-compatible.
+// Units:     bytes of a block's fields as RFC 9113, 6.5.2 counts them: name, value and 32 each.
+// Errors:    false: the connection has to end, before gRPC sees these bytes.
+// Source:    RFC 7541; RFC 9113, 8.3.1; gRPC's PROTOCOL-HTTP2.md ("te: trailers").
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_
+
+#include <nghttp2/nghttp2.h>
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace stagecoach {
+
+class HeaderReader {
+ public:
+  // most_bytes: that the fields of a block may have; gRPC's limit must not be lower.
+  explicit HeaderReader(size_t most_bytes);
+
+  void Begin() { bytes_ = 0; }  // a block
+  bool Take(std::string_view fragment) { return Inflate(fragment, false); }
+  bool End() { return Inflate("", true); }  // the block
+
+ private:
+  struct Deleter {
+    void operator()(nghttp2_hd_inflater* inflater) const { nghttp2_hd_inflate_del(inflater); }
+  };
+
+  bool Inflate(std::string_view fragment, bool last);
+
+  size_t most_bytes_;
+  size_t bytes_ = 0;  // of the block's fields so far
+  std::unique_ptr<nghttp2_hd_inflater, Deleter> inflater_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_

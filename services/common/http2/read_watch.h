@@ -1,0 +1,31 @@
+// ReadWatch: a FrameWatch in front of all that gRPC reads in this process, as server and, behind TLS, as client. A
+// connection with a fault ends: gRPC is told that reading failed.
+// gRPC 1.51 shows nobody the bytes behind TLS. It reads them by OpenSSL's SSL_read, and those without TLS by recvmsg, out of
+// shared libraries. This program defines both functions, and the dynamic linker finds the program's before a library's.
+// They hand on to the library's, and look at what that read. Who builds with a gRPC or an OpenSSL that is linked into the
+// program, or with another gRPC, runs read_watch_test.cc.
+// Threads:   thread-safe; a connection has one reader at a time.
+// Errors:    StartReadWatch CHECKs that the names lead here. Faults are counted, and logged at most once in
+//            kSecondsBetweenFaults, with the certificate's or the peer's name.
+// See:       SECURITY.md, "Libraries".
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
+
+#include "services/common/observe/metrics.h"
+
+namespace stagecoach {
+
+inline constexpr double kSecondsBetweenFaults = 10;
+
+// Of every connection with TLS from now on; once and again is the same.
+void StartReadWatch();
+
+// Also of this one without TLS, which a server accepted and nobody has read from.
+void WatchReads(int descriptor);
+
+// How many connections of this process ended, by fault.
+void WriteReadFaults(MetricWriter& writer);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
