@@ -283,7 +283,20 @@ void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
 
 void JobLoop::PinResumed(const JobState& state) {
   if (state.job->spec.resume_job.empty() || state.resume_step < 0) return;
-  pins_->Pin(state.job->id, state.job->spec.resume_job, static_cast<uint64_t>(state.resume_step));
+  pins_->Pin(state.job->id, state.job->spec.resume_job, {static_cast<uint64_t>(state.resume_step)});
+}
+
+void JobLoop::PinCheckpoints(const std::string& id,
+                             std::function<void(std::shared_ptr<const void>)> done) {
+  const std::string holder = absl::StrCat("reader ", ++last_ticket_);  // no job is called so
+  parts_.effect(EffectsNumber(id),
+                [store = parts_.outside.checkpoints, pins = pins_, id, holder, done] {
+                  std::vector<uint64_t> steps;
+                  for (const CheckpointRef& ref : store->List(id)) steps.push_back(ref.step);
+                  pins->Pin(holder, id, std::move(steps));
+                  done(std::shared_ptr<const void>(
+                      nullptr, [pins, holder](const void*) { pins->Release(holder); }));
+                });
 }
 
 uint64_t JobLoop::EffectsNumber(const std::string& job) const {
