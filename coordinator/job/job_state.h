@@ -49,7 +49,7 @@ struct JobDefinition {
   Network model;
   std::string model_sha256;
   double submitted_unix_seconds = 0;
-  std::string owner;  // who submitted it (JobCaller::name); empty: not known
+  std::string owner;   // who submitted it (JobCaller::name); empty: not known
   std::string secret;  // the journal's; part of the key of its snapshots
 };
 
@@ -131,6 +131,10 @@ struct JobSnapshots {
   double seconds = 0;  // that the last one took, of the stage that it took longest; 0: not known
   int64_t unfinished = 0;   // generations in a row that ended while one was on its way
   uint64_t begun_step = 0;  // of this load
+  // A job that waits for stages writes what those that are left hold as a checkpoint (job_save.cc): that is the operation
+  // at hand, or was tried in this generation; and what was chosen.
+  bool saving = false, save_tried = false;
+  std::optional<Snapshot> saved;
   // What is loaded from; no manifest: nothing.
   std::string manifest;
   std::vector<SnapshotPlan::Holder> holders;
@@ -155,11 +159,14 @@ struct JobState {
   std::vector<StageSlot> slots;  // the placement; while waiting for stages: those that are left
   int wanted_stages = 0;         // 0: every one that is free, LeastStages of them
   int ready_stages = 0;          // when last told so
+  std::vector<StageRegistration>
+      ready;  // these; a coordinator that was restarted knows of no others
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
-  std::vector<StageProcess> unfit;    // do not see the checkpoint folder; not taken until they are tried again
-  double unfit_since_seconds = 0;     // that there are not enough without them; 0: there are
-  double give_up_seconds = 0;         // the end of the wait for stages; 0: none
+  std::vector<StageProcess>
+      unfit;  // do not see the checkpoint folder; not taken until they are tried again
+  double unfit_since_seconds = 0;  // that there are not enough without them; 0: there are
+  double give_up_seconds = 0;      // the end of the wait for stages; 0: none
 
   int unanswered = 0;  // stages that have yet to answer the operation at hand
   double operation_started_seconds = 0;
@@ -182,6 +189,8 @@ struct JobState {
   std::string probe_secret;       // what stages that see the folder can read there
   absl::Status checkpoint_error;  // first error of the one being written
   double checkpoint_started_seconds = 0;
+  double checkpoint_seconds = 0;     // that the last one took; 0: not known
+  double unsaved_train_seconds = 0;  // of steps since the last one, or since one was tried
 
   bool searches_own = false;  // or the checkpoint of spec.resume_job
   // Of spec.resume_job: where this job begins. Chosen once, so that a recovery before the first own
@@ -222,7 +231,7 @@ struct JobState {
   uint64_t failed_generation = 0;             // the last one whose failure was counted above
   int64_t setbacks = 0;                       // recoveries since it last got on
   double loaded_seconds = 0;                  // when it began to run last
-  std::string unsaved;                        // why the last checkpoint is not written, while it is tried again
+  std::string unsaved;  // why the last checkpoint is not written, while it is tried again
   // Of the generation before: an answer may still come from there.
   Fence former;
   std::vector<std::string> former_stages;  // names, by place
@@ -277,10 +286,11 @@ struct StagesOffered {
   std::vector<StageRegistration> stages;
   std::vector<std::string> passed_over;  // free, but known not to see the folder of checkpoints
 };
-// Too few: `ready` of `needed` could be had now; `alive` are registered in all.
+// Too few: `ready` of `needed` could be had now, these stages; `alive` are registered in all.
 struct StagesShort {
   int needed = 0, ready = 0, alive = 0;
   std::vector<std::string> passed_over;  // as above
+  std::vector<StageRegistration> stages = {};
 };
 struct StageLost {
   std::string name, incarnation, reason;

@@ -210,7 +210,8 @@ void JobLoop::HidePlaces(Transition* transition) const {
     if (shown != record.message) record.details = std::exchange(record.message, std::move(shown));
   }
   transition->state.message = places.Hide(std::move(transition->state.message));
-  transition->state.unsaved = places.Hide(std::move(transition->state.unsaved));  // of messages to come
+  transition->state.unsaved =
+      places.Hide(std::move(transition->state.unsaved));  // of messages to come
 }
 
 void JobLoop::HoldStages(const Job& job) {
@@ -250,7 +251,6 @@ bool JobLoop::Drained() const {
     switch (entry.second.state.activity) {
       case Activity::kFindCheckpoint:
       case Activity::kWaitStages:
-      case Activity::kFindSnapshots:
       case Activity::kProfile:
       case Activity::kPlan:
       case Activity::kProbeFolder:
@@ -260,6 +260,9 @@ bool JobLoop::Drained() const {
       case Activity::kEnded:
       case Activity::kHeld:
         return true;  // nothing is lost if these are left as they are
+      case Activity::kFindSnapshots:
+        if (!entry.second.state.snapshots.saving) return true;
+        break;
       case Activity::kTrain:
       case Activity::kFlush:
       case Activity::kEvaluate:
@@ -352,7 +355,8 @@ void JobLoop::Settle() {
       job->told_generation = job->state.generation;
       const bool due = placement_due_;
       Deliver({shortage.job, Now(),
-               StagesShort{shortage.needed, shortage.ready, shortage.alive, shortage.passed_over}});
+               StagesShort{shortage.needed, shortage.ready, shortage.alive, shortage.passed_over,
+                           shortage.stages}});
       placement_due_ = due;  // hearing of a shortage changes nobody's claim
     }
   }
