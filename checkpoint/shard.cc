@@ -2,12 +2,20 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/hash.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "checkpoint/names.h"
 
 namespace stagecoach {
+namespace {
+
+constexpr size_t kShardPieceBytes = size_t{1} << 20;
+
+}  // namespace
 
 std::string ShardFileName(int first_layer, int last_layer) {
   CHECK(first_layer >= 0 && last_layer > first_layer)
@@ -32,6 +40,28 @@ absl::StatusOr<ShardInfo> WriteShard(FileSystem& file_system, const std::string&
     info.tensors.push_back({written->tensors[i], written->tensor_sha256[i]});
   }
   return info;
+}
+
+absl::Status WriteShardBytes(FileSystem& file_system, const std::string& folder,
+                             const ShardInfo& info, std::span<const std::byte> bytes) {
+  const std::string path = JoinPath(folder, info.file);
+  RETURN_IF_ERROR(file_system.RemoveAll(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.Create(path));
+  Sha256 digest;
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kShardPieceBytes));
+    digest.Update(piece);
+    RETURN_IF_ERROR(file->Append(piece));
+    bytes = bytes.subspan(piece.size());
+    TickProgress();
+  }
+  if (const std::string found = digest.Hex(); found != info.sha256) {
+    file_system.RemoveAll(path).IgnoreError();
+    return absl::DataLossError(absl::StrCat("shard ", info.file, " in memory: sha256 ", found,
+                                            ", it was taken with ", info.sha256));
+  }
+  RETURN_IF_ERROR(file->Sync());
+  return file->Close();
 }
 
 }  // namespace stagecoach

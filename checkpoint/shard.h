@@ -3,6 +3,8 @@
 #ifndef STAGECOACH_CHECKPOINT_SHARD_H_
 #define STAGECOACH_CHECKPOINT_SHARD_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,11 @@ std::string ShardFileName(int first_layer, int last_layer);  // last exclusive
 absl::StatusOr<ShardInfo> WriteShard(FileSystem& file_system, const std::string& folder,
                                      int first_layer, int last_layer,
                                      std::vector<TensorSource> tensors);
+
+// Writes the bytes of a shard that lies in memory into folder/info.file. DATA_LOSS unless they have info.sha256: nothing
+// stays in the folder then.
+absl::Status WriteShardBytes(FileSystem& file_system, const std::string& folder,
+                             const ShardInfo& info, std::span<const std::byte> bytes);
 
 }  // namespace stagecoach
 

@@ -50,5 +50,21 @@ TEST(Shard, TellsWhyATensorCouldNotBeGiven) {
   EXPECT_NE(status.message().find("model/0000/w"), absl::string_view::npos) << status;
 }
 
+// What lies in memory for hours may have changed since it was taken.
+TEST(Shard, WrittenFromMemoryIsTheFileThatItsStageWouldWriteOrNone) {
+  FaultFileSystem files;
+  ASSERT_TRUE(files.MakeFolders("/f").ok());
+  ASSERT_TRUE(files.MakeFolders("/g").ok());
+  const ShardInfo info = *WriteToyShard(files, "/f", ToyModel(3), 0, 2);
+  std::string bytes = files.Contents("/f/" + info.file);
+  ASSERT_TRUE(WriteShardBytes(files, "/g", info, std::as_bytes(std::span(bytes))).ok());
+  EXPECT_EQ(files.Contents("/g/" + info.file), bytes);
+  bytes[bytes.size() / 2] ^= 4;
+  const absl::Status changed = WriteShardBytes(files, "/g", info, std::as_bytes(std::span(bytes)));
+  EXPECT_TRUE(absl::IsDataLoss(changed)) << changed;
+  EXPECT_NE(changed.message().find(info.sha256), absl::string_view::npos) << changed;
+  EXPECT_FALSE(files.Exists("/g/" + info.file));
+}
+
 }  // namespace
 }  // namespace stagecoach

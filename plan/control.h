@@ -157,6 +157,9 @@ struct StepReport {
 struct WriteShardCommand {
   Fence fence;         // step: what the checkpoint is of
   std::string folder;  // exists; the coordinator made it under the checkpoint root
+  // Not empty: these shards of the snapshot of step fence.step, which are held under the key, in place of the cell's.
+  std::vector<std::string> snapshot_files;
+  std::string snapshot_key;
 };
 
 }  // namespace stagecoach

@@ -158,6 +158,11 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
   RETURN_IF_ERROR(
       CheckInteger("checkpoint.every_steps", spec.checkpoint.every_steps, 0, kMaxSteps));
   RETURN_IF_ERROR(CheckInteger("checkpoint.keep", spec.checkpoint.keep, 1, 1'000'000));
+  if (spec.checkpoint.never &&
+      (spec.checkpoint.every_steps > 0 || spec.checkpoint.every_epochs > 0)) {
+    return FieldError("checkpoint.never", "true",
+                      "there is checkpoint.every_steps or every_epochs as well: leave one out");
+  }
   RETURN_IF_ERROR(CheckInteger("snapshot.every_steps", spec.snapshot.every_steps, 0, kMaxSteps));
   if (spec.snapshot.never && spec.snapshot.every_steps > 0) {
     return FieldError("snapshot.never", "true",

@@ -61,7 +61,7 @@ class Placer {
       return;
     }
     const int needed = Needed(job);
-    placement_.shortages.push_back({job.id, needed, count, alive_, std::move(passed_over)});
+    placement_.shortages.push_back({job.id, needed, count, alive_, std::move(passed_over), ready});
     if (job.recovering || needed <= alive_) {
       for (const StageRegistration& stage : ready) taken_.insert(stage.name);
     }

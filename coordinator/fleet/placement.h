@@ -41,6 +41,7 @@ struct Shortage {
   std::string job;
   int needed = 0, ready = 0, alive = 0;
   std::vector<std::string> passed_over;
+  std::vector<StageRegistration> stages = {};  // those that are ready
   friend bool operator==(const Shortage&, const Shortage&) = default;
 };
 

@@ -11,6 +11,12 @@
 namespace stagecoach {
 namespace {
 
+// Of a checkpoint by time: of the time that a job trains, and of the steps that may be lost.
+constexpr double kDiskShare = 0.035;
+constexpr double kLeastTrainSeconds = 180;
+// Of a disk, where no checkpoint was measured yet.
+constexpr double kDiskBytesPerSecond = 100e6;
+
 // Full, away, read-only, broken: whoever runs the cluster mends it, and the job is none the worse. That it ends with its
 // result unwritten would be.
 bool IsOfTheDisk(const absl::Status& status) {
@@ -29,19 +35,32 @@ bool IsOfTheDisk(const absl::Status& status) {
 
 }  // namespace
 
-void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
+void JobTransition::On(const SaveRequested&) {
+  state_.save_requested = true;
+  if (state_.activity == Activity::kWaitStages && MaySave()) StartSave();
+}
+
+bool JobTransition::CheckpointDue() const {
+  if (!spec().checkpoint.automatic()) return false;
+  double seconds = state_.checkpoint_seconds;
+  if (seconds <= 0) seconds = static_cast<double>(CheckpointBytes()) / kDiskBytesPerSecond;
+  return state_.unsaved_train_seconds >= std::max(kLeastTrainSeconds, seconds / kDiskShare);
+}
 
 int64_t JobTransition::CheckpointBytes() const {
   return TrainingStateBytes(state_.job->model, spec().training, 0, layers());
 }
 
 void JobTransition::StartCheckpoint() {
+  // One by time leaves room for the last one, which the job must not end without.
+  const bool by_time = CheckpointDue() && !state_.save_requested && !state_.snapshots.saving &&
+                       state_.step < last_step();
   state_.save_requested = false;
   state_.temporary_folder.clear();
   state_.checkpoint_error = absl::OkStatus();
   state_.checkpoint_started_seconds = now_.seconds;
   BeginOperation(Activity::kBeginCheckpoint, state_.limits.effect_deadline_seconds);
-  actions_.push_back(BeginCheckpoint{FenceOf(state_), CheckpointBytes()});
+  actions_.push_back(BeginCheckpoint{FenceOf(state_), (by_time ? 2 : 1) * CheckpointBytes()});
 }
 
 void JobTransition::On(const CheckpointBegun& event) {
@@ -55,6 +74,7 @@ void JobTransition::On(const CheckpointBegun& event) {
   BeginOperation(Activity::kWriteShards, std::max(state_.limits.load_deadline_seconds,
                                                   static_cast<double>(CheckpointBytes()) /
                                                       state_.limits.sync_bytes_per_second));
+  if (state_.snapshots.saving) return WriteSnapshotShards();
   WriteShardCommand command;
   command.fence = FenceOf(state_);
   command.folder = state_.temporary_folder;
@@ -67,7 +87,8 @@ void JobTransition::On(const ShardWritten& event) {
   if (!Answered(Activity::kWriteShards, event.fence, event.stage)) return;
   if (event.shard.ok()) {
     state_.slots[event.stage].shard = *event.shard;
-  } else if (IsOfTheDisk(event.shard.status()) && !absl::IsUnavailable(event.shard.status())) {
+  } else if (state_.snapshots.saving ||
+             (IsOfTheDisk(event.shard.status()) && !absl::IsUnavailable(event.shard.status()))) {
     // The disk's fault: training can go on. The others' answers are awaited all the same, for the
     // folder can only go once nobody writes into it.
     if (state_.checkpoint_error.ok()) {
@@ -79,10 +100,11 @@ void JobTransition::On(const ShardWritten& event) {
   if (AllAnswered()) FinishShards();
 }
 
-std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
+std::vector<ExpectedTensor> JobTransition::ExpectedTensors(
+    const std::vector<ShardInfo>& shards) const {
   std::set<std::string> slots;  // what one parameter has, every trained one must have
-  for (const StageSlot& slot : state_.slots) {
-    for (const ShardTensor& tensor : slot.shard.tensors) {
+  for (const ShardInfo& shard : shards) {
+    for (const ShardTensor& tensor : shard.tensors) {
       if (std::string name = SlotOfTensor(tensor.entry.name); !name.empty()) slots.insert(name);
     }
   }
@@ -132,14 +154,20 @@ Manifest JobTransition::MakeManifest(std::vector<ShardInfo> shards) const {
   return manifest;
 }
 
+std::vector<ShardInfo> JobTransition::WrittenShards() const {
+  if (state_.snapshots.saving) return state_.snapshots.saved->manifest.shards;
+  std::vector<ShardInfo> shards;
+  for (const StageSlot& slot : state_.slots) shards.push_back(slot.shard);
+  return shards;
+}
+
 void JobTransition::FinishShards() {
   if (!state_.checkpoint_error.ok()) return CheckpointFailed(state_.checkpoint_error);
   BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
-  std::vector<ShardInfo> shards;
-  for (const StageSlot& slot : state_.slots) shards.push_back(slot.shard);
-  actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder,
-                                      MakeManifest(std::move(shards)), ExpectedTensors(),
-                                      spec().checkpoint.keep});
+  Manifest manifest = state_.snapshots.saving ? SavedManifest() : MakeManifest(WrittenShards());
+  std::vector<ExpectedTensor> expected = ExpectedTensors(manifest.shards);
+  actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder, std::move(manifest),
+                                      std::move(expected), spec().checkpoint.keep});
 }
 
 void JobTransition::On(const CheckpointCommitted& event) {
@@ -151,19 +179,23 @@ void JobTransition::On(const CheckpointCommitted& event) {
   state_.last_checkpoint = *event.ref;
   state_.last_checkpoint_step = static_cast<int64_t>(state_.step);
   state_.last_checkpoint_bytes = 0;
-  for (const StageSlot& slot : state_.slots) state_.last_checkpoint_bytes += slot.shard.bytes;
-  Record(JobRecord::Kind::kCheckpoint, "").step_seconds =
-      now_.seconds - state_.checkpoint_started_seconds;
+  for (const ShardInfo& shard : WrittenShards()) state_.last_checkpoint_bytes += shard.bytes;
+  state_.checkpoint_seconds = now_.seconds - state_.checkpoint_started_seconds;
+  state_.unsaved_train_seconds = 0;
+  Record(JobRecord::Kind::kCheckpoint, "").step_seconds = state_.checkpoint_seconds;
+  if (state_.snapshots.saving) return EndSave();
   Continue();
 }
 
 void JobTransition::CheckpointFailed(const absl::Status& status) {
   DropCheckpoint();
   state_.saved = true;  // tried; the next one is due at the next boundary
+  state_.unsaved_train_seconds = 0;
   const std::string text =
       absl::StrCat("checkpoint at step ", state_.step, ": ", status.ToString());
   Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
       now_.seconds - state_.checkpoint_started_seconds;
+  if (state_.snapshots.saving) return EndSave();
   if (state_.step < last_step()) return Continue();
   const std::string kept =
       state_.last_checkpoint_step >= 0

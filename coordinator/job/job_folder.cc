@@ -41,10 +41,9 @@ int64_t JobTransition::BytesBeforeStart() const {
   if (HasRun()) return 0;
   const CheckpointSpec& checkpoint = spec().checkpoint;
   const TrainingSpec& training = spec().training;
-  const bool never = checkpoint.every_steps == 0 && checkpoint.every_epochs == 0;
   const bool late = (training.steps > 0 && checkpoint.every_steps >= training.steps) ||
                     (training.epochs > 0 && checkpoint.every_epochs >= training.epochs);
-  const bool only_last = never || late;
+  const bool only_last = checkpoint.never || checkpoint.automatic() || late;
   return (only_last ? 1 : 2) * CheckpointBytes();
 }
 

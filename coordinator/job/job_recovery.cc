@@ -119,6 +119,12 @@ void JobTransition::On(const StageLost& event) {
         return slot.stage.name == event.name && slot.stage.incarnation == event.incarnation;
       });
   if (found == state_.slots.end()) return Stale();
+  if (state_.snapshots.saving) {  // what the others hold may be enough
+    state_.slots.erase(found);
+    state_.snapshots.save_tried = false;
+    DropCheckpoint();
+    return EndSave();
+  }
   const std::string cause =
       absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": lost stage ",
                    found - state_.slots.begin(), ": ", event.reason);
@@ -174,7 +180,8 @@ void JobTransition::BeginGeneration() {
     ++state_.snapshots.unfinished;
   }
   state_.snapshots.taken_step.reset();
-  state_.snapshots.asked = false;
+  state_.snapshots.asked = state_.snapshots.saving = state_.snapshots.save_tried = false;
+  state_.snapshots.saved.reset();
   state_.snapshots.manifest.clear();
   state_.snapshots.holders.clear();
 }
@@ -210,9 +217,16 @@ void JobTransition::On(const DeadlinePassed& event) {
     state_.deadline_seconds = extended;  // slow, and not stuck
     return;
   }
+  if (state_.snapshots.saving && state_.activity != Activity::kFindSnapshots) {
+    return CheckpointFailed(absl::DeadlineExceededError(absl::StrFormat(
+        "%s has got no further for %.0f s", ActivityName(state_.activity), state_.stall_seconds)));
+  }
   switch (state_.activity) {
     case Activity::kWaitStages:
+      if (MaySave()) return StartSave();
       if (TriesUnfitAgain()) return;
+      // Whoever was to be asked what it holds is gone since.
+      if (now_.seconds < state_.give_up_seconds) return SetWaitDeadline();
       return WaitedTooLong();
     case Activity::kProfile:
       return On(
@@ -324,6 +338,18 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
   Recover(cause);
 }
 
+// The line that goes on with as many stages as are there.
+std::string JobTransition::GoesOnText() const {
+  if (state_.furthest_step == 0) return "";
+  if (state_.last_checkpoint_step < 0) return "; it has no checkpoint to go on from";
+  std::string text = absl::StrCat("; to go on from step ", state_.last_checkpoint_step);
+  // Devices in their places are all needed.
+  const bool fewer = !spec().pipeline.mixed_devices && state_.ready_stages >= LeastStages(state_);
+  if (!fewer) return absl::StrCat(text, " when they are back:  stagecoach resume ", state_.job->id);
+  return absl::StrCat(text, " with those that are ready:  stagecoach resume ", state_.job->id,
+                      " --stages ", std::min(state_.ready_stages, layers()));
+}
+
 void JobTransition::WaitedTooLong() {
   const double timeout = spec().pipeline.replacement_timeout_seconds;
   if (spec().pipeline.continue_with_fewer_stages && !state_.accepts_fewer) {
@@ -339,6 +365,7 @@ void JobTransition::WaitedTooLong() {
   if (!spec().pipeline.continue_with_fewer_stages) {
     remedy += ", or set pipeline.continue_with_fewer_stages";
   }
+  remedy += GoesOnText();
   Fail(absl::UnavailableError(absl::StrFormat(
       "%s: %d %s missing after %.1f s (wanted %d, ready %d%s); %s", Context(), missing,
       missing == 1 ? "stage is" : "stages are", timeout, wanted, state_.ready_stages,

@@ -60,7 +60,9 @@ struct ActionText {
   }
   std::string operator()(const SendWriteShard& a) const {
     return absl::StrCat("write_shard stage=", a.stage, " step=", a.command.fence.step,
-                        " folder=", a.command.folder);
+                        " folder=", a.command.folder,
+                        a.command.snapshot_files.empty() ? "" : " from memory: ",
+                        absl::StrJoin(a.command.snapshot_files, " "));
   }
   std::string operator()(const SendFindSnapshots& a) const {
     return absl::StrCat("find_snapshots stage=", a.stage, " at=", a.to.address);
@@ -127,6 +129,20 @@ Options OptionsOf(const std::vector<std::string>& words) {
     if (parts.size() == 2) options[parts[0]] = parts[1];
   }
   return options;
+}
+
+// Of the words like "a:1".
+std::vector<StageRegistration> RegistrationsOf(const std::vector<std::string>& words) {
+  std::vector<StageRegistration> registrations;
+  for (const std::string& word : words) {
+    const std::vector<std::string> parts = absl::StrSplit(word, ':');
+    if (parts.size() != 2) continue;
+    StageRegistration& registration = registrations.emplace_back();
+    registration.name = parts[0];
+    registration.incarnation = parts[1];
+    registration.address = parts[0] + ":8101";
+  }
+  return registrations;
 }
 
 int Number(const Options& options, const std::string& name, int otherwise) {
@@ -322,20 +338,14 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "term") return Apply(TermRaised{uint64_t(stage()), "a stage knew a higher term"});
   if (verb == "lost") return Apply(StageLost{second, third, "stage " + second + " is gone"});
   if (verb == "short") {
-    return Apply(StagesShort{Number(options, "needed", 2), Number(options, "ready", 1),
-                             Number(options, "alive", 1)});
+    return Apply(StagesShort{Number(options, "needed", 2),
+                             Number(options, "ready", 1),
+                             Number(options, "alive", 1),
+                             {},
+                             RegistrationsOf(words)});
   }
   if (verb == "offer") {
-    StagesOffered offered;
-    for (size_t i = 1; i < words.size(); ++i) {
-      const std::vector<std::string> parts = absl::StrSplit(words[i], ':');
-      StageRegistration registration;
-      registration.name = parts[0];
-      registration.incarnation = parts[1];
-      registration.address = parts[0] + ":8101";
-      offered.stages.push_back(registration);
-    }
-    return Apply(offered);
+    return Apply(StagesOffered{RegistrationsOf(words), {}});
   }
   if (verb == "found") {
     CheckpointSearched searched{EventFence(), absl::NotFoundError("none"), {}};

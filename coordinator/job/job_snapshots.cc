@@ -61,13 +61,14 @@ void JobTransition::FindWeights() {
 }
 
 void JobTransition::AskForSnapshots() {
-  state_.snapshots.asked = true;
   BeginOperation(Activity::kFindSnapshots, state_.limits.snapshot_deadline_seconds);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendFindSnapshots{static_cast<int>(k), state_.slots[k].stage,
-                                         FenceOf(state_), KeyOf(*state_.job)});
+                                         FenceOf(state_), SnapshotKey()});
   }
 }
+
+std::string JobTransition::SnapshotKey() const { return KeyOf(*state_.job); }
 
 // A stage that is gone holds none.
 void JobTransition::On(const SnapshotsFound& event) {
@@ -76,17 +77,22 @@ void JobTransition::On(const SnapshotsFound& event) {
   if (AllAnswered()) ChooseSnapshot();
 }
 
-void JobTransition::ChooseSnapshot() {
+std::optional<Snapshot> JobTransition::NewestHeld(uint64_t least) {
   std::vector<std::vector<HeldShard>> held;
   for (StageSlot& slot : state_.slots) held.push_back(std::exchange(slot.held, {}));
-  uint64_t least = static_cast<uint64_t>(std::max<int64_t>(state_.last_checkpoint_step, 1));
   if (state_.snapshots.tries >= kTries) least = std::max(least, state_.snapshots.tried_step + 1);
   // What no record tells of did not happen. A coordinator that was restarted may know less than its stages, and not
   // whether the newest step that it knows was evaluated.
   const uint64_t furthest = state_.furthest_step;
   const uint64_t most =
       state_.snapshots.opened_step == furthest && furthest > 0 ? furthest - 1 : furthest;
-  const std::optional<Snapshot> newest = NewestSnapshot(held, layers(), least, most);
+  return NewestSnapshot(held, layers(), least, most);
+}
+
+void JobTransition::ChooseSnapshot() {
+  if (state_.snapshots.saving) return SaveNewest();
+  const int64_t least = std::max<int64_t>(state_.last_checkpoint_step, 1);
+  const std::optional<Snapshot> newest = NewestHeld(static_cast<uint64_t>(least));
   if (!newest.has_value() || !TakeSnapshot(*newest)) return SearchOwnCheckpoint();
   Enter(JobPhase::kPlanned,
         absl::StrCat("goes on from step ", state_.step, ", which the stages have in memory"));

@@ -1,6 +1,7 @@
 // From an open job to loaded stages: checkpoint search, waiting for stages, profile, plan, load.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,6 +17,8 @@ namespace stagecoach {
 namespace {
 
 constexpr double kTryUnfitSeconds = 10;
+// Of a wait for stages, in which a process that was started anew is back.
+constexpr double kSaveSeconds = 5;
 
 bool IsUsable(const LayerProfile& layer) {
   return std::isfinite(layer.forward_seconds) && layer.forward_seconds >= 0 &&
@@ -151,9 +154,15 @@ void JobTransition::WaitForStages() {
   }
   const double since = state_.unfit_since_seconds > 0 ? state_.unfit_since_seconds : now_.seconds;
   state_.give_up_seconds = limited ? since + spec().pipeline.replacement_timeout_seconds : 0;
-  state_.deadline_seconds = state_.give_up_seconds;
-  if (!limited || state_.unfit.empty()) return;
-  state_.deadline_seconds = std::min(state_.deadline_seconds, now_.seconds + kTryUnfitSeconds);
+  SetWaitDeadline();
+}
+
+void JobTransition::SetWaitDeadline() {
+  double& deadline = state_.deadline_seconds;
+  deadline = state_.give_up_seconds;
+  if (deadline == 0) return;
+  if (!state_.unfit.empty()) deadline = std::min(deadline, now_.seconds + kTryUnfitSeconds);
+  if (MaySave()) deadline = std::min(deadline, now_.seconds + kSaveSeconds);
 }
 
 // Last of all, as suspects, and with no other they have to answer once more.
@@ -177,7 +186,11 @@ void JobTransition::On(const StagesShort& event) {
     absl::StrAppend(&message, ", the others work for other jobs");
   }
   state_.ready_stages = event.ready;
+  state_.ready = event.stages;
   Enter(state_.phase, message);
+  if (HasRun() && MaySave() && state_.deadline_seconds > 0) {
+    state_.deadline_seconds = std::min(state_.deadline_seconds, now_.seconds + kSaveSeconds);
+  }
   if (HasRun()) return;
   // Time runs only while the fleet itself is too small, not while the job is queued behind others.
   if (event.alive >= event.needed) {
@@ -210,7 +223,7 @@ void JobTransition::On(const StagesOffered& event) {
               [](const StageSlot& a, const StageSlot& b) { return a.stage.name < b.stage.name; });
   }
   for (int k = 0; k < offered; ++k) state_.slots[k].place = k;
-  if (MayHoldSnapshots() && !state_.snapshots.asked) return AskForSnapshots();
+  if (MayHoldSnapshots() && !std::exchange(state_.snapshots.asked, true)) return AskForSnapshots();
   Enter(JobPhase::kPlanned, event.passed_over.empty() ? "" : UnfitText(event.passed_over));
   PlaceStages();
 }

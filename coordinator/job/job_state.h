@@ -131,6 +131,10 @@ struct JobSnapshots {
   double seconds = 0;  // that the last one took, of the stage that it took longest; 0: not known
   int64_t unfinished = 0;   // generations in a row that ended while one was on its way
   uint64_t begun_step = 0;  // of this load
+  // A job that waits for stages writes what those that are left hold as a checkpoint (job_save.cc): that is the operation
+  // at hand, or was tried in this generation; and what was chosen.
+  bool saving = false, save_tried = false;
+  std::optional<Snapshot> saved;
   // What is loaded from; no manifest: nothing.
   std::string manifest;
   std::vector<SnapshotPlan::Holder> holders;
@@ -154,6 +158,8 @@ struct JobState {
   std::vector<StageSlot> slots;  // the placement; while waiting for stages: those that are left
   int wanted_stages = 0;         // 0: every one that is free, LeastStages of them
   int ready_stages = 0;          // when last told so
+  std::vector<StageRegistration>
+      ready;  // these; a coordinator that was restarted knows of no others
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
   std::vector<StageProcess>
@@ -182,6 +188,8 @@ struct JobState {
   std::string probe_secret;       // what stages that see the folder can read there
   absl::Status checkpoint_error;  // first error of the one being written
   double checkpoint_started_seconds = 0;
+  double checkpoint_seconds = 0;     // that the last one took; 0: not known
+  double unsaved_train_seconds = 0;  // of steps since the last one, or since one was tried
 
   bool searches_own = false;  // or the checkpoint of spec.resume_job
   // Of spec.resume_job: where this job begins. Chosen once, so that a recovery before the first own
@@ -277,10 +285,11 @@ struct StagesOffered {
   std::vector<StageRegistration> stages;
   std::vector<std::string> passed_over;  // free, but known not to see the folder of checkpoints
 };
-// Too few: `ready` of `needed` could be had now; `alive` are registered in all.
+// Too few: `ready` of `needed` could be had now, these stages; `alive` are registered in all.
 struct StagesShort {
   int needed = 0, ready = 0, alive = 0;
   std::vector<std::string> passed_over;  // as above
+  std::vector<StageRegistration> stages = {};
 };
 struct StageLost {
   std::string name, incarnation, reason;

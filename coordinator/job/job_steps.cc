@@ -60,7 +60,7 @@ void JobTransition::Continue() {
   const bool last = state_.step >= last_step();
   const bool evaluate = !state_.evaluated && state_.evaluation_batches > 0 &&
                         BoundaryOf(evaluation.every_steps, evaluation.every_epochs);
-  const bool save = !state_.saved && (last || state_.save_requested ||
+  const bool save = !state_.saved && (last || state_.save_requested || CheckpointDue() ||
                                       BoundaryOf(checkpoint.every_steps, checkpoint.every_epochs));
   if ((evaluate || save) && state_.pending.has_value()) {
     return SendRuns(Activity::kFlush, WorkKind::kNone, 0);
@@ -135,6 +135,7 @@ void JobTransition::FinishTrain() {
 
   const double seconds = now_.seconds - state_.operation_started_seconds;
   state_.step_seconds = seconds;
+  state_.unsaved_train_seconds += seconds;
   state_.tokens_per_second = seconds > 0 ? static_cast<double>(decision->tokens) / seconds : 0;
   state_.bubble = MeasuredBubble(reports, seconds);
   for (StageSlot& slot : state_.slots) {

@@ -2,7 +2,7 @@
 // per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
 // job_start.cc (checkpoint search, stages, profile, plan, load), job_folder.cc (does everybody see
 // the checkpoint folder?), job_hold.cc (held and resumed), job_steps.cc (train, evaluate),
-// job_checkpoints.cc (checkpoint, export), job_snapshots.cc (snapshots in memory), job_recovery.cc (losses, deadlines, failure, cancel).
+// job_checkpoints.cc (checkpoint, export), job_snapshots.cc (snapshots in memory), job_save.cc (those as checkpoints), job_recovery.cc (losses, deadlines, failure, cancel).
 // Threads:   lives within one call of Apply.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
@@ -71,6 +71,7 @@ class JobTransition {
   void SearchResumeCheckpoint();
   void TakeTrainState(const TrainState& train);
   void WaitForStages();
+  void SetWaitDeadline();
   bool TriesUnfitAgain();
   void TakeManifest(const FoundCheckpoint& found);
   bool Resumes() const;  // it loads what was trained
@@ -122,10 +123,12 @@ class JobTransition {
   // Checkpoints.
   // The step ends one of the spans, or is the last.
   bool BoundaryOf(int64_t every_steps, double every_epochs) const;
+  bool CheckpointDue() const;  // of one by time
   int64_t CheckpointBytes() const;
   void StartCheckpoint();
   void FinishShards();
-  std::vector<ExpectedTensor> ExpectedTensors() const;
+  std::vector<ShardInfo> WrittenShards() const;
+  std::vector<ExpectedTensor> ExpectedTensors(const std::vector<ShardInfo>& shards) const;
   Manifest MakeManifest(std::vector<ShardInfo> shards) const;
   void CheckpointFailed(const absl::Status& status);
   void Export();
@@ -134,6 +137,8 @@ class JobTransition {
   void FindWeights();  // in memory, where they may be, or on disk
   bool MayHoldSnapshots() const;
   void AskForSnapshots();
+  std::string SnapshotKey() const;
+  std::optional<Snapshot> NewestHeld(uint64_t least);  // of what the stages said
   void ChooseSnapshot();
   bool TakeSnapshot(const Snapshot& snapshot);
   SnapshotPlan SnapshotPlanOf(size_t stage) const;
@@ -145,6 +150,14 @@ class JobTransition {
   int64_t SnapshotEvery() const;
   bool SnapshotDue() const;
   std::string SnapshotManifest() const;
+
+  // Snapshots as checkpoints, while stages are waited for.
+  bool MaySave() const;
+  void StartSave();
+  void SaveNewest();
+  void WriteSnapshotShards();
+  Manifest SavedManifest() const;
+  void EndSave();
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
@@ -167,6 +180,7 @@ class JobTransition {
   void StorageOverdue();
   void StorageFailed(const std::string& text);
   void WaitedTooLong();
+  std::string GoesOnText() const;
 
   JobState state_;
   const Moment now_;

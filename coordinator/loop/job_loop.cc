@@ -251,7 +251,6 @@ bool JobLoop::Drained() const {
     switch (entry.second.state.activity) {
       case Activity::kFindCheckpoint:
       case Activity::kWaitStages:
-      case Activity::kFindSnapshots:
       case Activity::kProfile:
       case Activity::kPlan:
       case Activity::kProbeFolder:
@@ -261,6 +260,9 @@ bool JobLoop::Drained() const {
       case Activity::kEnded:
       case Activity::kHeld:
         return true;  // nothing is lost if these are left as they are
+      case Activity::kFindSnapshots:
+        if (!entry.second.state.snapshots.saving) return true;
+        break;
       case Activity::kTrain:
       case Activity::kFlush:
       case Activity::kEvaluate:
@@ -284,7 +286,20 @@ void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
 
 void JobLoop::PinResumed(const JobState& state) {
   if (state.job->spec.resume_job.empty() || state.resume_step < 0) return;
-  pins_->Pin(state.job->id, state.job->spec.resume_job, static_cast<uint64_t>(state.resume_step));
+  pins_->Pin(state.job->id, state.job->spec.resume_job, {static_cast<uint64_t>(state.resume_step)});
+}
+
+void JobLoop::PinCheckpoints(const std::string& id,
+                             std::function<void(std::shared_ptr<const void>)> done) {
+  const std::string holder = absl::StrCat("reader ", ++last_ticket_);  // no job is called so
+  parts_.effect(EffectsNumber(id),
+                [store = parts_.outside.checkpoints, pins = pins_, id, holder, done] {
+                  std::vector<uint64_t> steps;
+                  for (const CheckpointRef& ref : store->List(id)) steps.push_back(ref.step);
+                  pins->Pin(holder, id, std::move(steps));
+                  done(std::shared_ptr<const void>(
+                      nullptr, [pins, holder](const void*) { pins->Release(holder); }));
+                });
 }
 
 uint64_t JobLoop::EffectsNumber(const std::string& job) const {
@@ -340,7 +355,8 @@ void JobLoop::Settle() {
       job->told_generation = job->state.generation;
       const bool due = placement_due_;
       Deliver({shortage.job, Now(),
-               StagesShort{shortage.needed, shortage.ready, shortage.alive, shortage.passed_over}});
+               StagesShort{shortage.needed, shortage.ready, shortage.alive, shortage.passed_over,
+                           shortage.stages}});
       placement_due_ = due;  // hearing of a shortage changes nobody's claim
     }
   }

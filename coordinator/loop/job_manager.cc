@@ -144,9 +144,8 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
   ASSIGN_OR_RETURN(state->lock, StateLock::Take(options.state_folder));
   ASSIGN_OR_RETURN(state->journal, Journal::Open(options.state_folder + "/journal.sqlite"));
   // By the clock, so that a coordinator whose journal is a copy from before does not take a term that was used since.
-  ASSIGN_OR_RETURN(state->term,
-                   state->journal->RaiseTerm(LeastTerm(*parts.clock),
-                                             MachineRandom() % kMostSkippedTerms));
+  ASSIGN_OR_RETURN(state->term, state->journal->RaiseTerm(LeastTerm(*parts.clock),
+                                                          MachineRandom() % kMostSkippedTerms));
 
   JobLoop::Parts inside;
   inside.options = options;
@@ -275,6 +274,13 @@ void JobManager::Shown(const std::string& id,
                        std::function<void(absl::StatusOr<ShownTexts>)> done) {
   const bool accepted =
       state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Shown(id)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::PinCheckpoints(
+    const std::string& id, std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done) {
+  const bool accepted =
+      state_->Ask([loop = state_->loop.get(), id, done] { loop->PinCheckpoints(id, done); });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 

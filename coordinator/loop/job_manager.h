@@ -135,6 +135,10 @@ class JobManager {
   // that goes on already.
   void Resume(const std::string& id, int64_t stages,
               std::function<void(absl::StatusOr<JobView>)> done);
+  // The job's checkpoints that are there now stay until the pin goes, on any thread. `done` is called on the thread that
+  // removes checkpoints, so it must not read them itself. UNAVAILABLE: as any other request.
+  void PinCheckpoints(const std::string& id,
+                      std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done);
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
   // wanted: as Submit's.
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,

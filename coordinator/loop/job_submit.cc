@@ -119,7 +119,7 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
                             : absl::StrCat("resume_job=", spec.resume_job, " has no checkpoint"));
   for (const CheckpointRef& ref : store.List(spec.resume_job)) {
     if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
-    pins_->Pin(holder, spec.resume_job, ref.step);  // or it is gone when the job begins
+    pins_->Pin(holder, spec.resume_job, {ref.step});  // or it is gone when the job begins
     absl::StatusOr<Manifest> manifest = store.ReadManifest(ref);
     // Without a step the newest one that holds is meant. What is passed over here is set aside, with a record, by the
     // search that the job begins with.

@@ -118,7 +118,7 @@ void JobLoop::Performer::operator()(const SearchCheckpoint& action) const {
   // remove anything more.
   Effect(loop_.EffectsNumber(action.job), [store = store(), action, pins = loop_.pins_, id = id()] {
     CheckpointSearched result = RunSearch(*store, action);
-    if (result.found.ok() && action.job != id) pins->Pin(id, action.job, result.found->ref.step);
+    if (result.found.ok() && action.job != id) pins->Pin(id, action.job, {result.found->ref.step});
     return result;
   });
 }

@@ -162,5 +162,31 @@ TEST(PinnedStartTest, ARefusedJobReleasesTheCheckpointItLookedAt) {
               Not(Contains("step-000000000003")));
 }
 
+// Symptom: `export` of a job with keep: 1 said "no checkpoint that can be loaded" while the job trained. Cause: it read the
+// newest checkpoint without a pin, and the next commit removed what was being hashed.
+TEST(PinnedStartTest, CheckpointsThatSomebodyReadsStayUntilTheyAreRead) {
+  SimulatedCluster cluster(2);
+  JobSpec job = SmallJob(2);
+  job.training.steps = 20;
+  job.checkpoint.keep = 1;
+  ASSERT_TRUE(cluster.Submit("a", job).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 3; }));
+  std::shared_ptr<const void> pin;
+  bool pinned = false;
+  cluster.loop().PinCheckpoints("a", [&](std::shared_ptr<const void> given) {
+    pin = std::move(given);
+    pinned = true;
+  });
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 9; }));
+  ASSERT_TRUE(pinned);
+  const auto kept = [&] { return cluster.files().List("/checkpoints/a").value(); };
+  EXPECT_THAT(kept(), Contains("step-000000000003")) << "it is being read";
+  EXPECT_THAT(kept(), Not(Contains("step-000000000006")));
+  pin.reset();
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  EXPECT_THAT(kept(), Not(Contains("step-000000000003")));
+  EXPECT_THAT(kept(), Contains("step-000000000020"));
+}
+
 }  // namespace
 }  // namespace stagecoach

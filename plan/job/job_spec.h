@@ -102,15 +102,19 @@ struct PipelineSpec {
 };
 
 struct CheckpointSpec {
-  int64_t every_steps = 0;  // 0: only at the end
+  int64_t every_steps = 0;
   int64_t keep = 3;
   double every_epochs = 0;  // in the place of every_steps; 0: not given
+  bool never = false;       // before the last step
+  // By time (coordinator/job/job_checkpoints.cc): the job says nothing else.
+  bool automatic() const { return every_steps == 0 && every_epochs == 0 && !never; }
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
 // Copies of the training state in the memory of the stages and of their neighbours, for recoveries that read no disk.
 struct SnapshotSpec {
-  int64_t every_steps = 0;  // 0: 3 s of training, or so many more that they take 3.5 % of the time at most
+  int64_t every_steps =
+      0;  // 0: 3 s of training, or so many more that they take 3.5 % of the time at most
   bool never = false;
   friend bool operator==(const SnapshotSpec&, const SnapshotSpec&) = default;
 };

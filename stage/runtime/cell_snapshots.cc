@@ -99,6 +99,23 @@ void CellSnapshots::End() {
   failing_ = false;
 }
 
+absl::StatusOr<ShardInfo> CellSnapshots::Write(FileSystem& file_system,
+                                               const WriteShardCommand& command) const {
+  const Fence& fence = command.fence;
+  ShardInfo last;
+  for (const std::string& name : command.snapshot_files) {
+    const std::optional<StoredShard> shard =
+        store_.Find(fence.job, command.snapshot_key, fence.step, name);
+    if (!shard.has_value()) {
+      return absl::NotFoundError(
+          absl::StrCat("shard ", name, " of a snapshot of step ", fence.step, " is not here"));
+    }
+    last = shard->held.info;
+    RETURN_IF_ERROR(WriteShardBytes(file_system, command.folder, last, shard->file));
+  }
+  return last;
+}
+
 bool CellSnapshots::Wants(const RunCommand& command) const {
   return !command.snapshot.empty() || (command.snapshots_end && store_.bytes() > 0);
 }

@@ -379,6 +379,9 @@ void StageEngine::Drop() {
 }
 
 absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& command) {
+  if (!command.snapshot_files.empty()) {
+    return Annotate(snapshots_.Write(*parts_.file_system, command), command.fence.ToString());
+  }
   RETURN_IF_ERROR(CheckFence(command.fence));
   if (last_shard_.has_value() && last_shard_->command.fence == command.fence &&
       last_shard_->command.folder == command.folder) {

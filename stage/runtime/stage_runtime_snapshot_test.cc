@@ -178,6 +178,43 @@ TEST_F(SnapshotTest, WhatSurvivesLoadsOnFewerStages) {
   EXPECT_EQ(Train(2, 3, 5), std::vector<double>(golden.begin() + 3, golden.end()));
 }
 
+// Symptom: the job of a machine that stayed away ended with what was on disk, and the survivors' memory was let go.
+TEST_F(SnapshotTest, WhatSurvivesIsWrittenAsTheCheckpointThatTheStagesWouldHaveWritten) {
+  ASSERT_TRUE(LoadAll(3, 1).ok());
+  Train(1, 0, 2, 2);
+  ASSERT_TRUE(fleet_->Checkpoint(1, 2, "/a/as-stages").ok());
+  RunCommand command = RuntimeFleet::Train(1, 2, false);
+  command.snapshot = ManifestOf(2);
+  ASSERT_TRUE(RunAll(command).ok());
+  AwaitWhole(2);
+  fleet_->Restart(2);
+  const std::optional<Snapshot> snapshot = Newest();
+  ASSERT_TRUE(snapshot.has_value());
+  CHECK_OK(fleet_->file_system().MakeFolders("/a/from-memory"));
+  for (size_t i = 0; i < snapshot->holders.size(); ++i) {
+    const ShardInfo& shard = snapshot->manifest.shards[i];
+    ShardAnswer answer;
+    fleet_->runtime(snapshot->holders[i])
+        .WriteShard({.fence = RuntimeFleet::FenceOf(2, 2),
+                     .folder = "/a/from-memory",
+                     .snapshot_files = {shard.file},
+                     .snapshot_key = kKey},
+                    answer.callback());
+    const auto written = answer.Get();
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(*written, shard);
+    EXPECT_EQ(fleet_->file_system().Contents("/a/from-memory/" + shard.file),
+              fleet_->file_system().Contents("/a/as-stages/" + shard.file));
+  }
+  ShardAnswer stranger;
+  fleet_->runtime(0).WriteShard({.fence = RuntimeFleet::FenceOf(2, 2),
+                                 .folder = "/a/from-memory",
+                                 .snapshot_files = {snapshot->manifest.shards[0].file},
+                                 .snapshot_key = "another"},
+                                stranger.callback());
+  EXPECT_TRUE(absl::IsNotFound(stranger.Get().status()));
+}
+
 TEST_F(SnapshotTest, TwoNeighboursLostAreMoreThanMemoryHolds) {
   ASSERT_TRUE(LoadAll(3, 1).ok());
   Train(1, 0, 3, 2);

@@ -1,4 +1,5 @@
 """A lost process costs time, never results."""
+import json
 import os
 import signal
 import time
@@ -98,6 +99,32 @@ class Recovery(harness.EndToEndTest):
                                   lambda cluster: self.restarts(cluster)["coordinator"] > 0)
         self.assertGreaterEqual(cluster.stderr.count("which the stages have in memory"), 3, cluster.stderr)
         self.assertEqual((cluster.digest(), cluster.losses()), (undisturbed.digest(), undisturbed.losses()))
+
+    def test_what_memory_holds_outlives_a_stage_that_stays_away(self):
+        """The job fails, and goes on with the stages that are left from a step that only memory had."""
+        changes = {"training": {"steps": 1500}, "checkpoint": {"every_steps": 0}, "evaluation": {"every_steps": 500}}
+        undisturbed = self.run_job(self.job(**changes, pipeline={"stages": 1}), 1)
+        job = self.job(**changes, snapshot={"every_steps": 10},
+                       pipeline={"stages": 2, "replacement_timeout_seconds": 2})
+        cluster = self.start(job, 2, "state")
+        cluster.wait_for_step(100)
+        stopped = cluster.pid("stage-1")
+        os.kill(stopped, signal.SIGSTOP)  # nothing is started in its place
+        try:
+            ended = cluster.wait_for("the job's end", lambda e: e["event"] == "finished", 60)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        self.assertEqual((cluster.finish(), ended["state"]), (1, "FAILED"), ended)
+        self.assertRegex(ended["message"], r"to go on from step \d+ with those that are ready:  "
+                                           r"stagecoach resume \S+ --stages 1$")
+        saved = int(ended["message"].split("go on from step ")[1].split()[0])
+        self.assertGreaterEqual(saved, 40)
+        more = self.cli("resume", ended["job"], "--state-dir", cluster.state_dir, "--stages", 1, "-o", "ndjson",
+                        timeout=120)
+        self.assertEqual(more.returncode, 0, more.stderr)
+        events = [json.loads(line) for line in more.stdout.splitlines()]
+        self.assertEqual(events[-1]["weights_digest"], undisturbed.digest())
+        self.assertEqual(min(e["step"] for e in events if e["event"] == "step"), saved + 1)
 
     def test_killed_before_the_first_checkpoint_starts_over(self):
         job = self.job(pipeline={"stages": 2}, checkpoint={"every_steps": 0}, snapshot={"never": True})

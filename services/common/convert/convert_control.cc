@@ -364,11 +364,16 @@ v1::WriteShardRequest ToProto(const WriteShardCommand& command) {
   v1::WriteShardRequest proto;
   *proto.mutable_fence() = ToProto(command.fence);
   proto.set_folder(command.folder);
+  for (const std::string& file : command.snapshot_files) proto.add_snapshot_files(file);
+  proto.set_snapshot_key(command.snapshot_key);
   return proto;
 }
 
 WriteShardCommand FromProto(const v1::WriteShardRequest& proto) {
-  return {FromProto(proto.fence()), proto.folder()};
+  return {.fence = FromProto(proto.fence()),
+          .folder = proto.folder(),
+          .snapshot_files = {proto.snapshot_files().begin(), proto.snapshot_files().end()},
+          .snapshot_key = proto.snapshot_key()};
 }
 
 v1::WriteShardResponse ToProto(const ShardInfo& shard) {

@@ -215,6 +215,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.mutable_checkpoint()->set_every_steps(spec.checkpoint.every_steps);
   proto.mutable_checkpoint()->set_keep(spec.checkpoint.keep);
   proto.mutable_checkpoint()->set_every_epochs(spec.checkpoint.every_epochs);
+  proto.mutable_checkpoint()->set_never(spec.checkpoint.never);
   if (spec.snapshot != SnapshotSpec()) {
     proto.mutable_snapshot()->set_every_steps(spec.snapshot.every_steps);
     proto.mutable_snapshot()->set_never(spec.snapshot.never);
@@ -249,6 +250,7 @@ absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   ASSIGN_OR_RETURN(spec.pipeline, PipelineFromProto(proto.pipeline()));
   spec.checkpoint.every_steps = proto.checkpoint().every_steps();
   spec.checkpoint.every_epochs = proto.checkpoint().every_epochs();
+  spec.checkpoint.never = proto.checkpoint().never();
   if (proto.checkpoint().has_keep()) spec.checkpoint.keep = proto.checkpoint().keep();
   spec.snapshot = {.every_steps = proto.snapshot().every_steps(),
                    .never = proto.snapshot().never()};

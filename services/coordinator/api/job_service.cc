@@ -170,7 +170,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ListCheckpoints(
           reactor->Finish(ToApiGrpc(view.status()));
           return;
         }
-        PostWork(reactor, [this, request, response] {
+        PostReading(reactor, request->job_id(), [this, request, response] {
           *response = ListCheckpointsOf(*parts_.checkpoints, request->job_id(), request->verify());
           return absl::OkStatus();
         });
@@ -182,21 +182,21 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerC
                                                            const v1::ExportWeightsRequest* request,
                                                            v1::ExportWeightsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Jobs(*context).Get(request->job_id(),
-                     [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
-                       if (!view.ok()) {
-                         reactor->Finish(ToApiGrpc(view.status()));
-                         return;
-                       }
-                       if (view->spec == nullptr) {
-                         reactor->Finish(ToApiGrpc(SetAside(*view)));
-                         return;
-                       }
-                       PostWork(reactor, [this, request, response, spec = view->spec] {
-                         return Told(ExportTo(*request, *spec, response),
-                                     absl::StrCat("export of job ", request->job_id()));
-                       });
-                     });
+  Jobs(*context).Get(
+      request->job_id(), [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+        if (!view.ok()) {
+          reactor->Finish(ToApiGrpc(view.status()));
+          return;
+        }
+        if (view->spec == nullptr) {
+          reactor->Finish(ToApiGrpc(SetAside(*view)));
+          return;
+        }
+        PostReading(reactor, request->job_id(), [this, request, response, spec = view->spec] {
+          return Told(ExportTo(*request, *spec, response),
+                      absl::StrCat("export of job ", request->job_id()));
+        });
+      });
   return reactor;
 }
 
@@ -211,6 +211,18 @@ absl::Status JobServiceAdapter::Told(const absl::Status& status, const std::stri
   return absl::Status(
       told.code(),
       absl::StrCat(told.message(), "; the coordinator's log has the paths under ", id));
+}
+
+void JobServiceAdapter::PostReading(grpc::ServerUnaryReactor* reactor, const std::string& job,
+                                    std::function<absl::Status()> work) {
+  manager_->PinCheckpoints(job, [this, reactor, work = std::move(work)](
+                                    absl::StatusOr<std::shared_ptr<const void>> pin) {
+    if (!pin.ok()) {
+      reactor->Finish(ToApiGrpc(pin.status()));
+      return;
+    }
+    PostWork(reactor, [work, pin = *std::move(pin)] { return work(); });
+  });
 }
 
 void JobServiceAdapter::PostWork(grpc::ServerUnaryReactor* reactor,

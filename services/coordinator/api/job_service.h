@@ -75,6 +75,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
  private:
   // Runs `work` on the worker and finishes the call with its status.
   void PostWork(grpc::ServerUnaryReactor* reactor, std::function<absl::Status()> work);
+  // The same of what reads the job's checkpoints: none of them is removed meanwhile.
+  void PostReading(grpc::ServerUnaryReactor* reactor, const std::string& job,
+                   std::function<absl::Status()> work);
   // What users are told of an error, and the log of what they are not.
   absl::Status Told(const absl::Status& status, const std::string& what) const;
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,

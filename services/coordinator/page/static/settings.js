@@ -124,7 +124,8 @@ function every(steps, what) {
 function saving(spec) {
   const checkpoint = spec?.checkpoint || {};
   const evaluation = spec?.evaluation || {};
-  return [every(checkpoint.every_steps, num(checkpoint.every_epochs) > 0 ? epochs(checkpoint.every_epochs) : 'at the last step'),
+  return [every(checkpoint.every_steps, num(checkpoint.every_epochs) > 0 ? epochs(checkpoint.every_epochs)
+            : checkpoint.never ? 'at the last step' : 'every 3 minutes or more'),
           num(evaluation.every_steps) > 0 ? `evaluation every ${integer(evaluation.every_steps)} steps`
              : num(evaluation.every_epochs) > 0 ? `evaluation ${epochs(evaluation.every_epochs)}` : 'no evaluation'];
 }
