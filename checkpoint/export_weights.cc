@@ -1,3 +1,6 @@
+#include <cmath>
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "checkpoint/facts_file.h"
@@ -33,6 +36,17 @@ absl::Status WriteText(FileSystem& file_system, const std::string& path, const s
   return file->Close();
 }
 
+bool IsFinite(const TensorEntry& tensor, std::span<const std::byte> bytes) {
+  if (tensor.dtype != DType::kF32) return true;
+  bool finite = true;
+  for (size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, &bytes[at], sizeof value);
+    finite = finite && std::isfinite(value);
+  }
+  return finite;
+}
+
 // What was trained has an average; anything else stands for itself.
 std::string AveragedName(const ShardSet& shards, const std::string& parameter) {
   const std::string name =
@@ -44,7 +58,8 @@ std::string AveragedName(const ShardSet& shards, const std::string& parameter) {
 
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
                                           const Manifest& manifest, const std::string& folder,
-                                          const std::string& config_json, bool average) {
+                                          const std::string& config_json, bool average,
+                                          bool refuse_not_finite) {
   ASSIGN_OR_RETURN(ShardSet shards, ShardSet::Open(file_system, ref.folder, manifest));
   if (average && shards.Tensors(kAveragePrefix).empty()) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", ref.folder,
@@ -64,6 +79,10 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
                          buffer.resize(static_cast<size_t>(tensor.bytes()));
                          RETURN_IF_ERROR(shards.Read(
                              average ? AveragedName(shards, tensor.name) : tensor.name, buffer));
+                         if (refuse_not_finite && !IsFinite(tensor, buffer)) {
+                           return absl::FailedPreconditionError(absl::StrCat(
+                               "tensor ", tensor.name, " has values that are not finite"));
+                         }
                          hash.Add(tensor, buffer);
                          return std::span<const std::byte>(buffer);
                        }});

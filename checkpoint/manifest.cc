@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
@@ -287,6 +288,17 @@ absl::Status CheckDigest(std::string_view text) {
 }
 
 }  // namespace
+
+bool operator==(const TrainState& a, const TrainState& b) {
+  const bool same_loss =
+      a.last_loss == b.last_loss || (std::isnan(a.last_loss) && std::isnan(b.last_loss));
+  const auto rest = [](const TrainState& state) {
+    return std::tie(state.step, state.seed, state.batch_size, state.micro_batches,
+                    state.sequences_consumed, state.skipped_steps, state.optimizer_start,
+                    state.consecutive_nonfinite);
+  };
+  return same_loss && rest(a) == rest(b);
+}
 
 uint64_t OptimizerSteps(const TrainState& state) {
   CHECK_LE(state.skipped_steps, state.step);

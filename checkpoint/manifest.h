@@ -27,8 +27,9 @@ struct TrainState {
   // Applied steps before the optimizer's state began: 0 unless a resume took the weights alone.
   uint64_t optimizer_start = 0;
   int64_t consecutive_nonfinite = 0;
-  double last_loss = 0;
-  friend bool operator==(const TrainState&, const TrainState&) = default;
+  double last_loss = 0;  // finite or not
+  // All losses that are not a number are equal, as in the text.
+  friend bool operator==(const TrainState& a, const TrainState& b);
 };
 
 // Updates that the optimizer's state has seen: applied steps since it began.

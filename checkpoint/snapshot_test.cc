@@ -1,5 +1,7 @@
 #include "checkpoint/snapshot.h"
 
+#include <limits>
+
 #include "base/hash.h"
 #include "checkpoint/memory_shard.h"
 #include "gmock/gmock.h"
@@ -51,6 +53,14 @@ TEST(SnapshotTest, ShardsOfSeveralCutsCoverTheLayersWithoutGapAndOverlap) {
   nothing.last_layer = 3;
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 3), nothing, ShardOf(4, 3, 6)}}), 4u);
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 5)}}), std::nullopt);
+}
+
+// Seen: a loss that is not a number differs from itself, and so did the manifests that have it.
+TEST(SnapshotTest, ALossThatIsNotANumberIsTheSameInAllManifests) {
+  Manifest lost{.job = "a"};
+  lost.state.last_loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(StepOf({{ShardOf(4, 0, 3, lost)}, {ShardOf(4, 3, 6, lost)}}), 4u);
+  EXPECT_EQ(StepOf({{ShardOf(4, 0, 3, lost)}, {ShardOf(4, 3, 6)}}), std::nullopt);
 }
 
 TEST(SnapshotTest, ManifestsThatDisagreeAreNoSnapshot) {

@@ -93,11 +93,13 @@ class CheckpointStore {
 
 // Writes <folder>/model.safetensors (parameters only, named as in checkpoints), stagecoach.json (the training
 // configuration given) and, where the manifest has facts of the data, data.json (checkpoint/facts_file.h). average: the averages of the parameters that have one in their place, under their
-// names; FAILED_PRECONDITION where the checkpoint has none. Atomic per file: temporary name, sync, rename. Returns the weights
+// names; FAILED_PRECONDITION where the checkpoint has none. refuse_not_finite: FAILED_PRECONDITION naming the first tensor
+// with an infinity or a NaN, and no weights are written. Atomic per file: temporary name, sync, rename. Returns the weights
 // digest, "sha256:<hex>".
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
                                           const Manifest& manifest, const std::string& folder,
-                                          const std::string& config_json, bool average = false);
+                                          const std::string& config_json, bool average = false,
+                                          bool refuse_not_finite = false);
 
 }  // namespace stagecoach
 

@@ -1,5 +1,6 @@
 // The two-phase checkpoint at a step boundary, and the export of the final weights.
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -164,10 +165,13 @@ std::vector<ShardInfo> JobTransition::WrittenShards() const {
 void JobTransition::FinishShards() {
   if (!state_.checkpoint_error.ok()) return CheckpointFailed(state_.checkpoint_error);
   BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
+  // The last checkpoint of a job that does not end well pushes out none that may be better.
+  const bool ends_badly = state_.step >= last_step() && !EndStatus().ok();
+  const int64_t keep = ends_badly ? std::numeric_limits<int64_t>::max() : spec().checkpoint.keep;
   Manifest manifest = state_.snapshots.saving ? SavedManifest() : MakeManifest(WrittenShards());
   std::vector<ExpectedTensor> expected = ExpectedTensors(manifest.shards);
   actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder, std::move(manifest),
-                                      std::move(expected), spec().checkpoint.keep});
+                                      std::move(expected), keep});
 }
 
 void JobTransition::On(const CheckpointCommitted& event) {
@@ -223,7 +227,9 @@ void JobTransition::Export() {
 void JobTransition::On(const WeightsExported& event) {
   if (!Expects(Activity::kExport, event.fence)) return;
   if (const absl::Status& status = event.result.status(); !status.ok()) {
-    const absl::Status failed = Annotate(status, "export of the weights");
+    // A step is only known to have spoilt them by the next one's loss: this is the last one's doing.
+    const absl::Status failed =
+        Annotate(status, absl::StrCat("export of the weights after step ", state_.step));
     // Away, or the checkpoint is broken by now: the one before it leads here, too.
     return IsOfTheDisk(status) ? Recover(absl::StrCat(Context(), ", ", failed.ToString()))
                                : Fail(failed);

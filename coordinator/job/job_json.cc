@@ -1,7 +1,10 @@
 #include "coordinator/job/job_json.h"
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
 
@@ -51,16 +54,38 @@ std::vector<Measure> ReadMeasures(const Json& json, const char* key) {
   return measures;
 }
 
+// JSON has no word for a number that is not finite. Absent: the number beside it holds.
+constexpr char kLossText[] = "loss_text";
+constexpr char kEvaluationLossText[] = "evaluation_loss_text";
+
+void AddText(const char* key, double value, Json* json) {
+  if (!std::isfinite(value)) (*json)[key] = absl::StrCat(value);
+}
+
+double FiniteOr0(double value) { return std::isfinite(value) ? value : 0; }
+
+double ReadLoss(const Json& json, const char* key, const char* text_key) {
+  double value = json.at(key);
+  const std::string text = json.value(text_key, std::string());
+  if (!text.empty() && !absl::SimpleAtod(text, &value)) {
+    value = std::numeric_limits<double>::quiet_NaN();
+  }
+  return value;
+}
+
 void ReadOutcome(const Json& json, JobState* state) {
   state->step = json.at("step");
   state->skipped_steps = json.at("skipped_steps");
-  // Entries of older versions have neither.
+  // Entries of older versions do not have what is read with a default.
   state->reached_step = json.value("reached_step", uint64_t{0});
   state->reached_text = json.value("reached_text", std::string());
+  state->applied_at_start = json.value("applied_at_start", uint64_t{0});
   state->consecutive_nonfinite = json.at("consecutive_nonfinite");
-  state->last_loss = json.at("loss");
+  state->nonfinite_since = json.value("nonfinite_since", uint64_t{0});
+  state->nonfinite_evaluation_since = json.value("nonfinite_evaluation_since", uint64_t{0});
+  state->last_loss = ReadLoss(json, "loss", kLossText);
   state->has_loss = json.at("has_loss");
-  state->evaluation_loss = json.at("evaluation_loss");
+  state->evaluation_loss = ReadLoss(json, "evaluation_loss", kEvaluationLossText);
   state->has_evaluation_loss = json.at("has_evaluation_loss");
   state->last_measures = ReadMeasures(json, "measures");
   state->evaluation_measures = ReadMeasures(json, "evaluation_measures");
@@ -99,7 +124,7 @@ void ReadPlacement(const Json& json, JobState* state) {
 }  // namespace
 
 std::string EncodeJobState(const JobState& state) {
-  const Json json = {
+  Json json = {
       {"phase", static_cast<int>(state.phase)},
       {"message", state.message},
       {"generation", state.generation},
@@ -127,9 +152,12 @@ std::string EncodeJobState(const JobState& state) {
       {"reached_step", state.reached_step},
       {"reached_text", state.reached_text},
       {"consecutive_nonfinite", state.consecutive_nonfinite},
-      {"loss", state.last_loss},
+      {"applied_at_start", state.applied_at_start},
+      {"nonfinite_since", state.nonfinite_since},
+      {"nonfinite_evaluation_since", state.nonfinite_evaluation_since},
+      {"loss", FiniteOr0(state.last_loss)},
       {"has_loss", state.has_loss},
-      {"evaluation_loss", state.evaluation_loss},
+      {"evaluation_loss", FiniteOr0(state.evaluation_loss)},
       {"has_evaluation_loss", state.has_evaluation_loss},
       {"measures", MeasuresJson(state.last_measures)},
       {"evaluation_measures", MeasuresJson(state.evaluation_measures)},
@@ -142,6 +170,8 @@ std::string EncodeJobState(const JobState& state) {
       {"weights_digest", state.weights_digest},
       {"weights_folder", state.weights_folder},
   };
+  AddText(kLossText, state.last_loss, &json);
+  AddText(kEvaluationLossText, state.evaluation_loss, &json);
   // A message may quote bytes from anywhere: what is not UTF-8 is replaced.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

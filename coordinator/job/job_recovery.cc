@@ -1,5 +1,6 @@
 // What goes wrong: lost stages, failed calls, deadlines, poison steps, cancellation.
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -398,7 +399,8 @@ void JobTransition::End(JobPhase phase, const std::string& message) {
   state_.snapshots = {};
   state_.finished_unix_seconds = now_.unix_seconds;
   JobRecord& record = Record(JobRecord::Kind::kFinished, message);
-  record.loss = state_.last_loss;
+  const bool no_loss = state_.step > 0 && !state_.has_loss;
+  record.loss = no_loss ? std::numeric_limits<double>::quiet_NaN() : state_.last_loss;
   record.weights_digest = state_.weights_digest;
 }
 

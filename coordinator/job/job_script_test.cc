@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -91,7 +93,8 @@ struct ActionText {
   }
   std::string operator()(const CommitCheckpoint& a) const {
     return absl::StrCat("commit_checkpoint step=", a.manifest.state.step, " folder=", a.folder,
-                        " shards=", a.manifest.shards.size(), " tensors=", a.expected.size());
+                        " shards=", a.manifest.shards.size(), " tensors=", a.expected.size(),
+                        a.keep == std::numeric_limits<int64_t>::max() ? " keep=all" : "");
   }
   std::string operator()(const AbandonCheckpoint& a) const { return "abandon " + a.folder; }
   std::string operator()(const ExportCheckpoint& a) const {
@@ -410,6 +413,7 @@ std::string JobScript::Run(const std::string& line) {
     return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
   }
   if (verb == "reported") {
+    static const std::set<std::string> kReports = {"nan", "empty", "otherwise"};
     StepReport report;
     report.applied = state_->pending;
     if (third == "otherwise") report.applied->learning_rate *= 2;
@@ -418,6 +422,8 @@ std::string JobScript::Run(const std::string& line) {
     report.tokens = report.has_loss ? 16 : 0;
     report.terms = 16;
     report.finite = third != "nan";
+    if (third == "nan") report.loss_sum = std::numeric_limits<double>::quiet_NaN();
+    if (third == "empty") report.terms = report.loss_sum = 0;
     if (!snapshots_stay_) report.snapshot.whole_step = state_->snapshots.taken_step;
     report.snapshot.seconds = snapshot_cost_;
     report.snapshot.busy = snapshots_stay_ && state_->snapshots.taken_step.has_value();
@@ -430,8 +436,8 @@ std::string JobScript::Run(const std::string& line) {
       const StageSlot& slot = state_->slots[stage()];
       report.layer_squared_norms.assign(size_t(slot.last_layer - slot.first_layer), 0.2);
     }
-    return Apply(Reported{EventFence(), stage(),
-                          Answer(third == "nan" || third == "otherwise" ? "" : third, report)});
+    return Apply(
+        Reported{EventFence(), stage(), Answer(kReports.contains(third) ? "" : third, report)});
   }
   if (verb == "begun")
     return Apply(CheckpointBegun{EventFence(), Answer<std::string>(second, "/t")});

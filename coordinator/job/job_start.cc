@@ -90,6 +90,7 @@ void JobTransition::On(const CheckpointSearched& event) {
   state_.last_checkpoint_step = -1;
   if (!spec().resume_job.empty()) return SearchResumeCheckpoint();
   TakeTrainState(TrainState{});
+  state_.applied_at_start = 0;
   state_.load_folder.clear();
   state_.fresh_optimizer = false;
   WaitForStages();
@@ -100,8 +101,14 @@ void JobTransition::TakeTrainState(const TrainState& train) {
   state_.skipped_steps = train.skipped_steps;
   state_.optimizer_start = train.optimizer_start;
   state_.consecutive_nonfinite = train.consecutive_nonfinite;
+  const auto nonfinite = static_cast<uint64_t>(train.consecutive_nonfinite);
+  if (nonfinite == 0) state_.nonfinite_since = 0;
+  // Steps without a target that counts may stand between: where it began is known to the journal alone.
+  if (nonfinite > 0 && (state_.nonfinite_since == 0 || state_.nonfinite_since > train.step)) {
+    state_.nonfinite_since = train.step - nonfinite + 1;
+  }
   state_.last_loss = train.last_loss;
-  state_.has_loss = train.step > train.skipped_steps;
+  state_.has_loss = train.step > train.skipped_steps || nonfinite > 0;
   state_.furthest_step = std::max(state_.furthest_step, state_.step);
 }
 
@@ -128,10 +135,11 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
       ReleaseLeft();
       state_.slots.clear();
       Enter(JobPhase::kFinishing, state_.reached_text);
-      return Export();
+      return Finish();
     }
   } else {
     state_.resumed_data_sha256 = manifest.dataset_sha256;
+    state_.applied_at_start = state_.step - state_.skipped_steps;
     if (state_.resume_step < 0) {
       state_.resume_step = static_cast<int64_t>(found.ref.step);
       Record(JobRecord::Kind::kState, absl::StrCat("begins at the newest checkpoint of job ",
@@ -183,7 +191,8 @@ void JobTransition::On(const StagesShort& event) {
   if (!state_.unfit.empty() || !event.passed_over.empty()) {
     absl::StrAppend(&message, ", ", UnfitText(event.passed_over));
   } else if (event.alive >= event.needed) {
-    absl::StrAppend(&message, ", the others work for other jobs");
+    absl::StrAppend(&message,
+                    ", the others work for other jobs, are about to end or do not answer");
   }
   state_.ready_stages = event.ready;
   state_.ready = event.stages;

@@ -219,8 +219,11 @@ struct JobState {
   uint64_t reached_step = 0;
   std::string reached_text;      // what was reached, for people
   uint64_t optimizer_start = 0;  // see TrainState
+  uint64_t applied_at_start = 0;  // steps of the job that this one resumed
   int64_t consecutive_nonfinite = 0;
-  double last_loss = 0, evaluation_loss = 0;
+  // The first of the steps in a row, and of the evaluations in a row, that are not finite; 0: the last one is.
+  uint64_t nonfinite_since = 0, nonfinite_evaluation_since = 0;
+  double last_loss = 0, evaluation_loss = 0;  // finite or not
   std::vector<Measure> last_measures, evaluation_measures;
   bool has_loss = false, has_evaluation_loss = false;
 

@@ -348,6 +348,22 @@ TEST(JobStateTest, SurvivesTheJournalInEveryState) {
   }
 }
 
+TEST(JobStateTest, ALossThatIsNotFiniteSurvivesTheJournal) {
+  JobState state = JobsInEveryState()[0].state();
+  state.last_loss = std::numeric_limits<double>::quiet_NaN();
+  state.evaluation_loss = -std::numeric_limits<double>::infinity();
+  state.nonfinite_since = 7;
+  state.nonfinite_evaluation_since = 6;
+  state.applied_at_start = 5;
+  JobState back = NewJobState(state.job, 9, state.limits);
+  ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &back).ok());
+  EXPECT_TRUE(std::isnan(back.last_loss));
+  EXPECT_EQ(back.evaluation_loss, state.evaluation_loss);
+  EXPECT_EQ(back.nonfinite_since, 7u);
+  EXPECT_EQ(back.nonfinite_evaluation_since, 6u);
+  EXPECT_EQ(back.applied_at_start, 5u);
+}
+
 // A job whose averages overflowed in an evaluation was set aside by the next coordinator.
 TEST(JobStateTest, AMeasureThatIsNoNumberIsLeftOutOfWhatTheJournalSays) {
   JobState state = JobsInEveryState()[0].state();

@@ -67,7 +67,7 @@ void JobTransition::Continue() {
   }
   if (evaluate) return StartEvaluation();
   if (save) return StartCheckpoint();
-  if (last) return Export();
+  if (last) return Finish();
   SendRuns(Activity::kTrain, WorkKind::kTrain, 0);
 }
 
@@ -159,25 +159,31 @@ void JobTransition::FinishTrain() {
     state_.failures.clear();
     state_.setbacks = 0;
   }
-  if (decision->finite) {
-    state_.last_loss = decision->loss;
-    state_.last_measures = decision->measures;
-    state_.has_loss = true;
-    state_.consecutive_nonfinite = 0;
-  } else {
-    ++state_.skipped_steps;
-    if (!decision->empty) ++state_.consecutive_nonfinite;
-  }
+  if (!decision->finite) ++state_.skipped_steps;
+  if (!decision->empty) NoteLoss(*decision);
   RecordStep(*decision, apply.learning_rate);
   const int64_t limit = std::max<int64_t>(1, spec().training.max_nonfinite_steps);
   if (state_.consecutive_nonfinite >= limit) {
-    return Fail(absl::FailedPreconditionError(absl::StrCat(
-        "loss or gradients were not finite in ", state_.consecutive_nonfinite,
-        " steps in a row (training.max_nonfinite_steps=", spec().training.max_nonfinite_steps,
-        "); lower the learning rate or set gradient_clip_norm")));
+    return Fail(absl::FailedPreconditionError(
+        absl::StrCat("loss or gradients were not finite in ", state_.consecutive_nonfinite,
+                     " steps in a row, from step ", state_.nonfinite_since,
+                     " on (training.max_nonfinite_steps=", spec().training.max_nonfinite_steps,
+                     "); lower the learning rate or set gradient_clip_norm")));
   }
   if (state_.step >= last_step()) Enter(JobPhase::kFinishing, state_.reached_text);
   Continue();
+}
+
+void JobTransition::NoteLoss(const StepDecision& decision) {
+  state_.last_loss = decision.loss;
+  state_.last_measures = decision.measures;
+  state_.has_loss = true;
+  if (decision.finite) {
+    state_.consecutive_nonfinite = 0;
+    state_.nonfinite_since = 0;
+  } else if (++state_.consecutive_nonfinite == 1) {
+    state_.nonfinite_since = state_.step;
+  }
 }
 
 void JobTransition::RecordStep(const StepDecision& decision, double learning_rate) {
@@ -264,10 +270,16 @@ void JobTransition::RecordEvaluation() {
   JobRecord& record = Record(JobRecord::Kind::kEvaluation, "");
   record.loss = state_.live_loss;
   record.measures = state_.live_measures;
-  if (!std::isfinite(record.loss)) return;
   state_.evaluation_measures = record.measures;
   state_.evaluation_loss = record.loss;
   state_.has_evaluation_loss = true;
+  uint64_t& since = state_.nonfinite_evaluation_since;
+  if (!std::isfinite(record.loss)) {
+    // Evaluated again after a recovery, it may have begun earlier.
+    since = since == 0 ? state_.step : std::min(since, state_.step);
+    return;
+  }
+  since = 0;
   EndIfReached(record.loss, state_.evaluation_measures);
 }
 

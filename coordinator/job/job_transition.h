@@ -2,7 +2,9 @@
 // per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
 // job_start.cc (checkpoint search, stages, profile, plan, load), job_folder.cc (does everybody see
 // the checkpoint folder?), job_hold.cc (held and resumed), job_steps.cc (train, evaluate),
-// job_checkpoints.cc (checkpoint, export), job_snapshots.cc (snapshots in memory), job_save.cc (those as checkpoints), job_recovery.cc (losses, deadlines, failure, cancel).
+// job_checkpoints.cc (checkpoint, export), job_end.cc (does it end well?), job_snapshots.cc
+// (snapshots in memory), job_save.cc (those as checkpoints), job_recovery.cc (losses, deadlines,
+// failure, cancel).
 // Threads:   lives within one call of Apply.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
@@ -112,6 +114,7 @@ class JobTransition {
   void Train();
   void AppliedOtherwise(int stage);
   void FinishTrain();
+  void NoteLoss(const StepDecision& decision);
   void RecordStep(const StepDecision& decision, double learning_rate);
   void StartEvaluation();
   void StartEvaluationHalf();
@@ -132,6 +135,9 @@ class JobTransition {
   Manifest MakeManifest(std::vector<ShardInfo> shards) const;
   void CheckpointFailed(const absl::Status& status);
   void Export();
+  // After its last step: OK, or why the job has learned nothing.
+  absl::Status EndStatus() const;
+  void Finish();
 
   // Snapshots in memory.
   void FindWeights();  // in memory, where they may be, or on disk

@@ -74,7 +74,7 @@ struct JobView {
   uint64_t records = 0;        // number of the last one
   uint64_t step = 0;           // applied or skipped
   int64_t total_steps = 0;     // 0: it counts in epochs and has not loaded its data
-  double loss = 0;             // of the last step with a finite one
+  double loss = 0;             // of the last step with a target that counts, finite or not
   double evaluation_loss = 0;  // of the last evaluation
   bool has_loss = false, has_evaluation_loss = false;
   std::vector<Measure> measures, evaluation_measures;  // of the same step and evaluation

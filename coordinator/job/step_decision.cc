@@ -2,10 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
 namespace stagecoach {
+
+namespace {
+
+// A processor gives a sign to what is not a number, which nobody should read.
+double WithoutSign(double loss) {
+  return std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss;
+}
+
+}  // namespace
 
 absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
                                         double gradient_clip_norm) {
@@ -24,7 +34,7 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
     has_loss = true;
     decision.tokens = report.tokens;
     decision.empty = report.terms == 0;
-    decision.loss = report.loss_sum / report.terms;
+    decision.loss = WithoutSign(report.loss_sum / report.terms);
     decision.measures = MeansOf(report.measures, report.terms);
   }
   if (!has_loss) return absl::InternalError("no stage reported a loss");

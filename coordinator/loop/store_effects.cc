@@ -62,7 +62,7 @@ WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
   const absl::StatusOr<Manifest> manifest = store.ReadManifest(action.ref);
   if (!manifest.ok()) return {action.fence, manifest.status()};
   absl::StatusOr<std::string> digest =
-      ExportWeights(file_system, action.ref, *manifest, folder, config_json);
+      ExportWeights(file_system, action.ref, *manifest, folder, config_json, false, true);
   if (!digest.ok()) return {action.fence, digest.status()};
   return {action.fence, ExportedWeights{*std::move(digest), folder}};
 }

@@ -75,7 +75,8 @@ TEST(JobLoopTest, KeepsTheQueueInOrderAndRunsJobsOnDisjointStages) {
   EXPECT_EQ(cluster.View("a").phase, JobPhase::kLoading);
   EXPECT_EQ(cluster.View("b").phase, JobPhase::kLoading);
   EXPECT_EQ(cluster.View("c").message,
-            "waits for 4 stages, 0 are ready, 4 are alive, the others work for other jobs");
+            "waits for 4 stages, 0 are ready, 4 are alive, the others work for other jobs, are "
+            "about to end or do not answer");
   ASSERT_TRUE(cluster.RunToEnd("c"));
   EXPECT_EQ(cluster.View("c").phase, JobPhase::kSucceeded) << "never starved by the smaller d";
   ASSERT_TRUE(cluster.RunToEnd("d"));

@@ -74,6 +74,28 @@ class Until(harness.EndToEndTest):
         self.assertEqual(killed.finished["step"], self.REACHED)
 
 
+class Diverged(harness.EndToEndTest):
+    """Seen: the last losses and evaluation were nan, and the job SUCCEEDED with the last finite loss."""
+
+    def test_a_job_whose_loss_is_not_a_number_fails_and_keeps_its_checkpoints(self):
+        job = self.job_file(name="diverged", training={
+            "optimizer": {"adamw": None, "sgd": {}}, "gradient_clip_norm": None,
+            "learning_rate": {"cosine": None, "constant": {"peak": 1000}}}, checkpoint={"every_steps": 1, "keep": 1})
+        run = self.start(job, 2)
+        self.assertNotEqual(run.finish(), 0)
+        steps = [event for event in run.events if event["event"] == "step"]
+        bad = [event["step"] for event in steps if event.get("skipped")]
+        self.assertEqual(bad, list(range(bad[0], 7)), run.describe())
+        self.assertGreater(bad[0], 1, "a step was applied")
+        self.assertEqual(run.finished["state"], "FAILED")
+        self.assertIsNone(run.finished["loss"])
+        self.assertIn(f"from step {bad[0]} on", run.finished["message"])
+        self.assertEqual(run.finished["step"], 6)
+        kept = sorted(path.name for path in run.state_dir.glob("checkpoints/*/step-*"))
+        self.assertEqual(kept, ["step-000000000005", "step-000000000006"], "the last one pushed out none")
+        self.assertEqual(list(run.state_dir.glob("exports/*/model.safetensors")), [])
+
+
 class OnAFleet(fleet.FleetTest):
     def setUp(self):
         super().setUp()
