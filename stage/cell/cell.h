@@ -32,7 +32,7 @@ namespace stagecoach {
 class Cell {
  public:
   // What parameters and states begin with in the place of a draw, by their names: fills `values` and says true, or
-  // says false and leaves them.
+  // says false and leaves them. Without `values` it only says whether there are some.
   using Given =
       std::function<absl::StatusOr<bool>(const std::string& name, std::span<float> values)>;
   // Layers [first, last) of the model, initial weights drawn from the seed but where they are given. Without a seed the

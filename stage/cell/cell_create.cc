@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "network/passes/head_chunks.h"
 #include "stage/cell/cell_state.h"
+#include "stage/cell/host_blocks.h"
 #include "stage/cell/initial_value.h"
 
 namespace stagecoach {
@@ -20,34 +21,38 @@ struct Beginning {
   uint64_t seed = 0;
   const Cell::Given& given;
 
-  absl::StatusOr<std::vector<float>> Of(const ParameterSpec& spec, int layer) const {
-    if (given) {
-      std::vector<float> values(static_cast<size_t>(spec.shape.elements()));
-      ASSIGN_OR_RETURN(const bool found, given(spec.name, values));
-      if (found) return values;
-    }
-    return InitialValue(spec, seed, layer);
+  // False: nothing is given for it, and `target` is as it was.
+  absl::StatusOr<bool> SetGiven(const std::string& name, const Tensor& target,
+                                Backend& backend) const {
+    if (!given) return false;
+    ASSIGN_OR_RETURN(const bool there, given(name, {}));
+    if (!there) return false;
+    std::vector<float> values(static_cast<size_t>(target.elements()));
+    RETURN_IF_ERROR(given(name, values).status());
+    TickProgress();
+    backend.CopyFromHost(std::as_bytes(std::span(values)), target);
+    RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
+    return true;
+  }
+
+  absl::Status Set(const ParameterSpec& spec, int layer, const Tensor& target,
+                   Backend& backend) const {
+    ASSIGN_OR_RETURN(const bool set, SetGiven(spec.name, target, backend));
+    if (set) return absl::OkStatus();
+    return CopyBlocks<float>(backend, target, [&](int64_t first, std::span<float> values) {
+      SetInitialValues(spec, seed, layer, first, values);
+    });
   }
 };
 
-absl::Status SetInitialValues(LayerRunner& layer, const Beginning& beginning, int index,
-                              Backend& backend) {
-  const auto set = [&backend](const std::vector<float>& values, const Tensor& into) {
-    TickProgress();
-    backend.CopyFromHost(std::as_bytes(std::span(values)), into);
-    return backend.Synchronize();  // `values` must outlive a queued copy
-  };
+absl::Status SetLayer(LayerRunner& layer, const Beginning& beginning, int index, Backend& backend) {
   for (Parameter& parameter : layer.parameters()) {
     if (parameter.spec.tied()) continue;
-    ASSIGN_OR_RETURN(const std::vector<float> values, beginning.Of(parameter.spec, index));
-    RETURN_IF_ERROR(set(values, parameter.value));
+    RETURN_IF_ERROR(beginning.Set(parameter.spec, index, parameter.value, backend));
   }
   for (LayerState& state : layer.states()) {
     backend.Fill(state.value, state.spec.initial);
-    if (!beginning.given) continue;
-    std::vector<float> values(static_cast<size_t>(state.spec.shape.elements()));
-    ASSIGN_OR_RETURN(const bool found, beginning.given(state.spec.name, values));
-    if (found) RETURN_IF_ERROR(set(values, state.value));
+    RETURN_IF_ERROR(beginning.SetGiven(state.spec.name, state.value, backend).status());
   }
   return absl::OkStatus();
 }
@@ -56,11 +61,8 @@ absl::Status SetInitialValues(LayerRunner& layer, const Beginning& beginning, in
 absl::Status SetInitialCopies(const TiedExchange& ties, const Beginning& beginning,
                               Backend& backend) {
   for (const TiedExchange::Copy& copy : ties.copies()) {
-    ASSIGN_OR_RETURN(const std::vector<float> values, beginning.Of(copy.owner, copy.owner_layer));
-    TickProgress();
-    const auto set = [&](const Tensor& wide) -> absl::Status {
-      backend.CopyFromHost(std::as_bytes(std::span(values)), wide);
-      return backend.Synchronize();
+    const auto set = [&](const Tensor& wide) {
+      return beginning.Set(copy.owner, copy.owner_layer, wide, backend);
     };
     RETURN_IF_ERROR(Annotate(SetCopy(copy, backend, set), copy.owner.name));
   }
@@ -188,8 +190,7 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
                                                   backend, &values),
                               where));
     if (seed.has_value()) {
-      RETURN_IF_ERROR(
-          Annotate(SetInitialValues(*layer, Beginning{*seed, given}, index, backend), where));
+      RETURN_IF_ERROR(Annotate(SetLayer(*layer, Beginning{*seed, given}, index, backend), where));
     }
     RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
   }

@@ -4,15 +4,17 @@
 #define STAGECOACH_STAGE_CELL_INITIAL_VALUE_H_
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "network/network.h"
 
 namespace stagecoach {
 
-// Initial value of a parameter: a pure function of (seed, layer, ParameterSpec), so it does not
-// depend on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer, operation 0x8000 | index}.
-std::vector<float> InitialValue(const ParameterSpec& spec, uint64_t seed, int layer);
+// Sets initial values of a parameter, of its elements from `first` on: a pure function of (seed, layer,
+// ParameterSpec), so they do not depend on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer,
+// operation 0x8000 | index}.
+void SetInitialValues(const ParameterSpec& spec, uint64_t seed, int layer, int64_t first,
+                      std::span<float> values);
 
 }  // namespace stagecoach
 

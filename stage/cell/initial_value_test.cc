@@ -1,11 +1,12 @@
-#include "stage/cell/initial_value.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "base/random.h"
+#include "stage/cell/initial_value_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -37,6 +38,19 @@ TEST(InitialValueTest, IsTheSameHoweverManyThreadsMakeIt) {
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(values[i], static_cast<float>(0.02 * RandomNormal(stream, i))) << i;
   }
+}
+
+TEST(InitialValueTest, IsTheSamePieceByPiece) {
+  const ParameterSpec spec = {.name = "model/0003/weight",
+                              .shape = {300, 301},
+                              .init = ParameterSpec::Init::kNormal,
+                              .init_stddev = 0.02,
+                              .index = 1};
+  std::vector<float> values(300 * 301);
+  constexpr size_t kPiece = 70001;  // more than a thread's, and odd: two elements share a draw
+  SetInitialValues(spec, 5, 3, kPiece, std::span(values).subspan(kPiece));
+  SetInitialValues(spec, 5, 3, 0, std::span(values).first(kPiece));
+  EXPECT_EQ(values, InitialValue(spec, 5, 3));
 }
 
 TEST(InitialValueTest, NormalHasItsDeviationAndTheRestIsConstant) {

@@ -12,36 +12,39 @@
 #include "network/passes/padded_output.h"
 #include "plan/costs/host_memory.h"
 #include "stage/cell/cell.h"
+#include "stage/cell/host_blocks.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int kRuns = 5;
 
-// Values of ordinary size: zeros or denormals would be another speed.
-std::vector<float> OrdinaryNumbers(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i * 2654435761u % 2001) * 1e-3f - 1.0f;
-  }
-  return values;
-}
+// [0, range), each about as often as another.
+uint64_t Scattered(uint64_t place, uint64_t range) { return place * 2654435761u % range; }
 
-std::vector<int32_t> OrdinaryIds(int64_t count, int64_t classes) {
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<int32_t>(i * 2654435761u % static_cast<uint64_t>(classes));
-  }
-  return ids;
-}
-
-template <typename T>
-absl::StatusOr<Tensor> OnDevice(const std::vector<T>& values, DType dtype, const Shape& shape,
-                                Backend& backend) {
+// Of ordinary size: zeros or denormals would be another speed.
+absl::StatusOr<Tensor> OrdinaryNumbers(const Shape& shape, Backend& backend) {
   ASSIGN_OR_RETURN(Tensor tensor,
-                   MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, shape));
-  backend.CopyFromHost(std::as_bytes(std::span(values)), tensor);
-  RETURN_IF_ERROR(backend.Synchronize());
+                   MakeTensor(backend.allocator(), MemoryKind::kActivations, DType::kF32, shape));
+  RETURN_IF_ERROR(CopyBlocks<float>(backend, tensor, [](int64_t first, std::span<float> values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t place = static_cast<uint64_t>(first) + i;
+      values[i] = static_cast<float>(Scattered(place, 2001)) * 1e-3f - 1.0f;
+    }
+  }));
+  return tensor;
+}
+
+absl::StatusOr<Tensor> OrdinaryIds(const Shape& shape, int64_t classes, Backend& backend) {
+  ASSIGN_OR_RETURN(Tensor tensor,
+                   MakeTensor(backend.allocator(), MemoryKind::kActivations, DType::kI32, shape));
+  RETURN_IF_ERROR(
+      CopyBlocks<int32_t>(backend, tensor, [classes](int64_t first, std::span<int32_t> ids) {
+        for (size_t i = 0; i < ids.size(); ++i) {
+          const uint64_t place = static_cast<uint64_t>(first) + i;
+          ids[i] = static_cast<int32_t>(Scattered(place, static_cast<uint64_t>(classes)));
+        }
+      }));
   return tensor;
 }
 
@@ -55,8 +58,7 @@ absl::StatusOr<Tensor> Padded(DType dtype, const Shape& shape, int64_t stride, B
   ASSIGN_OR_RETURN(Tensor tensor, MakePaddedTensor(backend.allocator(), MemoryKind::kActivations,
                                                    dtype, shape, stride));
   const Shape whole{shape[0] * stride};
-  ASSIGN_OR_RETURN(const Tensor numbers,
-                   OnDevice(OrdinaryNumbers(whole.elements()), DType::kF32, whole, backend));
+  ASSIGN_OR_RETURN(const Tensor numbers, OrdinaryNumbers(whole, backend));
   backend.Convert(numbers, Tensor(tensor.buffer(), dtype, whole));
   RETURN_IF_ERROR(backend.Synchronize());
   return tensor;
@@ -69,15 +71,14 @@ absl::StatusOr<Tensor> MadeUp(const Network& network, WireId id, int64_t samples
   const Shape shape = RuntimeShape(type, samples);
   if (type.element == Element::kIds) {
     const int64_t classes = network.IsInput(id) ? network.input(id).classes : 1;
-    return OnDevice(OrdinaryIds(shape.elements(), classes), DType::kI32, shape, backend);
+    return OrdinaryIds(shape, classes, backend);
   }
   const DType dtype = ElementDType(type.element, ComputeDType(network.precision));
   if (IsPadded(network, id)) {
     const int64_t stride = backend.LogitsStride(shape.back(), dtype);
     if (stride != shape.back()) return Padded(dtype, shape, stride, backend);
   }
-  ASSIGN_OR_RETURN(Tensor tensor,
-                   OnDevice(OrdinaryNumbers(shape.elements()), DType::kF32, shape, backend));
+  ASSIGN_OR_RETURN(Tensor tensor, OrdinaryNumbers(shape, backend));
   if (dtype == DType::kF32) return tensor;
   ASSIGN_OR_RETURN(Tensor converted,
                    MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, shape));
@@ -162,6 +163,17 @@ absl::StatusOr<LayerProfile> ProfileAsTrained(const Network& network, int layer,
   return ProfileLayer(network, layer, samples, backend, clock, cancelled);
 }
 
+absl::Status NamingLayer(absl::Status status, const NetworkLayer& layer, const JobSpec& spec,
+                         int64_t samples) {
+  if (absl::IsResourceExhausted(status)) {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        status.message(), "; training.batch_size = ", spec.training.batch_size,
+        " in training.micro_batches = ", spec.training.micro_batches, " makes micro-batches of ",
+        samples, " samples: raise micro_batches or lower batch_size"));
+  }
+  return Annotate(status, absl::StrCat("profile of layer ", layer.index, " (", layer.label, ")"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, const Network& network,
@@ -184,10 +196,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, con
       continue;
     }
     auto one = ProfileAsTrained(network, layer.index, sequences, backend, clock, cancelled);
-    if (!one.ok()) {
-      return Annotate(one.status(),
-                      absl::StrCat("profile of layer ", layer.index, " (", layer.label, ")"));
-    }
+    if (!one.ok()) return NamingLayer(one.status(), layer, spec, sequences);
     profile.push_back(*one);
   }
   return profile;

@@ -13,6 +13,9 @@
 namespace stagecoach {
 namespace {
 
+// Numbers of the table of sums that the host has at a time: a job decides how many classes and micro-batches there are.
+constexpr size_t kHostSums = size_t{1} << 16;
+
 // Does a backward read what the wire holds, so that its gradient may not take its place?
 bool BackwardReads(const Network& network, WireId wire) {
   for (const NetworkLayer& layer : network.layers) {
@@ -152,11 +155,22 @@ absl::Status ObjectiveRunner::Evaluate(const ForwardContext& context, Tensor out
 
 std::vector<double> ObjectiveRunner::Total(const Compared& compared) const {
   if (!compared.sums.valid()) return {};
-  const size_t count = static_cast<size_t>(compared.sums.elements()) / has_sums_.size();
-  std::vector<double> total(count, 0.0), table(has_sums_.size() * count);
-  backend_.CopyToHost(compared.sums, std::as_writable_bytes(std::span(table)));
-  for (size_t i = 0; i < has_sums_.size(); ++i) {
-    for (size_t k = 0; has_sums_[i] && k < count; ++k) total[k] += table[i * count + k];
+  const size_t places = has_sums_.size();
+  const size_t count = static_cast<size_t>(compared.sums.elements()) / places;
+  const size_t block =
+      std::min(places, std::max<size_t>(1, kHostSums / std::max<size_t>(1, count)));
+  std::vector<double> total(count, 0.0), table(block * count);
+  for (size_t first = 0; first < places; first += block) {
+    const size_t some = std::min(block, places - first);
+    const std::span<double> sums = std::span(table).first(some * count);
+    const Tensor part = some == places
+                            ? compared.sums
+                            : compared.sums.Slice(static_cast<int64_t>(first * count),
+                                                  Shape{static_cast<int64_t>(sums.size())});
+    backend_.CopyToHost(part, std::as_writable_bytes(sums));
+    for (size_t i = 0; i < some; ++i) {
+      for (size_t k = 0; has_sums_[first + i] && k < count; ++k) total[k] += sums[i * count + k];
+    }
   }
   return total;
 }

@@ -65,7 +65,7 @@ class ObjectiveRunner {
     bool has_gradient = false;
     bool overwrites = false;  // its gradient takes its place
     Tensor scale;             // F32, one number
-    // F64 [micro-batches, parts, sums of the form]: read back by one copy. From the first on
+    // F64 [micro-batches, parts, sums of the form]: a small table is read back by one copy. From the first on
     Tensor sums;
   };
   ObjectiveRunner(const Network& network, Backend& backend);

@@ -30,7 +30,7 @@ class WeightFile {
 
   const WeightsManifest& manifest() const { return manifest_; }
   // The array of this parameter or state, as float32 in our layout, `values` being as many; false: the job has its own
-  // values for it.
+  // values for it. Without `values` nothing is read.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
   // "begins with 159 of 161 arrays of /a/b.safetensors".
   std::string note() const;

@@ -20,7 +20,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/sequence.h"
 #include "services/cli/commands/commands.h"
-#include "stage/cell/initial_value.h"
+#include "stage/cell/initial_value_testing.h"
 
 namespace stagecoach {
 namespace {

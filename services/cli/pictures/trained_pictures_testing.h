@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
 #include "services/cli/spec/spec_reader.h"
-#include "stage/cell/initial_value.h"
+#include "stage/cell/initial_value_testing.h"
 #include "stage/pictures/picture_testing.h"
 
 namespace stagecoach {
