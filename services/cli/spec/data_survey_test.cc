@@ -66,7 +66,7 @@ TEST_F(DataSurveyTest, TellsClassesWithTheirCountsAndWhatIsHeldOut) {
   const auto survey = SurveyOf(kMlp, "image_folder: {train: d}");
   ASSERT_TRUE(survey.ok()) << survey.status();
   EXPECT_EQ(survey->found, "80 pictures in 2 classes (a 41, b 39), 8 held out");
-  EXPECT_THAT(survey->notes, ElementsAre(HasSubstr("not read: 1 .gif, a format that is not read")));
+  EXPECT_THAT(survey->notes, ElementsAre(HasSubstr("left out: 1 .gif, a format that is not read")));
 }
 
 // Symptom: `validate` said ok of data with which `local` failed at once.
@@ -95,8 +95,7 @@ TEST_F(DataSurveyTest, ReadsTheFirstRecordsUnlessBadOnesAreLeftOut) {
   WritePictures("d/a", 10);
   WritePictures("d/b", 10);
   Write("d/a/0.png", {'n', 'o'});
-  EXPECT_THAT(RefusalOf(kMlp, "image_folder: {train: d}"),
-              HasSubstr("a/0.png: a file that begins"));
+  EXPECT_THAT(RefusalOf(kMlp, "image_folder: {train: d}"), HasSubstr("a/0.png: text, not JPEG"));
   EXPECT_TRUE(SurveyOf(kMlp, "image_folder: {train: d, on_bad_record: skip}").ok());
 }
 
