@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -75,11 +76,11 @@ TEST_F(DataSurveyTest, RefusesWhatTheStagesWouldRefuse) {
   std::filesystem::create_directories(PathOf("d/c"));
   EXPECT_THAT(RefusalOf(kMlp, "image_folder: {train: d}"),
               AllOf(HasSubstr("d\", c: a class with no JPEG, PNG, TIFF or WebP files"),
-                    HasSubstr("job.yaml:4:25: ")));
+                    HasSubstr("job.yaml:5:18: ")));
   WritePictures("d/b", 6);
   WritePictures("d/c", 6);
   EXPECT_THAT(RefusalOf(kMlp, "image_folder: {train: d}"),
-              HasSubstr("3 folders, the class of \"c\", 2, is not below the classes of"));
+              HasSubstr("3 folders, the class of \"c\", 2, is not below model.mlp.classes = 2"));
   std::filesystem::create_directories(PathOf("shards"));
   EXPECT_THAT(RefusalOf(kMlp, "webdataset: {train: shards}"), HasSubstr("has no .tar files"));
   WritePictures("pictures", 12, 16);
