@@ -44,7 +44,7 @@ class DataSurveyTest : public testing::Test {
                         << "\ntraining: {steps: 3, batch_size: 4, micro_batches: 2, optimizer: "
                            "{sgd: {}}, learning_rate: {constant: {peak: 0.1}}}\n"
                            "pipeline: {stages: 1}\n";
-    const absl::StatusOr<SpecFile> spec_file = ReadValidSpec(file);
+    const absl::StatusOr<SpecFile> spec_file = ReadSpecFile(file);
     EXPECT_TRUE(spec_file.ok()) << spec_file.status();
     return spec_file.ok() ? SurveyData(*spec_file) : spec_file.status();
   }
