@@ -80,7 +80,7 @@ class PictureLists {
   template <typename List>
   void NoteLeftOut(const List& list) {
     if (list.left_out().empty()) return;
-    Note(absl::StrCat(list.Where(), ": not read: ", list.left_out().Text()));
+    Note(absl::StrCat(list.Where(), ": left out: ", list.left_out().Text()));
   }
   // How many pictures note that they were turned, where nobody asked for that to be undone.
   template <typename List>

@@ -1,6 +1,8 @@
 #include "stage/pictures/decode.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -8,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/file_kind.h"
 #include "base/status.h"
 #include "stage/pictures/formats.h"
 #include "stage/pictures/orientation.h"
@@ -66,14 +69,10 @@ absl::Status CheckPictureSize(int64_t height, int64_t width, int64_t most_pixels
 }
 
 std::string FormatText(std::span<const uint8_t> file) {
-  if (LooksLikeJpeg(file)) return "a JPEG";
-  if (LooksLikePng(file)) return "a PNG";
-  if (LooksLikeTiff(file)) return "a TIFF";
-  if (LooksLikeWebp(file)) return "a WebP";
-  const std::string head(file.begin(), file.begin() + std::min<int64_t>(16, std::ssize(file)));
-  if (head.starts_with("BM")) return "a BMP";
-  if (head.starts_with("GIF8")) return "a GIF";
-  if (head.size() >= 8 && head.compare(4, 4, "ftyp") == 0) return "HEIC, AVIF or a film";
+  const std::string head(file.begin(),
+                         file.begin() + std::min<int64_t>(kFileKindBytes, std::ssize(file)));
+  const std::optional<FileKind> kind = FileKindOf(head);
+  if (kind.has_value()) return std::string(kind->name);
   return absl::StrCat("a file that begins with \"", absl::BytesToHexString(head.substr(0, 4)),
                       "\"");
 }
@@ -92,7 +91,7 @@ absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t cha
     ASSIGN_OR_RETURN(picture, DecodeWebp(file, most_pixels));
   } else {
     return absl::InvalidArgumentError(
-        absl::StrCat(FormatText(file), "; JPEG, PNG, TIFF and WebP are read: write it as PNG"));
+        absl::StrCat(FormatText(file), ", not JPEG, PNG, TIFF or WebP; give one of them"));
   }
   return WithChannels(std::move(picture), channels);
 }

@@ -5,7 +5,7 @@
 // JPEG goes through the accurate integer inverse transform (JDCT_ISLOW) and smooth upsampling, all of it in integers.
 // Another version may upsample in another way.
 //
-// Colours are those of Pillow's convert("RGB"), which stage/pictures/golden compares. Channels become those that are asked
+// Colours are those of Pillow's convert("RGB"), which golden_test.cc compares. Channels become those that are asked
 // for, by integer arithmetic: grey is repeated; colours become grey by (19595 R + 38470 G + 7471 B + 32768) / 65536; CMYK
 // becomes R = 255 - K - C * (255 - K) / 255 and so on, where a JPEG has ink as 255 - ink, with and without Adobe's marker.
 // Alpha is dropped, a palette is looked up. Gamma and colour profiles are not looked at. Of 16 bits the upper 8 are kept;

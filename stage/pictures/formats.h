@@ -20,7 +20,7 @@ absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pi
 absl::StatusOr<Picture> DecodeTiff(std::span<const uint8_t> file, int64_t most_pixels);
 absl::StatusOr<Picture> DecodeWebp(std::span<const uint8_t> file, int64_t most_pixels);
 
-// "a GIF", "WebP"; of what has no known beginning its first bytes.
+// "a GIF picture", "WebP"; of what has no known beginning its first bytes.
 std::string FormatText(std::span<const uint8_t> file);
 
 // Of what a header says, before anything is allocated.

@@ -38,9 +38,9 @@ TEST(DecodeMask, OfAPaletteOrOfFewBitsIsNotItsColours) {
 TEST(DecodeMask, OfColoursIsRefused) {
   EXPECT_THAT(std::string(DecodeMask(PngFile(MadeUpPicture(2, 2, 3))).status().message()),
               HasSubstr("a mask with colours"));
-  EXPECT_THAT(
-      std::string(DecodeMask(JpegFile(MadeUpPicture(8, 8, 1))).status().message()),
-      HasSubstr("a mask has to be a PNG, whose numbers are kept as they are, and this is a JPEG"));
+  EXPECT_THAT(std::string(DecodeMask(JpegFile(MadeUpPicture(8, 8, 1))).status().message()),
+              HasSubstr("a mask has to be a PNG, whose numbers are kept as they are, and this is a "
+                        "JPEG picture"));
 }
 
 TEST(DecodeMask, CutAnywhereIsNoMask) {

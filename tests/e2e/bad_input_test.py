@@ -52,7 +52,7 @@ class BadInput(harness.EndToEndTest):
         job.write_text(self.yaml(data={"text": None, "image_folder": {"train": "train"}},
                                  model={"gpt": None, "mlp": {"hidden": 8, "layers": 3, "image": [8, 8, 3], "classes": 3}},
                                  training={"steps": 2, "batch_size": 4, "micro_batches": 2}, evaluation=None))
-        told = ["not read: 3 .bmp, a format that is not read: write PNG", "2 classes, and the network has 3"]
+        told = ["left out: 3 .bmp, a format that is not read: write PNG", "2 classes, and the network has 3"]
         checked = self.cli("validate", job)
         self.assertEqual(checked.stdout, f"{job}: ok: 12 pictures in 2 classes (ape 6, bee 6), 1 held out\n", checked.stderr)
         state = self.folder / "state"

@@ -84,7 +84,7 @@ PICTURES, TARS = "image_folder", "webdataset"
 ROWS = [
     ("corrupt-jpeg", PICTURES, with_file("bee/bad.jpg", b"\xff\xd8\xff\xe0" + bytes(60)), "train\", bee/bad.jpg: JPEG: ", 1),
     ("truncated-png", PICTURES, with_file("bee/bad.png", png(8, 8, 1)[:-30]), "bee/bad.png: PNG: the file is cut off", 1),
-    ("zero-bytes", PICTURES, with_file("cow/bad.png", b""), "cow/bad.png: a file that begins with \"\"; JPEG, PNG, TIFF and WebP are read", 1),
+    ("zero-bytes", PICTURES, with_file("cow/bad.png", b""), "cow/bad.png: an empty file, not JPEG, PNG, TIFF or WebP", 1),
     ("huge", PICTURES, with_file("ape/bad.png", huge_png()), "ape/bad.png: PNG: a picture of 60000 x 60000 pixels; at most", 1),
     ("link-out", PICTURES, with_link, "bee/link.png: a link out of the folder, to ", 1),
     ("empty-class", PICTURES, with_empty_class, "train\", dog: a class with no JPEG, PNG, TIFF or WebP files", None),

@@ -33,7 +33,7 @@ TEST_F(PictureFilesTest, AFolderWithoutPicturesIsNamed) {
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files[0].problem.message(),
             PathOf("empty") + ": no JPEG, PNG, TIFF or WebP file below this folder");
-  EXPECT_EQ(ReadPicture(files[0], 3).status(), files[0].problem);
+  EXPECT_EQ(ReadPicture(files[0], 3, false).status(), files[0].problem);
 }
 
 // Symptom: `classify` said of a link to a picture that it is no regular file.
@@ -46,8 +46,8 @@ TEST_F(PictureFilesTest, ALinkIsThePictureThatItLeadsTo) {
   const std::vector<PictureFile> files = FindPictures({PathOf("in")});
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0].below, "a.png");
-  EXPECT_EQ(*ReadPicture(files[0], 3), picture);
-  EXPECT_EQ(ReadPicture(files[1], 3).status().message(),
+  EXPECT_EQ(*ReadPicture(files[0], 3, false), picture);
+  EXPECT_EQ(ReadPicture(files[1], 3, false).status().message(),
             PathOf("in/b.png") + ": No such file or directory");
 }
 
@@ -58,12 +58,12 @@ TEST_F(PictureFilesTest, WhatCannotBeReadIsNamedWithItsReason) {
   cut.resize(cut.size() - 20);
   const std::string bad = Write("bad\n.png", cut);
   const std::vector<PictureFile> files = FindPictures({good, bad});
-  EXPECT_EQ(*ReadPicture(files[0], 3), picture);
-  EXPECT_EQ(ReadPicture(files[0], 1)->channels, 1);
-  EXPECT_THAT(std::string(ReadPicture(files[1], 3).status().message()),
+  EXPECT_EQ(*ReadPicture(files[0], 3, false), picture);
+  EXPECT_EQ(ReadPicture(files[0], 1, false)->channels, 1);
+  EXPECT_THAT(std::string(ReadPicture(files[1], 3, false).status().message()),
               HasSubstr("bad\\x0a.png: PNG: the file is cut off"));
   std::filesystem::remove(good);
-  EXPECT_FALSE(ReadPicture(files[0], 3).ok());
+  EXPECT_FALSE(ReadPicture(files[0], 3, false).ok());
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ TEST_F(MaskFolderTest, AMaskThatIsNoPngIsNamedAsWhatItIs) {
   for (const char* reads : {"images", "masks"}) {
     EXPECT_THAT(std::string(StepError({reads}).message()),
                 HasSubstr("b.jpg: a mask has to be a PNG, whose numbers are kept as they are, and "
-                          "this is a JPEG"));
+                          "this is a JPEG picture"));
   }
 }
 

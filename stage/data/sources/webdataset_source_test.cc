@@ -81,7 +81,7 @@ TEST_F(WebDatasetTest, ShardsAndSamplesAreInTheirOrderWithTheirLabels) {
 
 // Symptom: of a folder with shards named .TAR or .tar.gz beside others these were left out, and nothing said so.
 TEST_F(WebDatasetTest, ShardsOfOtherEndingsAreReadOrRefused) {
-  EXPECT_THAT(NoteOf(*Open()), HasSubstr("/train\": not read: 1 without an ending"));
+  EXPECT_THAT(NoteOf(*Open()), HasSubstr("/train\": left out: 1 without an ending"));
   Write("train/2.TAR", SampleText("s/50", 50, 1) + kTarEnd);
   EXPECT_EQ(Open()->manifest().train_samples, 5);
   Write("train/3.tar.gz", std::string("\x1f\x8b"));
@@ -145,7 +145,7 @@ TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
   const auto source = Open();
   EXPECT_EQ(source->bad_records(), 1);
   EXPECT_THAT(NoteOf(*source), HasSubstr(absl::StrCat("0.tar\", offset ", good.size() + kTarBlock,
-                                                      ": a GIF; JPEG, PNG")));
+                                                      ": a GIF picture, not JPEG")));
 }
 
 // Wherever it is cut off, what is whole before that is there, and one bad record says the rest.
