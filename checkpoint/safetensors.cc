@@ -4,9 +4,11 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/file_kind.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "checkpoint/safetensors_header.h"
@@ -100,32 +102,43 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(ReadableFiles& file_sy
   SafetensorsReader reader;
   reader.path_ = path;
   ASSIGN_OR_RETURN(reader.file_, file_system.Open(path));
-  const int64_t size = reader.file_->size();
+  const absl::Status read = reader.ReadHeader();
+  if (absl::IsDataLoss(read)) return Annotate(reader.NamingTheKind(read), path);
+  RETURN_IF_ERROR(read);
+  return reader;
+}
+
+absl::Status SafetensorsReader::ReadHeader() {
+  const int64_t size = file_->size();
   if (size < kSafetensorsLengthBytes) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": ", size, " bytes are too few for a safetensors file"));
+    return absl::DataLossError(absl::StrCat(size, " bytes are too few for a safetensors file"));
   }
   std::array<std::byte, 8> length_bytes;
-  RETURN_IF_ERROR(reader.file_->Read(0, length_bytes));
+  RETURN_IF_ERROR(file_->Read(0, length_bytes));
   const uint64_t length = std::bit_cast<uint64_t>(length_bytes);
   if (length >
       static_cast<uint64_t>(std::min(size - kSafetensorsLengthBytes, kMaxSafetensorsHeaderBytes))) {
-    return absl::DataLossError(absl::StrCat(path, ": header length ", length,
-                                            " is over the file's ", size, " bytes or over 16 MiB"));
+    return absl::DataLossError(absl::StrCat("header length ", length, " is over the file's ", size,
+                                            " bytes or over 16 MiB"));
   }
   std::string header(length, '\0');
-  RETURN_IF_ERROR(
-      reader.file_->Read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header))));
-  reader.buffer_offset_ = kSafetensorsLengthBytes + static_cast<int64_t>(length);
-  absl::Status parsed = ParseSafetensorsHeader(header, size - reader.buffer_offset_,
-                                               &reader.tensors_, &reader.metadata_);
-  if (!parsed.ok()) return Annotate(parsed, path);
-  reader.by_name_.resize(reader.tensors_.size());
-  std::iota(reader.by_name_.begin(), reader.by_name_.end(), size_t{0});
-  std::sort(reader.by_name_.begin(), reader.by_name_.end(), [&reader](size_t a, size_t b) {
-    return reader.tensors_[a].name < reader.tensors_[b].name;
-  });
-  return reader;
+  RETURN_IF_ERROR(file_->Read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header))));
+  buffer_offset_ = kSafetensorsLengthBytes + static_cast<int64_t>(length);
+  RETURN_IF_ERROR(ParseSafetensorsHeader(header, size - buffer_offset_, &tensors_, &metadata_));
+  by_name_.resize(tensors_.size());
+  std::iota(by_name_.begin(), by_name_.end(), size_t{0});
+  std::sort(by_name_.begin(), by_name_.end(),
+            [this](size_t a, size_t b) { return tensors_[a].name < tensors_[b].name; });
+  return absl::OkStatus();
+}
+
+absl::Status SafetensorsReader::NamingTheKind(const absl::Status& error) {
+  std::string head(std::min(static_cast<size_t>(file_->size()), kFileKindBytes), '\0');
+  RETURN_IF_ERROR(file_->Read(0, std::as_writable_bytes(std::span(head))));
+  // What is cut off or damaged begins as it should.
+  const std::optional<FileKind> kind = FileKindOf(head);
+  if (!kind.has_value() || kind->name == kSafetensorsKind) return error;
+  return absl::DataLossError(OtherKindText(head, kSafetensorsKind));
 }
 
 const TensorEntry* SafetensorsReader::Find(const std::string& name) const {

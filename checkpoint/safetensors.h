@@ -1,7 +1,7 @@
 // safetensors: reader and writer. The format is in docs/formats.md; hostile files are expected.
 // Errors:    DATA_LOSS with file, tensor and offset for what does not tile the file exactly;
 //            limits: header <= 16 MiB, <= 100,000 tensors, rank <= 8, names <= 256 bytes, unique.
-//            Nothing is allocated from an unchecked number.
+//            Nothing is allocated from an unchecked number. A file of another kind is named (base/file_kind.h).
 #ifndef STAGECOACH_CHECKPOINT_SAFETENSORS_H_
 #define STAGECOACH_CHECKPOINT_SAFETENSORS_H_
 
@@ -65,6 +65,10 @@ class SafetensorsReader {
   absl::Status ReadPart(const TensorEntry& tensor, int64_t offset, std::span<std::byte> target);
 
  private:
+  absl::Status ReadHeader();
+  // `error`, or what the file is if it is another kind.
+  absl::Status NamingTheKind(const absl::Status& error);
+
   std::string path_;
   std::unique_ptr<ReadableFile> file_;
   int64_t buffer_offset_ = 0;

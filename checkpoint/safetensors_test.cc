@@ -50,6 +50,18 @@ TEST(Safetensors, WritesThePublishedVectorByteForByte) {
   EXPECT_EQ(written->tensor_sha256.at(0), Sha256Hex(kTwoFloats));
 }
 
+// A Git LFS pointer was "header length 2336927755350992246".
+TEST(SafetensorsReader, AFileOfAnotherKindIsNamed) {
+  EXPECT_EQ(
+      OpenBytes("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 1\n").message(),
+      "/f: a Git LFS pointer, not a safetensors file; fetch the file itself (git lfs pull)");
+  EXPECT_EQ(OpenBytes("Entry not found").message(), "/f: text, not a safetensors file");
+  EXPECT_EQ(OpenBytes("").message(), "/f: an empty file, not a safetensors file");
+  EXPECT_THAT(std::string(OpenBytes(FileOf("{]}", "")).message()),
+              HasSubstr("safetensors header: "))
+      << "what begins as one is damaged, and no other kind";
+}
+
 TEST(Safetensors, ReadsBackEveryTypeScalarsAndEmptyTensors) {
   FaultFileSystem files;
   const Metadata metadata = {{"format", "pt"}, {"quote\"", "line\n\xc3\xa4"}};

@@ -12,6 +12,7 @@
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"
 #include "plan/job/data_kinds.h"
+#include "plan/job/evaluation_batches.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
@@ -175,8 +176,8 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
   RETURN_IF_ERROR(CheckEpochField("evaluation.every_epochs", spec.evaluation.every_epochs,
                                   spec.evaluation.every_steps > 0));
   const bool evaluates = spec.evaluation.given();
-  RETURN_IF_ERROR(
-      CheckInteger("evaluation.batches", spec.evaluation.batches, evaluates ? 1 : 0, 1'000'000));
+  RETURN_IF_ERROR(CheckInteger("evaluation.batches", spec.evaluation.batches, evaluates ? 1 : 0,
+                               kMostEvaluationBatches));
   if (spec.training.until.given() && !evaluates) {
     return FieldError("training.until", "given",
                       "it is an evaluation that ends the job: set evaluation.every_steps or "

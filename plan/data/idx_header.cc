@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file_kind.h"
 #include "base/gzip.h"
-#include "plan/data/text_check.h"
 
 namespace stagecoach {
 namespace {
@@ -55,11 +56,14 @@ std::string HexText(std::string_view bytes) {
 absl::Status CheckMagic(const std::string& where, IdxContent content, std::string_view head) {
   const IdxForm& form = FormOf(content);
   const std::string give = absl::StrCat("give an IDX file of ", form.name, ", plain or gzip");
-  if (const std::string packed = PackedAs(head); !packed.empty()) {
-    return Refused(where, absl::StrCat("looks like ", packed), "unpack it first, or take gzip");
-  }
   if (head.size() < 4 || ByteAt(head, 0) != 0 || ByteAt(head, 1) != 0) {
-    return Refused(where, absl::StrCat("begins with \"", HexText(head), "\", no IDX file"), give);
+    const std::optional<FileKind> kind = FileKindOf(head);
+    if (!kind.has_value()) {
+      return Refused(where, absl::StrCat("begins with \"", HexText(head), "\", no IDX file"), give);
+    }
+    const std::string is = absl::StrCat(kind->name, ", not an IDX file");
+    if (IsPacked(*kind)) return Refused(where, is, "unpack it first, or take gzip");
+    return Refused(where, is, kind->remedy.empty() ? give : std::string(kind->remedy));
   }
   if (ByteAt(head, 2) != form.type) {
     return Refused(
@@ -117,12 +121,16 @@ absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent co
 absl::StatusOr<std::string> UnpackedIdxHead(const std::string& where, std::string_view head) {
   if (!LooksLikeGzip(head)) return std::string(head);
   Gunzip gunzip;
-  std::array<uint8_t, kLongestIdxHeader> bytes;
-  const auto done =
-      gunzip.Unpack({reinterpret_cast<const uint8_t*>(head.data()), head.size()}, bytes);
+  std::array<uint8_t, kFileKindBytes> bytes;
+  const std::span<uint8_t> room = bytes;
+  const std::span packed(reinterpret_cast<const uint8_t*>(head.data()), head.size());
+  const auto done = gunzip.Unpack(packed, room.first(kLongestIdxHeader));
   if (!done.ok())
     return Refused(where, std::string(done.status().message()), "give the whole file");
-  return std::string(reinterpret_cast<const char*>(bytes.data()), done->written);
+  // What is behind the header tells a tar archive; damage there is found when it is read.
+  const auto more = gunzip.Unpack(packed.subspan(done->read), room.subspan(done->written));
+  return std::string(reinterpret_cast<const char*>(bytes.data()),
+                     done->written + (more.ok() ? more->written : 0));
 }
 
 absl::Status CheckIdxSize(const std::string& where, const IdxHeader& header, int64_t bytes,

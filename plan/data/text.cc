@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
+#include "network/later_rows.h"
 #include "plan/data/text_check.h"
 #include "plan/data/text_split.h"
 #include "plan/job/data_kinds.h"
@@ -24,13 +25,18 @@ class Text final : public FieldKindOf<DataKind, TextData> {
       return FieldError("data.text", "gives tokens and targets",
                         "the network does not read tokens: give data that it reads");
     }
-    if (!targets.valid() || network.wire(tokens).type == network.wire(targets).type) {
-      return absl::OkStatus();
+    if (targets.valid() && network.wire(tokens).type != network.wire(targets).type) {
+      return FieldError(
+          "data.text", "gives as many targets as tokens",
+          absl::StrCat("the network reads tokens ", FormatType(network.wire(tokens).type),
+                       " and targets ", FormatType(network.wire(targets).type)));
     }
-    return FieldError(
-        "data.text", "gives as many targets as tokens",
-        absl::StrCat("the network reads tokens ", FormatType(network.wire(tokens).type),
-                     " and targets ", FormatType(network.wire(targets).type)));
+    const std::string reader = ReaderOfLaterRows(network);
+    if (reader.empty()) return absl::OkStatus();
+    return FieldError("data.text", "gives the token behind each token as its target",
+                      absl::StrCat("the network reads that token too (", reader,
+                                   "), so it would learn to copy it: take a layer that looks back "
+                                   "only, as attention with its causal mask"));
   }
 
   absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile&,

@@ -1,5 +1,5 @@
-// Text check: refuses a data file that plainly is not text, by its first bytes: compressed data,
-// archives, pictures, programs, UTF-16 and UTF-32, and whatever else is full of control bytes. Every
+// Text check: refuses a data file that plainly is not text, by its first bytes: any other kind of base/file_kind.h,
+// UTF-16 and UTF-32, and whatever else is full of control bytes. Every
 // byte is a token, so that such a file would train without a word and teach nothing. UTF-8 and the
 // eight-bit encodings pass. The client asks before it submits, where it can see the file; the stages
 // ask again.
@@ -23,9 +23,6 @@ inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
 // head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if
 // the job asks for bytes.
 absl::Status CheckIsText(const TextData& data, std::string_view head);
-
-// "xz data", "a zip archive": what holds other files packed, by its first bytes; empty if it looks like none.
-std::string PackedAs(std::string_view head);
 
 }  // namespace stagecoach
 

@@ -72,7 +72,7 @@ TEST(TextCheck, WhatPlainlyIsNotTextIsCalledByItsName) {
       {Wide(kEnglish, 4, 0), "UTF-32 without"},
       {Wide(kEnglish, 4, 3), "UTF-32 without"},
       {Random(3000), "binary data"},
-      {std::string(100, '\0'), "binary data"},
+      {std::string(100, '\0'), "begins with zeros"},
   };
   for (const auto& [head, name] : files) {
     const absl::Status status = CheckIsText(Data(), head);

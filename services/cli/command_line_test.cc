@@ -181,7 +181,7 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
   // A folder in its place.
   std::ofstream(path) << absl::StrReplaceAll(text, {{"../LICENSE", "/"}});
   EXPECT_EQ(Run({"validate", path.c_str()}), 2);
-  EXPECT_THAT(notes_.str(), HasSubstr("not a regular file"));
+  EXPECT_THAT(notes_.str(), HasSubstr("a folder, not a file; name the file in it"));
   std::remove(path.c_str());
   // A file in a folder's place, and a folder.
   const auto on_folder = [&](const std::string& folder) {
@@ -194,8 +194,9 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
     return Run({"validate", path.c_str()});
   };
   EXPECT_EQ(on_folder(path), 2);
-  EXPECT_THAT(notes_.str(), HasSubstr("data.image_folder.train: " + path));
-  EXPECT_THAT(notes_.str(), HasSubstr("is not a folder"));
+  EXPECT_THAT(notes_.str(), HasSubstr("data.image_folder.train: /"));
+  EXPECT_THAT(notes_.str(), HasSubstr(std::filesystem::path(path).filename().string()));
+  EXPECT_THAT(notes_.str(), HasSubstr("text, not a folder"));
   EXPECT_EQ(on_folder(testing::TempDir()), 0) << notes_.str();
   std::remove(path.c_str());
   EXPECT_EQ(

@@ -8,6 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/float16.h"
@@ -17,6 +19,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
+#include "checkpoint/other_weights.h"
 #include "stage/weights/name_hint.h"
 
 namespace stagecoach {
@@ -34,8 +37,9 @@ std::string FromText(const std::string& path) {
 }
 
 absl::Status Refusal(const std::string& path, const absl::Status& status) {
-  const std::string text =
-      absl::StrCat(FromText(path), ": ", status.message(), "; ", kHowToConvert);
+  absl::string_view why = status.message();
+  absl::ConsumePrefix(&why, absl::StrCat(path, ": "));
+  const std::string text = absl::StrCat(FromText(path), ": ", why, "; ", kHowToConvert);
   // Bytes that are none will be none the next time as well.
   if (absl::IsDataLoss(status)) return absl::InvalidArgumentError(text);
   return absl::Status(status.code(), text);
@@ -47,8 +51,10 @@ absl::StatusOr<std::string> FileOf(ReadableFiles& files, const std::string& from
   const std::string inside = JoinPath(from, kExportWeightsFile);
   const absl::Status found = files.Look(inside);
   if (found.ok()) return inside;
-  if (absl::IsNotFound(found)) return from;
-  return Refusal(from, found);
+  if (!absl::IsNotFound(found)) return Refusal(from, found);
+  const std::string other = OtherWeightsIn(files, from);
+  if (!other.empty()) return Refusal(from, absl::InvalidArgumentError(other));
+  return from;
 }
 
 absl::StatusOr<SafetensorsReader> OpenReader(ReadableFiles& files, const std::string& path) {

@@ -112,6 +112,26 @@ std::vector<float> ReadOf(WeightFile& file, const WeightName& name) {
   return values;
 }
 
+// A folder of shards was "not a file".
+TEST_F(WeightFileTest, AFolderOfOtherWeightsIsNamed) {
+  const auto refusal = [this](const std::string& file) {
+    CHECK_OK(files_.RemoveAll("/theirs"));
+    CHECK_OK(files_.MakeFolders("/theirs"));
+    CHECK_OK(files_.Create("/theirs/" + file).status());
+    return Refusal(SmallResnet(), {.from = "/theirs"});
+  };
+  EXPECT_THAT(
+      refusal("model.safetensors.index.json"),
+      HasSubstr("initialize.from = \"/theirs\": holds sharded weights "
+                "(model.safetensors.index.json); write the tensors of all shards into one"));
+  EXPECT_THAT(refusal("pytorch_model.bin"), HasSubstr("holds weights in PyTorch's pickle"));
+  CHECK_OK(files_.Create("/weights/lfs").status());
+  files_.SetContents("/weights/lfs", "version https://git-lfs.github.com/spec/v1\n");
+  EXPECT_THAT(Refusal(SmallResnet(), {.from = "/weights/lfs"}),
+              HasSubstr("initialize.from = \"/weights/lfs\": a Git LFS pointer, not a safetensors "
+                        "file; fetch the file itself (git lfs pull); want"));
+}
+
 TEST_F(WeightFileTest, GivesEveryArrayInOurNamesAndLayouts) {
   for (const Network& network : {SmallResnet(), SmallTransformer()}) {
     for (const char* table : {"stagecoach", "torchvision", "timm"}) {

@@ -1,3 +1,6 @@
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "network/network_kinds.h"
@@ -27,6 +30,20 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                              options.to);
 }
 
+// What is to be done with a folder or a file in the place of a job's id, as a `local` run leaves it.
+absl::Status ThereAlready(const ExportOptions& options, const CommandContext& context) {
+  ASSIGN_OR_RETURN(
+      const WeightSource source,
+      WeightSource::Find({.source = options.job,
+                          .job_file = options.job_file,
+                          .step = options.step,
+                          .connect = [&context] { return context.connect(context.client); }}));
+  return absl::InvalidArgumentError(absl::StrCat(
+      options.job, ": is no id of a coordinator's job, and has its weights already, in ",
+      source.weights_file(),
+      "; to write them by the names of another program add --names and --to"));
+}
+
 }  // namespace
 
 int RunExport(const ExportOptions& options, CommandContext& context) {
@@ -35,6 +52,9 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
     if (!status.ok()) return context.console->Fail(status);
     context.console->PrintLine(options.to);
     return kExitSuccess;
+  }
+  if (std::error_code error; std::filesystem::exists(options.job, error)) {
+    return context.console->Fail(ThereAlready(options, context));
   }
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return context.console->Fail(client.status());

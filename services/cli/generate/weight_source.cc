@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "checkpoint/names.h"
+#include "checkpoint/other_weights.h"
 #include "checkpoint/store.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/spec/file_head.h"
 #include "services/cli/spec/spec_reader.h"
 
 namespace stagecoach {
@@ -48,7 +50,18 @@ std::vector<std::string> ExportsByAge(const fs::path& exports) {
   return folders;
 }
 
+// Before its job is looked for, which another file does not have beside it.
+absl::Status CheckKind(const std::string& file) {
+  const std::string head = FileHead(file).value_or("");
+  const std::optional<FileKind> kind = FileKindOf(head);
+  if (!kind.has_value() || kind->name == kSafetensorsKind) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": ", OtherKindText(head, kSafetensorsKind)));
+}
+
 absl::Status NoWeightsIn(const std::string& folder) {
+  const std::string other = OtherWeightsIn(*PosixFileSystem(), folder);
+  if (!other.empty()) return absl::NotFoundError(absl::StrCat(folder, ": ", other));
   return absl::NotFoundError(absl::StrCat(
       folder, ": holds neither ", kWeightsFile, " nor a checkpoint's ", kManifestFile,
       " nor weights that a `stagecoach local` run exported (", kExports, "/*/", kWeightsFile, ")",
@@ -134,6 +147,7 @@ absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
   const fs::path path(request.source);
   if (!Exists(path)) return OfJob(request);
   if (!IsFolder(path)) {
+    RETURN_IF_ERROR(CheckKind(request.source));
     ASSIGN_OR_RETURN(WeightSource found, InFolder(path.parent_path().string()));
     found.weights_file_ = request.source;
     return found;

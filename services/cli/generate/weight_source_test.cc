@@ -32,7 +32,8 @@ class WeightSourceTest : public testing::Test {
   std::string Export(const std::string& folder, const std::string& config = "stagecoach.json") {
     const std::string path = folder_ + "/" + folder;
     fs::create_directories(path);
-    std::ofstream(path + "/model.safetensors") << "weights";
+    std::ofstream(path + "/model.safetensors", std::ios::binary)
+        << std::string("\2\0\0\0\0\0\0\0{}", 10);
     std::ofstream(path + "/" + config) << "{}";
     return path;
   }
@@ -64,6 +65,16 @@ TEST_F(WeightSourceTest, AnExportIsItsFolderOrItsFile) {
   EXPECT_EQ(Find(old)->config_file(), old + "/config.json") << "as it was called once";
   fs::remove(old + "/config.json");
   EXPECT_THAT(Found(old), HasSubstr("no stagecoach.json beside the weights"));
+}
+
+// "no stagecoach.json beside the weights" was said of whatever file was named.
+TEST_F(WeightSourceTest, WeightsOfOtherProgramsAreNamed) {
+  std::ofstream(folder_ + "/model.pt", std::ios::binary) << "\x80\x02}q";
+  EXPECT_THAT(Found(folder_ + "/model.pt"),
+              EndsWith("a pickle of Python's, not a safetensors file"));
+  fs::create_directories(folder_ + "/sharded");
+  std::ofstream(folder_ + "/sharded/model.safetensors.index.json") << "{}";
+  EXPECT_THAT(Found(folder_ + "/sharded"), HasSubstr("holds sharded weights"));
 }
 
 TEST_F(WeightSourceTest, TheFolderOfALocalRunIsItsNewestExport) {

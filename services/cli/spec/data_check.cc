@@ -2,29 +2,24 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 
 #include "base/status.h"
 #include "plan/job/data_kinds.h"
+#include "services/cli/spec/file_head.h"
 
 namespace stagecoach {
 namespace {
 
 absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& data_file) {
+  const std::optional<std::string> head = FileHead(data_file.path, kDataHeadBytes);
+  if (!head.has_value()) return absl::OkStatus();
   std::error_code error;
-  if (!std::filesystem::is_regular_file(data_file.path, error)) {
-    return absl::OkStatus();  // a pipe would block
-  }
-  std::ifstream file(data_file.path, std::ios::binary);
-  std::string head(kDataHeadBytes, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  if (file.bad()) return absl::OkStatus();
-  head.resize(static_cast<size_t>(file.gcount()));
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(data_file.path, error));
   if (error) return absl::OkStatus();
-  return DataKinds().Named(spec.data.kind).CheckFile(spec, network, data_file, head, bytes);
+  return DataKinds().Named(spec.data.kind).CheckFile(spec, network, data_file, *head, bytes);
 }
 
 }  // namespace

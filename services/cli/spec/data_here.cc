@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/data_check.h"
+#include "services/cli/spec/file_head.h"
 #include "services/cli/spec/weights_here.h"
 
 namespace stagecoach {
@@ -21,8 +22,12 @@ std::string WhyUnreadable(const DataFile& file) {
   const char* const path = file.path.c_str();
   struct stat info;
   if (stat(path, &info) != 0) return std::strerror(errno);
+  if (!file.folder && S_ISDIR(info.st_mode)) return "a folder, not a file; name the file in it";
   if (!file.folder && !S_ISREG(info.st_mode)) return "is not a regular file";
-  if (file.folder && !S_ISDIR(info.st_mode)) return "is not a folder";
+  if (file.folder && !S_ISDIR(info.st_mode)) {
+    const std::string kind = OtherKindText(FileHead(file.path).value_or(""), "a folder");
+    return kind.empty() ? "is not a folder" : kind;
+  }
   if (access(path, file.folder ? R_OK | X_OK : R_OK) != 0) return std::strerror(errno);
   return "";
 }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/suggest.h"
 #include "google/protobuf/descriptor.h"
+#include "services/cli/spec/strange_characters.h"
 #include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
@@ -80,7 +81,7 @@ class Walker {
       const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(given.name);
       if (field == nullptr) {
         return ErrorAt(file_, given.position,
-                       absl::StrCat(field_path, ": unknown field",
+                       absl::StrCat(field_path, ": unknown field", StrangeText(given.name),
                                     Suggestion(given.name, FieldNames(*message->GetDescriptor()))));
       }
       RETURN_IF_ERROR(CheckChoice(given, field_path, *field, *message));
@@ -101,7 +102,9 @@ class Walker {
       return ErrorAt(file_, node.position,
                      absl::StrCat(name, ": no value given; wants ", wanted, ", or leave it out"));
     }
-    return ErrorAt(file_, node.position, absl::StrCat(name, ": ", Quote(node), "; wants ", wanted));
+    return ErrorAt(
+        file_, node.position,
+        absl::StrCat(name, ": ", Quote(node), StrangeText(node.text), "; wants ", wanted));
   }
 
   static std::string WantedFields(const Message& message, const std::string& path) {
@@ -204,7 +207,7 @@ class Walker {
       case FieldDescriptor::CPPTYPE_BOOL: {
         const bool is_true = node.text == "true";
         if (!IsScalar(node) || (!is_true && node.text != "false")) {
-          return Wants(node, path, "true or false");
+          return Wants(node, path, "true or false, in lower case (yes, no, on and off are texts)");
         }
         reflection.SetBool(message, &field, is_true);
         return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,10 +17,26 @@ namespace {
 
 constexpr char kStandardInput[] = "standard input";
 
+// The same path without "..", each resolved as the system does: behind a link it leaves the folder that the link leads to.
+// Of what is not on this machine the text is all there is.
+std::string WithoutDotdots(const std::filesystem::path& path) {
+  std::filesystem::path walked;
+  for (const std::filesystem::path& name : path) {
+    if (name == "..") {
+      std::error_code error;
+      const std::filesystem::path real = std::filesystem::canonical(walked, error);
+      walked = (error ? walked : real).parent_path();
+    } else if (!name.empty() && name != ".") {
+      walked /= name;
+    }
+  }
+  return walked.string();
+}
+
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
 std::string BesideJobFile(const std::string& file, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
-  return (folder / path).lexically_normal().string();  // an absolute one is left
+  return WithoutDotdots(folder / path);  // an absolute one is left
 }
 
 void MakePathsAbsolute(const std::string& file, v1::JobSpec* spec) {
@@ -29,7 +46,6 @@ void MakePathsAbsolute(const std::string& file, v1::JobSpec* spec) {
   absl::StatusOr<DataSpec> data = DataFromProto(spec->data());
   if (!data.ok()) return;  // who validates says why
   for (const DataFile& data_file : DataFiles(*data)) {
-    if (std::filesystem::path(data_file.path).is_absolute()) continue;
     data->attributes.Set(data_file.field, BesideJobFile(file, data_file.path));
     KindToProto(*data, spec->mutable_data());
   }
@@ -47,15 +63,22 @@ std::string ParentPath(const std::string& path) {
   return end == std::string::npos ? "" : path.substr(0, end);
 }
 
-}  // namespace
-
-absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& file) {
+absl::StatusOr<SpecFile> ReadSpec(const std::string& text, const std::string& file) {
   ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, file, YamlLimits{}));
   SpecFile result;
   result.file = file;
   RETURN_IF_ERROR(ReadMessage(root, file, &result.spec, &result.positions));
-  MakePathsAbsolute(file, &result.spec);
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& file) {
+  absl::StatusOr<SpecFile> read = ReadSpec(text, file);
+  const std::string kind = read.ok() ? "" : KindInstead(text);
+  if (!kind.empty()) return ErrorAt(file, {}, kind);
+  if (read.ok()) MakePathsAbsolute(file, &read->spec);
+  return read;
 }
 
 absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path) {

@@ -193,12 +193,92 @@ TEST(SpecReader, MakesDataPathsAbsoluteFromTheJobFilesFolder) {
   EXPECT_EQ(SpecOf(Changed("input.txt", "/there/a.txt")).data().text().path(), "/there/a.txt");
 }
 
+// A job file in a linked folder trained on another file than the one that the system opens: "jobs/.." was folded as text.
+TEST(SpecReader, ADotdotBehindALinkLeadsWhereTheSystemGoes) {
+  namespace fs = std::filesystem;
+  const fs::path base =
+      fs::canonical(testing::TempDir()) / absl::StrCat("dotdot_", std::to_string(getpid()));
+  fs::remove_all(base);
+  fs::create_directories(base / "project/jobs");
+  fs::create_directories(base / "project/data");
+  fs::create_directories(base / "home");
+  fs::create_directory_symlink(base / "project/jobs", base / "home/jobs");
+  const auto path_of = [](const std::string& path, const fs::path& file) {
+    const absl::StatusOr<SpecFile> read = ParseSpec(Changed("input.txt", path), file.string());
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read->spec.data().text().path();
+  };
+  const std::string meant = (base / "project/data/input.txt").string();
+  EXPECT_EQ(path_of("../data/input.txt", base / "project/jobs/job.yaml"), meant);
+  EXPECT_EQ(path_of("../data/input.txt", base / "home/jobs/job.yaml"), meant);
+  EXPECT_EQ(path_of((base / "home/jobs/../data/input.txt").string(), "/jobs/job.yaml"), meant)
+      << "an absolute one";
+  EXPECT_EQ(path_of("./input.txt", base / "home/jobs/job.yaml"),
+            (base / "home/jobs/input.txt").string())
+      << "a link stays where nothing leads out of it";
+  fs::remove_all(base);
+}
+
 TEST(SpecReader, MakesThePathOfWeightsAbsoluteFromTheJobFilesFolder) {
   const auto from = [](const std::string& path) {
     return SpecOf(absl::StrCat(kGood, "initialize: {from: ", path, "}\n")).initialize().from();
   };
   EXPECT_EQ(from("../exports/./trunk"), "/exports/trunk");
   EXPECT_EQ(from("/there/resnet50.safetensors"), "/there/resnet50.safetensors");
+}
+
+// "not valid YAML: illegal map value", at the colon behind, was all that was said.
+TEST(SpecReader, ACharacterThatIsNoBlankIsNamedWithItsColumn) {
+  EXPECT_EQ(ErrorOf(Changed("  steps", "\tsteps")),
+            "job.yaml:8:1: a tab, U+0009, stands here; YAML takes blanks, U+0020, alone");
+  EXPECT_EQ(ErrorOf(Changed("  steps", "  \tsteps")),
+            "job.yaml:8:3: a tab, U+0009, stands here; YAML takes blanks, U+0020, alone");
+  EXPECT_EQ(
+      ErrorOf(Changed("  steps", "\u00a0 steps")),
+      "job.yaml:8:1: a no-break space, U+00A0, stands here; YAML takes blanks, U+0020, alone");
+  EXPECT_THAT(ErrorOf(Changed("  steps", "  \u200bsteps")),
+              HasSubstr("unknown field (it has a zero-width space, U+200B)"));
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: \u00a06")),
+              HasSubstr("(it has a no-break space, U+00A0); wants a whole number"));
+  EXPECT_EQ(ErrorOf(Changed("seed: 1", "seed: 1\t# \u00a0 a remark")), "")
+      << "behind a value and in a remark they do no harm";
+}
+
+// "evaluation.batches: 0; must be >= 1", of a field that nobody wrote.
+TEST(SpecReader, AnEvaluationTakesAllThatIsHeldOutUnlessTheJobSaysHowMuch) {
+  const auto batches = [](const std::string& evaluation) {
+    const absl::StatusOr<SpecFile> file = ParseSpec(absl::StrCat(kGood, evaluation), "job.yaml");
+    const absl::StatusOr<JobSpec> spec = ValidateSpecFile(*file);
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return spec->evaluation.batches;
+  };
+  EXPECT_EQ(batches("evaluation: {every_steps: 2}\n"), 1'000'000) << "more than any has";
+  EXPECT_EQ(batches("evaluation: {every_epochs: 0.5}\n"), 1'000'000);
+  EXPECT_EQ(batches("evaluation: {every_steps: 2, batches: 3}\n"), 3);
+  EXPECT_EQ(batches(""), 0) << "it does not evaluate";
+}
+
+TEST(SpecReader, TruthIsWrittenInOneWay) {
+  for (const char* given : {"True", "TRUE", "yes", "on", "1"}) {
+    EXPECT_THAT(
+        ErrorOf(Changed("path: input.txt", absl::StrCat("path: input.txt, bytes: ", given))),
+        HasSubstr(
+            absl::StrCat("data.text.bytes: \"", given, "\"; wants true or false, in lower case")));
+  }
+}
+
+TEST(SpecReader, AFileOfAnotherKindIsNamed) {
+  const struct {
+    std::string text, named;
+  } rows[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 1\n",
+       "job.yaml: is a Git LFS pointer, not a job file; fetch the file itself (git lfs pull)"},
+      {"<!DOCTYPE html>\n<html>\n", "job.yaml: is an HTML page, not a job file; "},
+      {std::string("PK\x03\x04\xff\xfe", 6), "job.yaml: is a zip archive, not a job file; unpack"},
+      {R"({"metadata": {"total_size": 1}, "weight_map": {"a": "b"}})",
+       "job.yaml: is the index of sharded weights (index.json), not a job file"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(ErrorOf(row.text), StartsWith(row.named));
 }
 
 TEST(SpecReader, UnknownFieldsAreNamedWithPlaceAndSuggestion) {
@@ -348,7 +428,8 @@ TEST_F(SpecFileOnDisk, RefusesAHugeFileByItsSize) {
 TEST_F(SpecFileOnDisk, SaysWhyAFileCannotBeRead) {
   EXPECT_THAT(std::string(ReadSpecFile(folder_ + "/none.yaml").status().message()),
               HasSubstr("none.yaml: No such file"));
-  EXPECT_THAT(std::string(ReadSpecFile(folder_).status().message()), HasSubstr("not a regular"));
+  EXPECT_THAT(std::string(ReadSpecFile(folder_).status().message()),
+              HasSubstr("is a folder; name the job file in it"));
   EXPECT_THAT(std::string(ReadSpecFile("/dev/zero").status().message()),
               HasSubstr("not a regular"));
 }

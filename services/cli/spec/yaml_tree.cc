@@ -15,6 +15,8 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "services/cli/spec/file_head.h"
+#include "services/cli/spec/strange_characters.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/parser.h"
@@ -72,6 +74,8 @@ std::optional<Unclosed> FindUnclosed(const std::string& text) {
 // The error for a text that does not parse: that it ends too early, or else `message`.
 absl::Status ParseError(const std::string& text, const std::string& file, Position position,
                         const std::string& message) {
+  // yaml-cpp goes on behind such a character and stumbles in this line or the next.
+  RETURN_IF_ERROR(FindStrange(text, file, position.line - 1, position.line));
   const std::optional<Unclosed> unclosed = FindUnclosed(text);
   if (!unclosed.has_value()) return ErrorAt(file, position, message);
   return ErrorAt(file, unclosed->position,
@@ -227,6 +231,12 @@ std::string TooBig(size_t max_bytes) {
 
 }  // namespace
 
+std::string KindInstead(const std::string& text) {
+  const std::optional<FileKind> kind = FileKindOf(text);
+  if (!kind.has_value() || kind->form == FileKind::Form::kText || text.empty()) return "";
+  return absl::StrCat("is ", OtherKindText(text, "a job file"));
+}
+
 absl::Status ErrorAt(const std::string& file, Position position, const std::string& message) {
   const std::string place =
       position.line == 0 ? "" : absl::StrCat(":", position.line, ":", position.column);
@@ -237,8 +247,12 @@ absl::Status ErrorAt(const std::string& file, Position position, const std::stri
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return ErrorAt(path, {}, std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) return ErrorAt(path, {}, "is a folder; name the job file in it");
   if (!S_ISREG(info.st_mode)) return ErrorAt(path, {}, "is not a regular file");
-  if (static_cast<uint64_t>(info.st_size) > max_bytes) return ErrorAt(path, {}, TooBig(max_bytes));
+  if (static_cast<uint64_t>(info.st_size) > max_bytes) {
+    const std::string kind = KindInstead(FileHead(path).value_or(""));
+    return ErrorAt(path, {}, kind.empty() ? TooBig(max_bytes) : kind);
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrorAt(path, {}, std::strerror(errno));
   return ReadSmallStream(file, path, max_bytes);
@@ -261,7 +275,10 @@ absl::StatusOr<YamlNode> ParseYaml(const std::string& text, const std::string& f
     return ErrorAt(file, {}, absl::StrCat("is larger than ", limits.bytes, " bytes"));
   }
   // proto3 strings hold UTF-8 only, and yaml-cpp would guess an encoding from the first bytes.
-  if (!IsUtf8Text(text)) return ErrorAt(file, {}, "is not UTF-8 text");
+  if (!IsUtf8Text(text)) {
+    const std::string kind = KindInstead(text);
+    return ErrorAt(file, {}, kind.empty() ? "is not UTF-8 text" : kind);
+  }
   return ParseChecked(text, file, limits);
 }
 

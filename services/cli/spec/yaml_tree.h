@@ -48,6 +48,9 @@ struct YamlLimits {
 // "file:line:column: message"; without a position "file: message".
 absl::Status ErrorAt(const std::string& file, Position position, const std::string& message);
 
+// "is a zip archive, not a job file; unpack it first"; empty for text of any kind, and for what is not known.
+std::string KindInstead(const std::string& text);
+
 // The text of a file of at most `max_bytes`; the size is checked before anything is read. `name`
 // stands in errors. INVALID_ARGUMENT also if the file is missing, a folder or not readable: the
 // user named it.

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "plan/job/data_kinds.h"
+#include "plan/job/evaluation_batches.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
 #include "services/common/convert/convert_kind.h"
@@ -257,6 +258,10 @@ absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   spec.evaluation.every_steps = proto.evaluation().every_steps();
   spec.evaluation.every_epochs = proto.evaluation().every_epochs();
   spec.evaluation.batches = proto.evaluation().batches();
+  // A job that evaluates and does not say with how many mini-batches takes all that is held out.
+  if (spec.evaluation.given() && spec.evaluation.batches == 0) {
+    spec.evaluation.batches = kMostEvaluationBatches;
+  }
   if (proto.has_initialize()) {
     if (proto.initialize().from().empty()) {
       return NotSet("initialize.from", "a safetensors file or a folder of exported weights");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_kind.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -70,6 +71,12 @@ absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
     filled += static_cast<size_t>(got);
   }
   return absl::OkStatus();
+}
+
+std::string OpenedFile::OtherKind(absl::string_view wanted) const {
+  std::string head(std::min(static_cast<size_t>(size_), kFileKindBytes), '\0');
+  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(head.data()), head.size());
+  return ReadAt(0, bytes).ok() ? OtherKindText(head, wanted) : "";
 }
 
 absl::Status OpenedFile::CheckUnchanged() const {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "stage/files/data_roots.h"
 
 namespace stagecoach {
@@ -34,6 +35,8 @@ class OpenedFile {
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
   // All of `into` from `offset` on, wherever Read is; any thread, and no tick.
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
+  // "WebP, not a tar file", with a remedy (base/file_kind.h); empty if that cannot be told.
+  std::string OtherKind(absl::string_view wanted) const;
   // FAILED_PRECONDITION if it was written to since it was opened, so that what is read now may not be what was summed up
   // then; any thread.
   absl::Status CheckUnchanged() const;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -22,12 +23,28 @@ namespace {
 constexpr int64_t kMostLabelBytes = 64;
 constexpr size_t kMostOpenShards = 256;  // the others are opened for each picture
 
-// The name up to the first dot behind its folder, and what is behind that.
-std::pair<std::string, std::string> KeyAndExtension(const std::string& name) {
-  const size_t slash = name.rfind('/');
-  const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
-  if (dot == std::string::npos) return {name, ""};
-  return {name.substr(0, dot), absl::AsciiStrToLower(name.substr(dot + 1))};
+// A member's name as WebDataset takes it apart: behind its folder, the sample's key goes up to the first dot, and all that
+// is behind that dot is the extension.
+struct MemberName {
+  std::string key, extension;  // the latter in lower case
+  // "image.png" of "a.image.png": neither a picture nor a class, though it ends like one.
+  bool dotted = false;
+};
+
+// nullopt: no sample's. A name that begins with a dot, as macOS's "._1.png", or has none, and WebDataset's "__meta__".
+std::optional<MemberName> NameOfMember(const std::string& name) {
+  const size_t slash = name.rfind('/'), base = slash == std::string::npos ? 0 : slash + 1;
+  const size_t dot = name.find('.', base);
+  if (dot == std::string::npos || dot == base) return std::nullopt;
+  if (name.compare(0, 2, "__") == 0 && name.find("__", 2) != std::string::npos) return std::nullopt;
+  MemberName taken{.key = name.substr(0, dot),
+                   .extension = absl::AsciiStrToLower(name.substr(dot + 1))};
+  const size_t last = taken.extension.rfind('.');
+  if (last != std::string::npos) {
+    const std::string end = taken.extension.substr(last + 1);
+    taken.dotted = IsPictureName("." + end) || end == "cls";
+  }
+  return taken;
 }
 
 }  // namespace
@@ -38,7 +55,46 @@ struct ShardList::Sample {
   int32_t shard = 0;
   std::optional<TarMember> picture;
   std::optional<std::string> label;
+  std::string dotted;  // the name of a member with several dots
   bool twice = false;  // one of them is there again
+
+  bool whole() const { return picture.has_value() && label.has_value(); }
+  bool empty() const { return !picture.has_value() && !label.has_value() && dotted.empty(); }
+  void Add(Sample&& other) {
+    twice = twice || other.twice || (picture.has_value() && other.picture.has_value()) ||
+            (label.has_value() && other.label.has_value());
+    if (other.picture.has_value()) picture = std::move(other.picture);
+    if (other.label.has_value()) label = std::move(other.label);
+    if (dotted.empty()) dotted = std::move(other.dotted);
+  }
+};
+
+// Of a shard, those that lack a member so far, in their order: it may stand further behind.
+class ShardList::Unfinished {
+ public:
+  // The sample with what was kept of its key; nullopt: kept.
+  std::optional<Sample> Complete(Sample sample) {
+    const auto found = places_.find(sample.key);
+    if (found != places_.end()) {
+      Sample& kept = samples_[found->second];
+      kept.Add(std::move(sample));
+      if (!kept.whole()) return std::nullopt;
+      Sample whole = std::exchange(kept, Sample());
+      places_.erase(found);
+      return whole;
+    }
+    if (sample.whole() || sample.twice) return sample;
+    if (sample.empty()) return std::nullopt;
+    places_[sample.key] = samples_.size();
+    samples_.push_back(std::move(sample));
+    return std::nullopt;
+  }
+  // Those that were not completed are not empty.
+  const std::vector<Sample>& samples() const { return samples_; }
+
+ private:
+  std::vector<Sample> samples_;
+  std::unordered_map<std::string, size_t> places_;
 };
 
 absl::StatusOr<ShardList> ShardList::List(const DataRoots& roots, const std::string& field,
@@ -97,50 +153,82 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
   shards_.push_back(name);
   shard_bytes_.push_back(file->size());
   if (opened_.size() < kMostOpenShards) opened_.push_back(file);
-  TarMembers members(file.get());
+  return AddMembers(*file, shard, classes, bad);
+}
+
+absl::Status ShardList::AddMember(const OpenedFile& file, const TarMember& member,
+                                  const std::string& extension, Sample* sample) {
+  if (IsPictureName("." + extension)) {
+    sample->twice = sample->twice || sample->picture.has_value();
+    sample->picture = member;
+  }
+  if (extension != "cls") return absl::OkStatus();
+  sample->twice = sample->twice || sample->label.has_value();
+  std::string text(static_cast<size_t>(std::min(member.bytes, kMostLabelBytes)), '\0');
+  RETURN_IF_ERROR(
+      file.ReadAt(member.offset, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
+  sample->label = std::move(text);
+  return absl::OkStatus();
+}
+
+absl::Status ShardList::AddMembers(const OpenedFile& file, int32_t shard, int64_t classes,
+                                   const OnBad& bad) {
+  TarMembers members(&file);
+  Unfinished unfinished;
   std::optional<Sample> sample;
+  const auto finish = [&]() -> absl::Status {
+    if (!sample.has_value()) return absl::OkStatus();
+    const std::optional<Sample> whole = unfinished.Complete(*std::exchange(sample, std::nullopt));
+    return whole.has_value() ? AddSample(*whole, classes, bad) : absl::OkStatus();
+  };
   while (true) {
     TickProgress();
     const absl::StatusOr<std::optional<TarMember>> member = members.Next();
-    if (!member.ok()) RETURN_IF_ERROR(bad(member.status()));
-    const bool ended = !member.ok() || !member->has_value();
-    auto [key, extension] =
-        ended ? std::pair<std::string, std::string>() : KeyAndExtension((**member).name);
-    if (sample.has_value() && (ended || sample->key != key)) {
-      // Its other members may be what is cut off: that is one bad record and not two.
-      const bool whole = sample->picture.has_value() && sample->label.has_value();
-      if (member.ok() || whole) RETURN_IF_ERROR(AddSample(*sample, classes, bad));
-      sample.reset();
+    if (!member.ok()) {
+      // What the last sample lacks may be what is cut off: that is one bad record and not two.
+      if (sample.has_value() && !sample->whole()) sample.reset();
+      RETURN_IF_ERROR(bad(member.status()));
+      RETURN_IF_ERROR(finish());
     }
-    if (ended) return absl::OkStatus();
+    if (!member.ok() || !member->has_value()) break;
+    const std::optional<MemberName> name = NameOfMember((**member).name);
+    if (!name.has_value()) continue;
+    if (sample.has_value() && sample->key != name->key) RETURN_IF_ERROR(finish());
     if (!sample.has_value()) {
-      sample = {.key = key,
-                .where = absl::StrCat(file->Where(), ", offset ", (**member).offset - 512, " (",
-                                      ShownName(key), ")"),
+      sample = {.key = name->key,
+                .where = absl::StrCat(file.Where(), ", offset ", (**member).offset - 512, " (",
+                                      ShownName(name->key), ")"),
                 .shard = shard};
     }
-    if (IsPictureName("." + extension)) {
-      sample->twice = sample->twice || sample->picture.has_value();
-      sample->picture = **member;
-    }
-    if (extension != "cls") continue;
-    sample->twice = sample->twice || sample->label.has_value();
-    std::string text(static_cast<size_t>(std::min((**member).bytes, kMostLabelBytes)), '\0');
-    RETURN_IF_ERROR(file->ReadAt((**member).offset,
-                                 std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
-    sample->label = std::move(text);
+    if (name->dotted) sample->dotted = (**member).name;
+    RETURN_IF_ERROR(AddMember(file, **member, name->extension, &*sample));
   }
+  RETURN_IF_ERROR(finish());
+  for (const Sample& left : unfinished.samples()) {
+    if (!left.empty()) RETURN_IF_ERROR(AddSample(left, classes, bad));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const OnBad& bad) {
   const auto refused = [&](const std::string& why) {
     return bad(absl::InvalidArgumentError(absl::StrCat(sample.where, ": ", why)));
   };
-  if (!sample.picture.has_value() && !sample.label.has_value()) return absl::OkStatus();
+  const std::string rule =
+      sample.dotted.empty()
+          ? ""
+          : absl::StrCat("; by WebDataset's rule a name ends at its first dot, so ",
+                         ShownName(sample.dotted), " has none: take the other dots away");
   if (sample.twice) return refused("has two pictures or two .cls; give one of each");
-  if (!sample.picture.has_value())
-    return refused("has .cls and no picture (.jpg, .png, .tif, .webp)");
-  if (!sample.label.has_value()) return refused("has a picture and no .cls, its class");
+  if (!sample.picture.has_value() && !sample.label.has_value()) {
+    return refused(absl::StrCat("has neither a picture nor a .cls", rule));
+  }
+  if (!sample.picture.has_value()) {
+    return refused(absl::StrCat("has .cls and no picture (.jpg, .png, .tif, .webp)", rule));
+  }
+  if (!sample.label.has_value()) {
+    return refused(absl::StrCat("has a picture and no .cls, its class", rule));
+  }
   int64_t label = 0;
   if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*sample.label), &label)) {
     return refused("its .cls is no decimal number");

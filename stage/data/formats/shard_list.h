@@ -21,6 +21,8 @@
 
 namespace stagecoach {
 
+struct TarMember;
+
 class ShardList {
  public:
   // Not ok: the list is not made.
@@ -48,7 +50,12 @@ class ShardList {
     int64_t offset = 0, bytes = 0;  // of the picture's file
   };
   struct Sample;
+  class Unfinished;
   absl::Status AddShard(const std::string& name, int64_t classes, const OnBad& bad);
+  absl::Status AddMembers(const OpenedFile& file, int32_t shard, int64_t classes, const OnBad& bad);
+  // What a member gives to its sample.
+  static absl::Status AddMember(const OpenedFile& file, const TarMember& member,
+                                const std::string& extension, Sample* sample);
   absl::Status AddSample(const Sample& sample, int64_t classes, const OnBad& bad);
 
   absl::StatusOr<std::shared_ptr<const OpenedFile>> OpenShard(const std::string& name) const;

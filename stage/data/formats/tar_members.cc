@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -48,17 +49,22 @@ std::optional<int64_t> NumberOf(std::string_view field) {
     number = number << 3 | (field[at++] - '0');
   }
   const bool ended = at == field.size() || field[at] == ' ' || field[at] == '\0';
-  return at > first && ended ? std::optional(number) : std::nullopt;
+  // Nothing but blanks is 0, as others read it.
+  const bool blank =
+      at == first && std::all_of(field.begin() + static_cast<int64_t>(at), field.end(),
+                                 [](char c) { return c == ' ' || c == '\0'; });
+  return (at > first && ended) || blank ? std::optional(number) : std::nullopt;
 }
 
 bool ChecksumFits(const Block& block) {
   const std::optional<int64_t> stated = NumberOf(FieldOf(block, kChecksum));
-  int64_t sum = 0;
+  int64_t sum = 0, signed_sum = 0;  // old programs took bytes for signed
   for (size_t i = 0; i < block.size(); ++i) {
     const bool inside = i >= kChecksum.first && i < kChecksum.first + kChecksum.second;
     sum += inside ? ' ' : block[i];
+    signed_sum += inside ? ' ' : static_cast<int8_t>(block[i]);
   }
-  return stated == sum;
+  return stated == sum || stated == signed_sum;
 }
 
 bool IsZero(const Block& block) {
@@ -75,21 +81,37 @@ absl::Status TarMembers::CutOff(const std::string& what) const {
                                           " bytes; give the whole file"));
 }
 
+absl::Status TarMembers::NoHeader(const absl::Status& error) const {
+  const std::string kind = offset_ == 0 ? file_->OtherKind("a tar file") : "";
+  // A damaged header is one all the same.
+  if (kind.empty() || absl::StartsWith(kind, "a tar archive")) return error;
+  return absl::DataLossError(absl::StrCat(file_->Where(), ": ", kind));
+}
+
+absl::Status TarMembers::Sparse() const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(file_->Where(), ": the member at offset ", offset_,
+                   " is a sparse file; write the tar file without --sparse"));
+}
+
 absl::StatusOr<std::optional<TarMember>> TarMembers::Next() {
   long_name_.clear();
   long_size_.reset();
   while (true) {
     Block block;
-    if (offset_ + kBlock > file_->size()) return CutOff("no end is marked");
+    if (offset_ + kBlock > file_->size()) return NoHeader(CutOff("no end is marked"));
     RETURN_IF_ERROR(file_->ReadAt(offset_, block));
     if (IsZero(block)) return std::nullopt;
     const std::optional<int64_t> stated = NumberOf(FieldOf(block, kSize));
     if (!ChecksumFits(block) || !stated.has_value()) {
-      return absl::DataLossError(absl::StrCat(file_->Where(), ": at offset ", offset_,
-                                              " stands no tar header; give a whole tar file"));
+      return NoHeader(
+          absl::DataLossError(absl::StrCat(file_->Where(), ": at offset ", offset_,
+                                           " stands no tar header; give a whole tar file")));
     }
     const char type = static_cast<char>(block[kType]);
-    const bool extends = type == 'x' || type == 'g' || type == 'L' || type == 'K';
+    if (type == 'S') return Sparse();
+    // 'X' is Solaris' name of 'x'.
+    const bool extends = type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K';
     const int64_t bytes = extends ? *stated : long_size_.value_or(*stated);
     if (bytes > kMostMember || bytes > file_->size() - offset_ - kBlock) {
       return CutOff(absl::StrCat("a member of ", bytes, " bytes"));
@@ -104,7 +126,8 @@ absl::StatusOr<std::optional<TarMember>> TarMembers::Next() {
     }
     if (!long_name_.empty()) member.name = long_name_;
     offset_ += kBlock + InBlocks(bytes);
-    if (type == '0' || type == '\0') return member;
+    // '7' was meant for files that lie in one piece.
+    if (type == '0' || type == '\0' || type == '7') return member;
     if (!extends) {
       long_name_.clear();
       long_size_.reset();
@@ -121,7 +144,7 @@ absl::Status TarMembers::ReadExtension(char type, int64_t bytes) {
   RETURN_IF_ERROR(file_->ReadAt(offset_ + kBlock,
                                 std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
   if (type == 'L') long_name_ = text.substr(0, text.find('\0'));
-  return type == 'x' ? ReadPax(text) : absl::OkStatus();
+  return type == 'x' || type == 'X' ? ReadPax(text) : absl::OkStatus();
 }
 
 // Lines of "length key=value\n", where the length counts itself.
@@ -143,6 +166,7 @@ absl::Status TarMembers::ReadPax(const std::string& text) {
     if (equals == std::string_view::npos) return damaged;
     const std::string_view key = line.substr(0, equals), value = line.substr(equals + 1);
     int64_t size = 0;
+    if (key.starts_with("GNU.sparse.")) return Sparse();
     if (key == "path") long_name_ = std::string(value);
     if (key != "size") continue;
     if (!absl::SimpleAtoi(std::string(value), &size) || size < 0) return damaged;

@@ -1,9 +1,11 @@
 // TarMembers: the files that a tar file holds, one after the other, by their headers alone: POSIX ustar, with long names
-// and sizes as pax and GNU tar write them. Folders, links and whatever else is no file are left out.
+// and sizes as pax and GNU tar write them. Folders, links and whatever else is no file are left out, as
+// Python's tarfile has it.
 // Ownership: borrows the opened file.
 // Threads:   thread-compatible.
 // Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is missing because the file is
-//            cut off. What came before stays true. INVALID_ARGUMENT: names and sizes beyond any sense.
+//            cut off. What came before stays true. INVALID_ARGUMENT: names and sizes beyond any sense, a
+//            sparse file.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
 
@@ -33,6 +35,9 @@ class TarMembers {
 
  private:
   absl::Status CutOff(const std::string& what) const;
+  // `error`, or what the file is where it begins with no header.
+  absl::Status NoHeader(const absl::Status& error) const;
+  absl::Status Sparse() const;
   absl::Status ReadExtension(char type, int64_t bytes);
   absl::Status ReadPax(const std::string& text);
 

@@ -96,9 +96,10 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const DataRoots& roots, const C
 absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data,
                                         const std::vector<std::string>& names) {
   CifarFiles files;
-  bool hundred = false;
+  bool hundred = false, pickles = false;
   for (const std::string& name : names) {
     hundred = hundred || name == "train.bin";
+    pickles = pickles || name == "data_batch_1" || name == "meta";
     if (absl::StartsWith(name, "data_batch_") && absl::EndsWith(name, ".bin")) {
       files.train.push_back(name);
     }
@@ -106,11 +107,11 @@ absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data,
   const std::string where = absl::StrCat(kField, " = \"", data.folder, "\"");
   const bool coarse = data.labels == CifarLabels::kCoarse;
   if (hundred == !files.train.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where,
-                     hundred ? ": has data_batch_*.bin and train.bin"
-                             : ": has no data_batch_*.bin and no train.bin",
-                     "; give the folder of CIFAR-10's binary version, or of CIFAR-100's"));
+    const char* const has = hundred   ? ": has data_batch_*.bin and train.bin"
+                            : pickles ? ": has the pickles of the Python version"
+                                      : ": has no data_batch_*.bin and no train.bin";
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, has, "; give the folder of CIFAR-10's binary version, or of CIFAR-100's"));
   }
   if (hundred) {
     return CifarFiles{.name = "CIFAR-100",
@@ -168,6 +169,10 @@ class CifarReader {
     records->files.push_back(std::move(opened));
     in_run_ = false;
     const int64_t record = files_.record();
+    const std::string wanted = absl::StrCat("a file of ", files_.name, "'s binary version");
+    // Whole records are taken for what their folder says.
+    const std::string kind = file->size() % record == 0 ? "" : file->OtherKind(wanted);
+    if (!kind.empty()) return absl::InvalidArgumentError(absl::StrCat(file->Where(), ": ", kind));
     lists_.SumFileSize(file->size());
     std::vector<uint8_t> piece(static_cast<size_t>(record) *
                                (kProgressPieceBytes / static_cast<size_t>(record)));

@@ -291,6 +291,33 @@ TEST_F(IdxSourceTest, PackedFilesGiveTheSame) {
   EXPECT_EQ(packed->evaluation_batches(), 2);
 }
 
+// gzip and Python's module read files of several members, and zeros that a tape or a block device left behind.
+TEST_F(IdxSourceTest, MembersAndZerosBehindOneAreReadAsGzipDoes) {
+  const std::string whole = ImagesText(30);
+  const HostBatch before = *Open()->Train(5, MicroBatchId(0), kBoth);
+  const std::string members =
+      Gzipped(whole.substr(0, 77)) + Gzipped("") + Gzipped(whole.substr(77));
+  for (const std::string& packed :
+       {members, members + std::string(512, '\0'), Gzipped(whole) + std::string(512, '\0'),
+        Gzipped(whole.substr(0, 20)) + std::string(9, '\0') + Gzipped(whole.substr(20))}) {
+    Write("i", packed);
+    const auto source = TryOpen();
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_EQ((*source)->Train(5, MicroBatchId(0), kBoth)->arrays, before.arrays);
+  }
+  Write("i", Gzipped(whole) + std::string(512, '\0') + "x");
+  EXPECT_THAT(Refusal(), HasSubstr("something else behind it"));
+}
+
+TEST_F(IdxSourceTest, AFileOfAnotherKindIsNamed) {
+  const std::string tar = "t10k-images" + std::string(246, '\0') + "ustar" + std::string(250, '\0');
+  Write("i", Gzipped(tar));
+  EXPECT_THAT(Refusal(), HasSubstr("images = \"" + folder_ + "/i" +
+                                   "\": a tar archive, not an IDX file; unpack it first"));
+  Write("i", std::string("version https://git-lfs.github.com/spec/v1\n"));
+  EXPECT_THAT(Refusal(), HasSubstr("a Git LFS pointer, not an IDX file; fetch the file itself"));
+}
+
 // A stage that reads labels alone finds the same data set, and does not unpack the images.
 TEST_F(IdxSourceTest, StagesThatReadOnePartAgreeAboutTheDataSet) {
   for (const bool packed : {false, true}) {
@@ -359,9 +386,11 @@ TEST_F(IdxSourceTest, FilesThatAreNotWhatTheyShouldBeAreRefusedByTheirHeader) {
     Write("i", text);
     return Refusal();
   };
-  EXPECT_THAT(refused(""), HasSubstr("begins with \"\", no IDX file"));
-  EXPECT_THAT(refused("a text"), HasSubstr("begins with \"61 20 74 65\", no IDX file"));
-  EXPECT_THAT(refused("PK\x03\x04 and so on"), HasSubstr("looks like a zip archive; unpack it"));
+  EXPECT_THAT(refused(""), HasSubstr("an empty file, not an IDX file"));
+  EXPECT_THAT(refused("a text"), HasSubstr("text, not an IDX file"));
+  EXPECT_THAT(refused("\x81\x82\x83\x84"), HasSubstr("begins with \"81 82 83 84\", no IDX file"));
+  EXPECT_THAT(refused("PK\x03\x04 and so on"),
+              HasSubstr("a zip archive, not an IDX file; unpack it"));
   EXPECT_THAT(refused(LabelsText(30)), AllOf(HasSubstr("has 1 extent, and images have 3 or 4"),
                                              HasSubstr("give an IDX file of images")));
   std::string floats = ImagesText(30);
@@ -392,7 +421,8 @@ TEST_F(IdxSourceTest, AFileOfAnotherSizeThanItsHeaderSaysIsRefusedWithBoth) {
   EXPECT_THAT(refused(Gzipped(whole.substr(0, 190))), HasSubstr("190 bytes unpacked"));
   const std::string packed = Gzipped(whole);
   EXPECT_THAT(refused(packed.substr(0, packed.size() - 9)), HasSubstr("is cut off"));
-  EXPECT_THAT(refused(packed + packed), HasSubstr("something else behind it"));
+  EXPECT_THAT(refused(packed + "xy"), HasSubstr("something else behind it"));
+  EXPECT_THAT(refused(packed + packed), HasSubstr("bytes unpacked or more, its header [30, 2, 3]"));
   std::string damaged = packed;
   damaged[damaged.size() - 6] ^= 1;  // of its checksum
   EXPECT_THAT(refused(damaged), AllOf(HasSubstr("data.idx.images = \""), HasSubstr("damaged")));

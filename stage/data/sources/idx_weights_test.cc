@@ -229,7 +229,7 @@ TEST_F(IdxWeightsTest, OfOtherImagesAreRefused) {
 TEST_F(IdxWeightsTest, AreRefusedByTheirHeader) {
   const std::string whole = WeightsFile(Quarters(30));
   EXPECT_THAT(RefusalOf(""),
-              HasSubstr("begins with \"\", no IDX file; give an IDX file of weights"));
+              HasSubstr("an empty file, not an IDX file; give an IDX file of weights"));
   EXPECT_THAT(RefusalOf(BytesFile(30, false)),
               HasSubstr("holds numbers of type 08, not float32 (0d); give an IDX file of weights"));
   std::string doubles = whole;

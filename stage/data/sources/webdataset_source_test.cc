@@ -96,6 +96,53 @@ TEST_F(WebDatasetTest, OtherMembersOfASampleAreNotLookedAt) {
   EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
 }
 
+// A tar file that macOS makes has a member "._NAME" before each: "./000: has a picture and no .cls".
+TEST_F(WebDatasetTest, NamesThatAreNoSamplesAreNotLookedAt) {
+  const std::string sidecar = std::string("\0\5\16\7", 4) + std::string(100, '\0');
+  Write("train/0.tar", TarMemberText("./._x.png", sidecar) + TarMemberText("./x.png", PngText(50)) +
+                           TarMemberText("./._x.cls", sidecar) + TarMemberText("README", "-") +
+                           TarMemberText("__about__/x.png", "-") + TarMemberText("./x.cls", "1") +
+                           kTarEnd);
+  std::filesystem::remove(PathOf("train/1.tar"));
+  EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
+}
+
+// As `tar cf 0.tar *.png *.cls` writes them.
+TEST_F(WebDatasetTest, MembersOfASampleNeedNotFollowEachOther) {
+  Write("train/0.tar", TarMemberText("a.png", PngText(10)) + TarMemberText("b.png", PngText(20)) +
+                           TarMemberText("c.cls", "2") + TarMemberText("b.cls", "1") +
+                           TarMemberText("a.cls", "0") + TarMemberText("c.png", PngText(30)) +
+                           kTarEnd);
+  std::filesystem::remove(PathOf("train/1.tar"));
+  SetData(OnBadRecord::kSkip);
+  using Pair = std::pair<int, int>;
+  const auto source = Open();
+  EXPECT_EQ(source->bad_records(), 0);
+  EXPECT_THAT(Samples(*source), ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2)));
+}
+
+TEST_F(WebDatasetTest, ANameWithSeveralDotsIsRefusedByTheRule) {
+  Write("train/0.tar",
+        TarMemberText("a.0001.png", PngText(10)) + TarMemberText("a.0001.cls", "0") + kTarEnd);
+  EXPECT_THAT(Refusal(),
+              HasSubstr("(a): has neither a picture nor a .cls; by WebDataset's rule a name ends "
+                        "at its first dot, so a.0001.cls has none: take the other dots away"));
+  Write("train/0.tar", SampleText("a", 10, 0) + TarMemberText("a.mask.png", PngText(9)) + kTarEnd);
+  EXPECT_THAT(Samples(*Open()), testing::Contains(std::pair(10, 0))) << "beside the picture";
+}
+
+TEST_F(WebDatasetTest, AShardOfAnotherKindIsNamed) {
+  Write("train/0.tar", std::string("\x1f\x8b\x08\0\0\0", 6));
+  EXPECT_THAT(Refusal(), HasSubstr("/0.tar\": gzip data, not a tar file; unpack it first"));
+  Write("train/0.tar", std::string("<!doctype html><html>") + std::string(600, ' '));
+  EXPECT_THAT(Refusal(), HasSubstr("/0.tar\": an HTML page, not a tar file; "));
+  Write("train/0.tar", TarMemberText("a.png", PngText(10), 'S') + kTarEnd);
+  EXPECT_THAT(Refusal(), HasSubstr("is a sparse file; write the tar file without --sparse"));
+  Write("train/0.tar",
+        TarMemberText("a.png", PngText(10), '7') + TarMemberText("a.cls", "0") + kTarEnd);
+  EXPECT_THAT(Samples(*Open()), testing::Contains(std::pair(10, 0))) << "Python reads it as a file";
+}
+
 TEST_F(WebDatasetTest, LongNamesAreThoseOfPaxAndGnu) {
   const std::string name = "s/" + std::string(150, 'k');
   const auto pax = [](const std::string& path) {

@@ -1,0 +1,18 @@
+// What a folder without exported weights has of other programs' weights.
+// Threads: any.
+#ifndef STAGECOACH_CHECKPOINT_OTHER_WEIGHTS_H_
+#define STAGECOACH_CHECKPOINT_OTHER_WEIGHTS_H_
+
+#include <string>
+
+#include "checkpoint/file_system.h"
+
+namespace stagecoach {
+
+// "holds sharded weights (model.safetensors.index.json); write the tensors of all shards into one safetensors file";
+// empty: none that is known by its name.
+std::string OtherWeightsIn(ReadableFiles& files, const std::string& folder);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_OTHER_WEIGHTS_H_

@@ -1,0 +1,13 @@
+// How many mini-batches an evaluation may be asked for. What is held out has fewer, so the most is all of them.
+#ifndef STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
+#define STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
+
+#include <cstdint>
+
+namespace stagecoach {
+
+inline constexpr int64_t kMostEvaluationBatches = 1'000'000;
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
