@@ -2,7 +2,7 @@
 
 It serves the page's files and a job that it makes up in the contract's shapes: a GPipe pipeline of equal
 stages on an ideal clock. What tests turn: lose(stage), recover() and go_on(), streams (False: 503), finish(),
-untraced, shown (held-out pictures), clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
+untraced, frozen (stages), shown (held-out pictures), clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
 Run by hand:  python3 tests/page/fake_coordinator.py 8000
 """
 import contextlib
@@ -69,6 +69,7 @@ class FakeCoordinator:
         self.shown = None        # step -> GetShownPicturesResponse with the files
         self.most_listed = 100   # jobs of a page of the list
         self.untraced = False
+        self.frozen = 0          # so many first stages train nothing
         self.unreadable = ""     # why no more records can be read
         self.lost = set()
         self.streams = True
@@ -287,6 +288,8 @@ class FakeCoordinator:
                                   "bytes": str(size), "peer": peer})
                 there = len(placed["servers"])
                 for phase, index, begin, end in placed["rows"][k]:
+                    if k < self.frozen and phase in ("recompute", "backward"):
+                        continue
                     span(phase, "COMPUTE", index, begin, end)
                     size = 1 << 20
                     if phase == "forward" and k + 1 < there:
