@@ -164,10 +164,10 @@ class PageStories(parts.PartsTest):
         self.assertFalse(page.get_by_text("Last minute").is_visible())
 
     # Symptom: beside the ideal of zero_bubble stood (K−1)/(M+K−1), which is GPipe's and 1F1B's.
-    def test_the_planned_bubble_is_the_server_s(self):
+    def test_the_schedule_s_ideal_bubble_is_the_server_s(self):
         self.fake.says = {"bubble_ideal": 0.0625}
         page = self.job()
-        page.wait_for_function("() => document.querySelector('[data-section=timeline]').textContent.includes('planned 6.3 %')")
+        page.wait_for_function("() => document.querySelector('[data-section=timeline]').textContent.includes('forwards and backwards only: 6.3 %')")
 
     # Symptom: the page of an ended job said "Waiting for the first complete step" for ever.
     def test_a_list_of_many_jobs_is_read_page_by_page(self):

@@ -275,10 +275,10 @@ export class GanttPanel {
     const bubble = lanes > 1 && hasBubble(this.store.job);
     setText(part(this.root, 'gantt-note'), [`step ${integer(step.step)}`, `${decimal(step.length, 1)} ms`,
       record && bubble ? `bubble ${percent(record.bubble)}` : '', error > 0 ? `clocks aligned within ±${decimal(error, 2)} ms` : ''].filter(Boolean).join(' · '));
-    // The schedule's own bubble is the server's: (K−1)/(M+K−1) holds for GPipe and 1F1B alone.
-    const planned = num(this.store.job?.bubble_ideal);
+    // By the coordinator's schedule: (K−1)/(M+K−1) holds for GPipe and 1F1B alone.
+    const schedules = num(this.store.job?.bubble_ideal);
     setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms` +
-      (bubble ? `, bubble ${percent(ideal.bubble)}` : '') + (bubble && planned > 0 ? `; planned ${percent(planned)}` : ''));
+      (bubble ? `, bubble ${percent(ideal.bubble)}` : '') + (bubble && schedules > 0 ? `; forwards and backwards only: ${percent(schedules)}` : ''));
   }
 
   describe(lane, cell) {
