@@ -6,6 +6,7 @@ untraced, frozen (stages), shown (held-out pictures), clock offsets, `says` (fie
 Run by hand:  python3 tests/page/fake_coordinator.py 8000
 """
 import contextlib
+import gzip
 import http.server
 import json
 import math
@@ -69,6 +70,7 @@ class FakeCoordinator:
         self.shown = None        # step -> GetShownPicturesResponse with the files
         self.most_listed = 100   # jobs of a page of the list
         self.untraced = False
+        self.bundled = None      # path -> bytes of the page's parts as a program has them; None: the files one by one
         self.frozen = 0          # so many first stages train nothing
         self.unreadable = ""     # why no more records can be read
         self.lost = set()
@@ -315,11 +317,15 @@ class FakeCoordinator:
 
     # HTTP.
 
-    def reply(self, handler, status, body, kind="application/json"):
+    def reply(self, handler, status, body, kind="application/json", cache="no-store"):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         handler.send_response(status)
         handler.send_header("Content-Type", kind)
+        if self.bundled and "gzip" in handler.headers.get("Accept-Encoding", ""):
+            data = gzip.compress(data)
+            handler.send_header("Content-Encoding", "gzip")
         handler.send_header("Content-Length", str(len(data)))
+        handler.send_header("Cache-Control", cache)
         handler.send_header("Content-Security-Policy", POLICY)
         handler.send_header("X-Content-Type-Options", "nosniff")
         handler.end_headers()
@@ -333,6 +339,9 @@ class FakeCoordinator:
         query = dict(urllib.parse.parse_qsl(url.query))
         self.requests.append(handler.path)
         parts = [part for part in url.path.split("/") if part]
+        if self.bundled and url.path in self.bundled:
+            return self.reply(handler, 200, self.bundled[url.path], TYPES.get(pathlib.PurePath(url.path).suffix, TYPES[".html"]),
+                              "no-cache" if url.path == "/" else "private, max-age=31536000, immutable")
         if url.path == "/" or (parts and parts[0] == "assets"):
             return self.file(handler, "index.html" if url.path == "/" else parts[-1])
         if parts[:2] != ["api", "v1"]:
@@ -385,7 +394,10 @@ class FakeCoordinator:
         path = CHART if name == "chart.min.js" else STATIC / name
         if not path.is_file():
             return self.not_found(handler, f"no file {name}")
-        self.reply(handler, 200, path.read_bytes(), TYPES[path.suffix])
+        data = path.read_bytes()
+        if name == "page.css":  # axe cannot read what a style sheet imports
+            data = b"".join((STATIC / line.split('"')[1]).read_bytes() for line in data.decode().splitlines())
+        self.reply(handler, 200, data, TYPES[path.suffix])
 
     def post(self, handler):
         handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
