@@ -2,10 +2,11 @@
 
 It serves the page's files and a job that it makes up in the contract's shapes: a GPipe pipeline of equal
 stages on an ideal clock. What tests turn: lose(stage), recover() and go_on(), streams (False: 503), finish(),
-untraced, shown (held-out pictures), clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
+untraced, frozen (stages), shown (held-out pictures), clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
 Run by hand:  python3 tests/page/fake_coordinator.py 8000
 """
 import contextlib
+import gzip
 import http.server
 import json
 import math
@@ -69,6 +70,8 @@ class FakeCoordinator:
         self.shown = None        # step -> GetShownPicturesResponse with the files
         self.most_listed = 100   # jobs of a page of the list
         self.untraced = False
+        self.bundled = None      # path -> bytes of the page's parts as a program has them; None: the files one by one
+        self.frozen = 0          # so many first stages train nothing
         self.unreadable = ""     # why no more records can be read
         self.lost = set()
         self.streams = True
@@ -287,6 +290,8 @@ class FakeCoordinator:
                                   "bytes": str(size), "peer": peer})
                 there = len(placed["servers"])
                 for phase, index, begin, end in placed["rows"][k]:
+                    if k < self.frozen and phase in ("recompute", "backward"):
+                        continue
                     span(phase, "COMPUTE", index, begin, end)
                     size = 1 << 20
                     if phase == "forward" and k + 1 < there:
@@ -312,11 +317,15 @@ class FakeCoordinator:
 
     # HTTP.
 
-    def reply(self, handler, status, body, kind="application/json"):
+    def reply(self, handler, status, body, kind="application/json", cache="no-store"):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         handler.send_response(status)
         handler.send_header("Content-Type", kind)
+        if self.bundled and "gzip" in handler.headers.get("Accept-Encoding", ""):
+            data = gzip.compress(data)
+            handler.send_header("Content-Encoding", "gzip")
         handler.send_header("Content-Length", str(len(data)))
+        handler.send_header("Cache-Control", cache)
         handler.send_header("Content-Security-Policy", POLICY)
         handler.send_header("X-Content-Type-Options", "nosniff")
         handler.end_headers()
@@ -330,6 +339,9 @@ class FakeCoordinator:
         query = dict(urllib.parse.parse_qsl(url.query))
         self.requests.append(handler.path)
         parts = [part for part in url.path.split("/") if part]
+        if self.bundled and url.path in self.bundled:
+            return self.reply(handler, 200, self.bundled[url.path], TYPES.get(pathlib.PurePath(url.path).suffix, TYPES[".html"]),
+                              "no-cache" if url.path == "/" else "private, max-age=31536000, immutable")
         if url.path == "/" or (parts and parts[0] == "assets"):
             return self.file(handler, "index.html" if url.path == "/" else parts[-1])
         if parts[:2] != ["api", "v1"]:
@@ -382,7 +394,10 @@ class FakeCoordinator:
         path = CHART if name == "chart.min.js" else STATIC / name
         if not path.is_file():
             return self.not_found(handler, f"no file {name}")
-        self.reply(handler, 200, path.read_bytes(), TYPES[path.suffix])
+        data = path.read_bytes()
+        if name == "page.css":  # axe cannot read what a style sheet imports
+            data = b"".join((STATIC / line.split('"')[1]).read_bytes() for line in data.decode().splitlines())
+        self.reply(handler, 200, data, TYPES[path.suffix])
 
     def post(self, handler):
         handler.rfile.read(int(handler.headers.get("Content-Length", 0)))

@@ -86,6 +86,21 @@ class PageParts(parts.PartsTest):
             }""", [stages, micro])
             self.assertAlmostEqual(bubble, (stages - 1) / (micro + stages - 1), places=9)
 
+    # Two stages and micro-batches of zero_bubble: forward 4, input gradient 6, weight gradient 2. By one mean of both
+    # halves a part would take 4, and the step 32.
+    def test_ideal_of_a_backward_in_two_parts_keeps_the_length_of_each(self):
+        page = self.job()
+        length = page.evaluate("""async () => {
+          const {idealStep} = await import('/assets/ideal.js');
+          const {phaseOf} = await import('/assets/phases.js');
+          const piece = (name, microBatch, length, at) => ({name, phase: phaseOf(name), microBatch, begin: at, end: at + length});
+          const order = [['forward', 0, 4], ['forward', 1, 4], ['backward', 0, 6], ['backward', 1, 6], ['backward', 0, 2], ['backward', 1, 2]];
+          const last = [['forward', 0, 4], ['backward', 0, 6], ['forward', 1, 4], ['backward', 1, 6], ['backward', 0, 2], ['backward', 1, 2]];
+          const lane = (stage, list) => ({stage, name: '', sends: [], receives: [], cells: list.map(([name, m, length], at) => piece(name, m, length, 10 * at))});
+          return idealStep({step: 1, lanes: [lane(0, order), lane(1, last)]}).length;
+        }""")
+        self.assertEqual(length, 34)
+
     def test_zoom_keeps_the_step_and_pause_stops_it(self):
         page = self.job()
         before = self.cells(page)[0, "forward", 0][1]
@@ -144,6 +159,7 @@ class PageParts(parts.PartsTest):
         page.wait_for_function("() => document.querySelector('#announcer').textContent.includes('stage-2 is lost')")
         self.fake.__exit__()
         page.wait_for_selector('#connection[data-state="lost"]')
+        self.assertIn("stagecoach ui FOLDER", page.locator('[data-part="alerts"]').inner_text())
         self._cleanups = [c for c in self._cleanups if c[0] != self.fake.__exit__]
 
     def test_cancel_asks_first(self):

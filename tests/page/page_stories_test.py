@@ -12,7 +12,7 @@ browser.ensure(BUILD)
 import unittest
 
 import parts
-from fake_coordinator import TARGET_STEPS, FakeCoordinator
+from fake_coordinator import MICRO, TARGET_STEPS, FakeCoordinator
 
 NEVER = "–"
 
@@ -131,6 +131,43 @@ class PageStories(parts.PartsTest):
         self.assertEqual(shown["pipeline"], "1F1B, K = 4; rematerialize always, cuts 5, 9, 14")
         self.assertEqual(shown["precision"], "bfloat16; seed 1, from before, step 40")
         self.assertEqual(shown["saving"], "at the last step; no evaluation")
+
+    # Symptom: the panel said "groups 32" of a network with batch normalization, and of data in folders not where they are.
+    def test_the_job_panel_shows_of_pictures_what_holds(self):
+        spec = copy.deepcopy(self.fake.job()["spec"])
+        resnet = {"image": ["48", "48", "3"], "classes": "10", "depth": "20", "norm": "RESNET_NORM_BATCH", "groups": "32"}
+        spec.update(model={"resnet": resnet}, data={"image_folder": {"train": "/data/animals/train", "test": "/data/animals/test"}})
+        self.fake.says = {"spec": spec}
+        self.fake.shown = lambda step: {"step": str(step), "pictures": [], "files": []}
+        shown = self.settings(self.job())
+        self.assertEqual(shown["data"], "image folder; /data/animals/train")
+        self.assertNotIn("groups", shown["model"])
+        resnet["norm"] = "RESNET_NORM_GROUP"
+        self.assertIn("groups 32", self.settings(self.job())["model"])
+
+    # Symptom: the timeline never came where the first stage trains nothing (examples/fine-tune.yaml).
+    def test_a_stage_that_trains_nothing_has_its_lane(self):
+        self.fake.frozen = 1
+        cells = self.cells(self.job())
+        for micro in range(MICRO):
+            self.assertIn((0, "forward", micro), cells)
+            self.assertNotIn((0, "backward", micro), cells)
+            self.assertIn((1, "backward", micro), cells)
+
+    # Symptom: an ended job that nobody tells of any more had used "0 B peak", and an empty last minute.
+    def test_an_ended_job_that_nobody_tells_of_shows_no_zeros(self):
+        self.fake.finish("SUCCEEDED")
+        self.fake.says = {"stages": [{"name": f"stage-{k}", "stage": k, "first_layer": str(5 * k), "last_layer": str(5 * k + 5)} for k in range(4)]}
+        page = self.job()
+        for where in ("strip", "memory"):
+            self.wait_for_text(page, where, "The job has ended: its stages work for others or are gone.")
+        self.assertFalse(page.get_by_text("Last minute").is_visible())
+
+    # Symptom: beside the ideal of zero_bubble stood (K−1)/(M+K−1), which is GPipe's and 1F1B's.
+    def test_the_schedule_s_ideal_bubble_is_the_server_s(self):
+        self.fake.says = {"bubble_ideal": 0.0625}
+        page = self.job()
+        page.wait_for_function("() => document.querySelector('[data-section=timeline]').textContent.includes('forwards and backwards only: 6.3 %')")
 
     # Symptom: the page of an ended job said "Waiting for the first complete step" for ever.
     def test_a_list_of_many_jobs_is_read_page_by_page(self):

@@ -243,7 +243,11 @@ void HttpListener::Connection::Refuse(int status, const char* text) {
 
 void HttpListener::Connection::Answer(const HttpResponse& response) {
   std::string text = HeadOf(response);
-  absl::StrAppend(&text, "Content-Length: ", response.body.size(), "\r\n\r\n");
+  // Not Modified would have to name the length of what it spares.
+  if (response.status != 304) {
+    absl::StrAppend(&text, "Content-Length: ", response.body.size(), "\r\n");
+  }
+  text += "\r\n";
   const bool has_body = request_.method != "HEAD";
   int64_t bytes = static_cast<int64_t>(text.size() + (has_body ? response.body.size() : 0));
   if (core_->answers.Take(peer_, bytes)) {

@@ -1,6 +1,8 @@
 #include "services/common/http/http_message.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -11,7 +13,6 @@ constexpr char kSecurityHeaders[] =
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\n"
-    "Cache-Control: no-store\r\n"
     "Connection: close\r\n";
 constexpr size_t kLongestValue = 1024;
 
@@ -21,6 +22,8 @@ const char* ReasonOf(int status) {
       return "OK";
     case 303:
       return "See Other";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:
@@ -94,9 +97,12 @@ std::string HeaderOf(const HttpRequest& request, const std::string& name) {
 std::string HeadOf(const HttpResponse& response) {
   std::string head = absl::StrCat("HTTP/1.1 ", response.status, " ", ReasonOf(response.status),
                                   "\r\nContent-Type: ", response.content_type, "\r\n");
+  bool says_how_to_keep_it = false;
   for (const auto& [name, value] : response.headers) {
     absl::StrAppend(&head, name, ": ", value, "\r\n");
+    says_how_to_keep_it |= name == "Cache-Control";
   }
+  if (!says_how_to_keep_it) absl::StrAppend(&head, "Cache-Control: no-store\r\n");
   // A form that is sent without a referrer has no origin either, and would be refused.
   absl::StrAppend(&head, "Referrer-Policy: ", response.has_form ? "same-origin" : "no-referrer",
                   "\r\n");
@@ -105,6 +111,22 @@ std::string HeadOf(const HttpResponse& response) {
                   response.has_form ? "'self'" : "'none'",
                   "; frame-ancestors 'none'; object-src 'none'\r\n", kSecurityHeaders);
   return head;
+}
+
+bool TakesGzip(const HttpRequest& request) {
+  const std::string accepted = HeaderOf(request, "accept-encoding");
+  for (const absl::string_view coding : absl::StrSplit(accepted, ',')) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(coding, ';');
+    if (absl::StripAsciiWhitespace(parts[0]) != "gzip") continue;
+    double quality = 1;
+    if (parts.size() > 1) {
+      const absl::string_view weight = absl::StripAsciiWhitespace(parts[1]);
+      if (!absl::StartsWith(weight, "q=") || !absl::SimpleAtod(weight.substr(2), &quality))
+        continue;
+    }
+    return quality > 0;
+  }
+  return false;
 }
 
 HttpResponse MethodNotAllowed(const std::string& allowed) {

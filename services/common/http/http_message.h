@@ -1,6 +1,7 @@
 // HttpRequest, HttpResponse: what goes in and out of the HTTP side, as values.
 // Every answer gets the same security headers: a strict content security policy (no inline script
-// or style, nothing from elsewhere), no sniffing, no framing, no caching, no CORS.
+// or style, nothing from elsewhere), no sniffing, no framing, no CORS. Nothing is kept in a cache,
+// unless the answer has a Cache-Control of its own.
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_HTTP_MESSAGE_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP_HTTP_MESSAGE_H_
@@ -42,6 +43,9 @@ std::string HeaderOf(const HttpRequest& request, const std::string& name);
 
 // Status line and headers, up to but without the empty line; the connection ends with the answer.
 std::string HeadOf(const HttpResponse& response);
+
+// True if the client takes an answer by gzip; "gzip;q=0" refuses.
+bool TakesGzip(const HttpRequest& request);
 
 // 405 naming the methods there are: "GET, HEAD".
 HttpResponse MethodNotAllowed(const std::string& allowed);

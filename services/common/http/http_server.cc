@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/http/gzip_answer.h"
 #include "services/common/http/http_gate.h"
 #include "services/common/http/worker_pool.h"
 #include "services/common/process/server_flags.h"
@@ -123,7 +124,9 @@ void HttpServer::State::Serve(const std::shared_ptr<HttpExchange>& exchange) {
   if (const auto refused = gate->Check(request)) return exchange->Answer(*refused);
   const auto stream = stream_handlers.find(request.path);
   if (stream != stream_handlers.end()) return ServeStream(exchange, stream->second);
-  exchange->Answer(Answer(request));
+  HttpResponse response = Answer(request);
+  CompressAnswer(request, &response);
+  exchange->Answer(response);
 }
 
 HttpServer::HttpServer() : state_(std::make_unique<State>()) {}

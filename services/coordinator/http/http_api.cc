@@ -52,6 +52,24 @@ absl::StatusOr<uint64_t> Number(const HttpRequest& request, const char* name, ui
   return absl::InvalidArgumentError(absl::StrCat(name, "=", *text, ": want ", least, " to ", most));
 }
 
+// A part's path has its digest, so a browser need not ask again; the page is asked for by its ETag.
+HttpResponse AssetResponse(const PageAsset& asset, const HttpRequest& request) {
+  const std::string tag = absl::StrCat("\"", std::string(asset.digest), "\"");
+  HttpResponse response{200, std::string(asset.content_type), ""};
+  response.headers = {
+      {"Cache-Control", asset.path == "/" ? "no-cache" : "private, max-age=31536000, immutable"},
+      {"ETag", tag},
+      {"Vary", "Accept-Encoding"}};
+  if (HeaderOf(request, "if-none-match") == tag) {
+    response.status = 304;
+    return response;
+  }
+  const bool packed = !asset.gzip.empty() && TakesGzip(request);
+  if (packed) response.headers.emplace_back("Content-Encoding", "gzip");
+  response.body = std::string(packed ? asset.gzip : asset.body);
+  return response;
+}
+
 }  // namespace
 
 HttpResponse HttpApi::Answer(const HttpRequest& request) const {
@@ -76,7 +94,7 @@ HttpResponse HttpApi::AnswerPage(const HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") return MethodNotAllowed("GET, HEAD");
   const PageAsset* const asset = FindPageAsset(request.path);
   if (asset == nullptr) return {404, "text/plain; charset=utf-8", "not found\n"};
-  return {200, std::string(asset->content_type), std::string(asset->body)};
+  return AssetResponse(*asset, request);
 }
 
 absl::StatusOr<JobView> HttpApi::Get(const std::string& id) const {

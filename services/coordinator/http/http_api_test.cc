@@ -175,12 +175,47 @@ TEST_F(HttpApiTest, ReadsTheCoordinatorsLog) {
   EXPECT_EQ(Json("/api/v1/logs?tail=1")["lines"][0]["message"], "of another");
 }
 
+// The path of a script in the page.
+std::string ScriptOf(const std::string& page) {
+  const size_t begin = page.find("/assets/app.");
+  return page.substr(begin, page.find('"', begin) - begin);
+}
+
+std::string Header(const HttpResponse& response, const std::string& name) {
+  for (const auto& [each, value] : response.headers) {
+    if (each == name) return value;
+  }
+  return "";
+}
+
 TEST_F(HttpApiTest, ServesThePageAndNothingElse) {
-  EXPECT_EQ(HttpApi::AnswerPage(Request("/assets/chart.min.js")).content_type,
-            "text/javascript; charset=utf-8");
-  EXPECT_GT(HttpApi::AnswerPage(Request("/assets/chart.min.js")).body.size(), 100000u);
+  const std::string script = ScriptOf(HttpApi::AnswerPage(Request("/")).body);
+  EXPECT_EQ(HttpApi::AnswerPage(Request(script)).content_type, "text/javascript; charset=utf-8");
+  EXPECT_GT(HttpApi::AnswerPage(Request(script)).body.size(), 50000u);
   EXPECT_EQ(HttpApi::AnswerPage(Request("/etc/passwd")).status, 404);
-  EXPECT_EQ(HttpApi::AnswerPage(Request("/assets/chart.min.js", "POST")).status, 405);
+  EXPECT_EQ(HttpApi::AnswerPage(Request("/assets/app.js")).status, 404);
+  EXPECT_EQ(HttpApi::AnswerPage(Request(script, "POST")).status, 405);
+}
+
+TEST_F(HttpApiTest, PartsAreKeptForEverAndThePageIsAskedForByItsTag) {
+  HttpRequest request = Request("/");
+  const HttpResponse page = HttpApi::AnswerPage(request);
+  EXPECT_EQ(Header(page, "Cache-Control"), "no-cache");
+  request.headers["if-none-match"] = Header(page, "ETag");
+  const HttpResponse again = HttpApi::AnswerPage(request);
+  EXPECT_EQ(again.status, 304);
+  EXPECT_EQ(again.body, "");
+  request.headers["if-none-match"] = "\"of another version\"";
+  EXPECT_EQ(HttpApi::AnswerPage(request).body, page.body);
+
+  HttpRequest part = Request(ScriptOf(page.body));
+  const HttpResponse plain = HttpApi::AnswerPage(part);
+  EXPECT_EQ(Header(plain, "Cache-Control"), "private, max-age=31536000, immutable");
+  EXPECT_EQ(Header(plain, "Content-Encoding"), "");
+  part.headers["accept-encoding"] = "gzip, deflate, br";
+  const HttpResponse packed = HttpApi::AnswerPage(part);
+  EXPECT_EQ(Header(packed, "Content-Encoding"), "gzip");
+  EXPECT_LT(packed.body.size(), plain.body.size() / 2);
 }
 
 // A reader that stays for some turns.

@@ -1,6 +1,5 @@
-// The files of the dashboard page, embedded in the program at build time from static/:
-// static/index.html is "/", static/app.js is "/assets/app.js", and Debian's Chart.js is
-// "/assets/chart.min.js". A new file there needs no other edit.
+// The parts of the dashboard page, bundled at build time from static/ by bundle.py: "/" is the page,
+// "/assets/NAME.DIGEST.ENDING" a part of it. A digest's bytes never change.
 // Ownership: static storage; views never dangle.
 // Threads:   any.
 // Errors:    FindPageAsset: null for a path that is none.
@@ -13,6 +12,8 @@ namespace stagecoach {
 
 struct PageAsset {
   std::string_view path, content_type, body;
+  std::string_view gzip;    // the same by gzip; empty where that is not smaller
+  std::string_view digest;  // of the body, in hexadecimal
 };
 
 const PageAsset* FindPageAsset(std::string_view path);

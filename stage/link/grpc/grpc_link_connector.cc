@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/thread.h"
 #include "stage/link/grpc/client_stream.h"
 #include "stage/link/grpc/dial_times.h"
+#include "stage/link/grpc/newest_incarnations.h"
 #include "stage/link/grpc/server_stream.h"
 #include "stage/link/grpc/waiting_streams.h"
 
@@ -88,8 +90,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     {
       std::lock_guard<std::mutex> lock(mutex_);
       shut_down = shut_down_;
-      Incarnation& newest = newest_[boundary.job];
-      newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
+      newest_.Accept(boundary.job, {boundary.term, boundary.generation});
       for (WaitingStreams::Early& each : waiting_.TakeEarly(boundary)) {
         absl::Status status = CheckNeighbour(*each.stream, boundary, upstream_name);
         if (status.ok() && early.has_value()) status = ServedByAnother(boundary);
@@ -177,7 +178,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     std::weak_ptr<LinkCore> core;
     std::string upstream_name;
   };
-  using Incarnation = std::pair<uint64_t, uint64_t>;  // term, generation
+  using Incarnation = NewestIncarnations::Incarnation;
 
   static absl::Status ServedByAnother(const BoundaryId& boundary) {
     return absl::AlreadyExistsError(
@@ -251,20 +252,19 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (shut_down_) return absl::UnavailableError("this stage is shutting down");
-      const auto newest = newest_.find(boundary.job);
-      if (newest != newest_.end() &&
-          Incarnation{boundary.term, boundary.generation} < newest->second) {
-        return absl::AbortedError(
-            absl::StrCat(boundary.ToString(), ": this stage has accepted term ",
-                         newest->second.first, " generation ", newest->second.second));
+      const Incarnation incarnation{boundary.term, boundary.generation};
+      const std::optional<Incarnation> newest = newest_.Of(boundary.job);
+      if (newest.has_value() && incarnation < *newest) {
+        return absl::AbortedError(absl::StrCat(boundary.ToString(),
+                                               ": this stage has accepted term ", newest->first,
+                                               " generation ", newest->second));
       }
       if (const auto found = accepting_.find(boundary); found != accepting_.end()) {
         RETURN_IF_ERROR(CheckNeighbour(*stream, boundary, found->second.upstream_name));
         *core = found->second.core.lock();
         accepting_.erase(found);
         if (*core != nullptr) return absl::OkStatus();
-      } else if (newest != newest_.end() &&
-                 Incarnation{boundary.term, boundary.generation} == newest->second) {
+      } else if (newest == incarnation) {
         return ServedByAnother(boundary);
       }
       RETURN_IF_ERROR(waiting_.AddEarly(stream, hello, Deadline()));
@@ -332,7 +332,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   RpcLoop* loop_ = nullptr;
   std::unique_ptr<RpcLoop> own_loop_;          // where nothing is served
   int dialled_ = 0;                            // client streams that are not over
-  std::map<std::string, Incarnation> newest_;  // accepted, by job
+  NewestIncarnations newest_;                  // accepted
   std::map<BoundaryId, Accepting> accepting_;  // accepted, no stream yet
   WaitingStreams waiting_;                     // streams of no link yet
   std::vector<Watched> watched_;

@@ -44,6 +44,10 @@ function bubbleHigh(store, job) {
 export function alertsOf(store, job) {
   const alerts = [];
   const series = store.series;
+  if (store.connection === 'lost') {
+    alerts.push({level: 'danger', text: 'The coordinator does not answer. A run of stagecoach local that is over is shown again by ' +
+      'stagecoach ui FOLDER, FOLDER being its run folder or the one above; otherwise start the coordinator again'});
+  }
   if (job.state === 'JOB_STATE_FAILED') alerts.push({level: 'danger', text: `Failed: ${job.message || 'no cause given'}`});
   if (!store.ended && job.detail === 'recovering') {
     alerts.push({level: 'danger', text: `Recovering${job.message ? `: ${job.message}` : ''}`});

@@ -35,7 +35,8 @@ function addSpan(lane, span, base, offset) {
 /**
  * {steps: [{step, begin, end, lanes}], errors}: complete steps in ascending order, times in milliseconds by the
  * coordinator's clock from the first span on, endUnixSeconds by it too. A lane is {stage, name, cells, sends, receives, clockError}.
- * Complete is a step in which every stage has run every backward: the one at hand is left out.
+ * Complete is a step in which every stage has run every backward: the one at hand is left out. A first stage that
+ * trains nothing runs none in any step; of it every forward is asked.
  */
 export function stepsOf(trace, microBatches) {
   const stages = (trace.stages || []).filter((stage) => !stage.error && (stage.spans || []).length > 0);
@@ -62,10 +63,11 @@ export function stepsOf(trace, microBatches) {
       addSpan(lanes.get(stage.stage), span, base, nanos(stage.clock_offset_nanos));
     }
   });
+  const training = new Set(stages.filter((stage) => stage.spans.some((span) => span.name === 'backward')).map((stage) => stage.stage));
   const complete = [];
   for (const [step, byStage] of steps) {
     const lanes = [...byStage.values()].sort((a, b) => a.stage - b.stage);
-    if (lanes.length === stages.length && lanes.every((lane) => backwards(lane) >= microBatches)) {
+    if (lanes.length === stages.length && isComplete(lanes, training, microBatches)) {
       // Spans count steps from 0; everything that people read counts steps done.
       complete.push(finish(Number(step) + 1, lanes, Number(base) / 1e9));
     }
@@ -73,8 +75,14 @@ export function stepsOf(trace, microBatches) {
   return {steps: complete.sort((a, b) => a.step - b.step), errors};
 }
 
-function backwards(lane) {
-  return new Set(lane.cells.filter((cell) => cell.name === 'backward').map((cell) => cell.microBatch)).size;
+/** `training`: places of the stages that run a backward. Without any, no step is complete. */
+function isComplete(lanes, training, microBatches) {
+  const first = Math.min(...training);
+  return lanes.every((lane) => microBatchesOf(lane, lane.stage < first ? 'forward' : 'backward') >= microBatches) && training.size > 0;
+}
+
+function microBatchesOf(lane, name) {
+  return new Set(lane.cells.filter((cell) => cell.name === name).map((cell) => cell.microBatch)).size;
 }
 
 function finish(step, lanes, baseUnixSeconds) {

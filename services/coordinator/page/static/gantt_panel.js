@@ -275,9 +275,10 @@ export class GanttPanel {
     const bubble = lanes > 1 && hasBubble(this.store.job);
     setText(part(this.root, 'gantt-note'), [`step ${integer(step.step)}`, `${decimal(step.length, 1)} ms`,
       record && bubble ? `bubble ${percent(record.bubble)}` : '', error > 0 ? `clocks aligned within ±${decimal(error, 2)} ms` : ''].filter(Boolean).join(' · '));
-    const microBatches = num(this.store.job?.spec?.training?.micro_batches);
-    setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms${bubble ? `, bubble ${percent(ideal.bubble)}` : ''}` +
-      (bubble && microBatches > 0 ? `; (K−1)/(M+K−1) = ${percent((lanes - 1) / (microBatches + lanes - 1))}` : ''));
+    // By the coordinator's schedule: (K−1)/(M+K−1) holds for GPipe and 1F1B alone.
+    const schedules = num(this.store.job?.bubble_ideal);
+    setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms` +
+      (bubble ? `, bubble ${percent(ideal.bubble)}` : '') + (bubble && schedules > 0 ? `; forwards and backwards only: ${percent(schedules)}` : ''));
   }
 
   describe(lane, cell) {

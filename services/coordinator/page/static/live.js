@@ -32,7 +32,8 @@ export class Live {
     this.timers = {};
   }
 
-  // History first by pages, then the stream from its end: a stream would send it all in one event.
+  // History first by pages, then the stream from its end: a stream would send it all in one event. The lists come
+  // with the stream.
   async begin(turn) {
     await this.poll(turn, false);
     if (turn === this.turn) this.openStream();
@@ -118,10 +119,11 @@ export class Live {
   async poll(turn, again) {
     clearTimeout(this.timers.poll);
     const list = ++this.asked;
+    const lists = again || !this.jobId;
     try {
       await Promise.all([
-        listJobs().then((jobs) => this.showJobs(turn, list, jobs)),
-        listStages().then((stages) => turn === this.turn && this.store.setStages(stages)),
+        lists && listJobs().then((jobs) => this.showJobs(turn, list, jobs)),
+        lists && listStages().then((stages) => turn === this.turn && this.store.setStages(stages)),
         this.jobId ? this.pollJob(turn) : null,
       ]);
       if (turn === this.turn && again && this.store.connection !== 'live') this.store.setConnection('polling');

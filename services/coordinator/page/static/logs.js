@@ -32,7 +32,6 @@ export class Logs {
       if (this.visible && !was) this.poll();
     });
     this.observer.observe(this.host);
-    this.poll();
     this.timer = setInterval(() => {
       if (this.visible && this.follow && !document.hidden) this.poll();
     }, POLL_MS);

@@ -1,7 +1,7 @@
 // Memory by kind per stage against its limit, with the highest point of the step.
 import {h, part, s, setText, updateTable} from './dom.js';
 import {bytes, zero} from './format.js';
-import {placeOf, whyNoStages} from './job_facts.js';
+import {hasEnded, placeOf, whyNoStages} from './job_facts.js';
 import {swatch} from './phases.js';
 
 const KINDS = [['parameters', 'Parameters', 'P'], ['gradients', 'Gradients', 'G'], ['optimizer', 'Optimizer', 'O'],
@@ -66,7 +66,9 @@ export function updateMemory(root, store) {
         h('li', {}, s('svg', {class: 'swatch bare', width: 4, height: 14, 'aria-hidden': 'true'},
                       s('rect', {class: `memory-${name}`, x: 1, y: name === 'now' ? 9 : 0, width: 2, height: name === 'now' ? 5 : 14})), title)));
   }
-  const rows = (store.job?.stages || []).map((stage, index) => rowOf(store, stage, placeOf(stage, index)));
+  const stages = (store.job?.stages || []).map((stage, index) => rowOf(store, stage, placeOf(stage, index)));
+  // After the end nobody tells, unless the job's last report is at hand.
+  const rows = hasEnded(store.job) ? stages.filter((row) => row.peak > 0) : stages;
   const key = JSON.stringify([whyNoStages(store.job), rows]);
   const host = part(root, 'memory');
   if (host.dataset.key === key) return;

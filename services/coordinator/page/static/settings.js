@@ -4,6 +4,7 @@ import {integer, num, scientific} from './format.js';
 import {hasEnded, pipelineStages} from './job_facts.js';
 
 const NOT_SAID = '–';
+const PATHS = ['train', 'masks', 'folder', 'images'];  // of data in folders and files, see docs/job_files.md
 
 function enumText(value, prefix, names) {
   const name = String(value || '').replace(prefix, '');
@@ -21,7 +22,9 @@ export function precisionText(spec) {
 
 /** Of a network of the zoo: its fields that are set, as "depth 8". */
 function fieldsText(fields) {
-  const shown = Object.entries(fields || {}).filter(([, value]) => value === true || Array.isArray(value) || num(value) > 0);
+  // The coordinator fills in groups for every ResNet; batch normalization has none.
+  const unused = fields?.norm === 'RESNET_NORM_BATCH' ? ['groups'] : [];
+  const shown = Object.entries(fields || {}).filter(([name, value]) => !unused.includes(name)).filter(([, value]) => value === true || Array.isArray(value) || num(value) > 0);
   return shown.map(([name, value]) => [name.replaceAll('_', ' '), value === true ? '' : Array.isArray(value) ? value.join(' × ') : value]
     .filter((word) => word !== '').join(' ')).join(', ');
 }
@@ -108,9 +111,10 @@ function learningRate(spec) {
 }
 
 function data(spec) {
-  const path = spec?.data?.text?.path;
+  const [kind, fields] = Object.entries(spec?.data || {})[0] || [NOT_SAID, {}];
+  const path = fields?.path;
   if (path) return [path.split('/').pop(), path.includes('/') ? path : 'bytes as tokens'];
-  return [Object.keys(spec?.data || {})[0] || NOT_SAID, ''];
+  return [kind.replaceAll('_', ' '), PATHS.flatMap((name) => fields?.[name] || []).join(', ')];
 }
 
 function epochs(count) {

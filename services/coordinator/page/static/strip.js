@@ -36,13 +36,17 @@ export class Strip {
 
   update() {
     const stages = this.store.job?.stages || [];
-    const rows = stages.map((stage, index) => {
+    const all = stages.map((stage, index) => {
       const {phases, seconds, recent} = this.phasesOf(stage);
       const names = PHASES.map((phase) => phase.name).filter((name) => zero(phases[name]) > 0);
       for (const name of Object.keys(phases)) if (!names.includes(name) && zero(phases[name]) > 0) names.push(name);
       const shares = exactShares(names.map((name) => zero(phases[name])));
       return {index: placeOf(stage, index), stage, names, shares, seconds, recent, phases};
     });
+    // After the end nobody tells, unless the job's last report is at hand.
+    const rows = this.store.ended ? all.filter((row) => row.seconds > 0) : all;
+    // Of an ended job the last minute is over.
+    part(this.root, 'strip-window').hidden = this.store.ended;
     const recent = rows.filter((row) => row.recent);
     setText(part(this.root, 'strip-note'), recent.length > 0 ? `last ${duration(Math.max(...recent.map((row) => row.seconds)))}`
       : rows.length > 0 ? 'last step' : '');

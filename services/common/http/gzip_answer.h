@@ -1,0 +1,15 @@
+// CompressAnswer: an answer's JSON by gzip, where the client takes it.
+// Threads: any.
+// Errors:  none; where it is not smaller the answer stays as it is.
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP_GZIP_ANSWER_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP_GZIP_ANSWER_H_
+
+#include "services/common/http/http_message.h"
+
+namespace stagecoach {
+
+void CompressAnswer(const HttpRequest& request, HttpResponse* response);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP_GZIP_ANSWER_H_
