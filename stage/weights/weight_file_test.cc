@@ -371,7 +371,8 @@ TEST_F(WeightFileTest, AnExportThatChangedIsRefusedWithBothDigests) {
                     HasSubstr("the file is damaged")));
   // What is opened already gives none of it either.
   int refused = 0;
-  for (const WeightName& name : *WeightNames(network, "torchvision")) {
+  const std::vector<WeightName> names = *WeightNames(network, "torchvision");
+  for (const WeightName& name : names) {
     std::vector<float> values(static_cast<size_t>(name.shape.elements()));
     const absl::Status read = (*whole)->Read(name.ours, values).status();
     if (read.ok()) continue;
