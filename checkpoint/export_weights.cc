@@ -1,8 +1,13 @@
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "checkpoint/content_digest.h"
 #include "checkpoint/facts_file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/shard_set.h"
@@ -47,6 +52,15 @@ bool IsFinite(const TensorEntry& tensor, std::span<const std::byte> bytes) {
   return finite;
 }
 
+// By name.
+std::map<std::string, std::string> TensorDigests(const Manifest& manifest) {
+  std::map<std::string, std::string> digests;
+  for (const ShardInfo& shard : manifest.shards) {
+    for (const ShardTensor& tensor : shard.tensors) digests[tensor.entry.name] = tensor.sha256;
+  }
+  return digests;
+}
+
 // What was trained has an average; anything else stands for itself.
 std::string AveragedName(const ShardSet& shards, const std::string& parameter) {
   const std::string name =
@@ -71,14 +85,17 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
   WeightsHash hash;
   std::vector<std::byte> buffer;
   std::vector<TensorSource> sources;
+  std::vector<ShardTensor> content;
+  const std::map<std::string, std::string> digests = TensorDigests(manifest);
   for (const TensorEntry& tensor : shards.Tensors(kParameterPrefix)) {
+    const std::string from = average ? AveragedName(shards, tensor.name) : tensor.name;
+    content.push_back({tensor, digests.at(from)});
     sources.push_back({.name = tensor.name,
                        .dtype = tensor.dtype,
                        .shape = tensor.shape,
-                       .bytes = [&, tensor]() -> absl::StatusOr<std::span<const std::byte>> {
+                       .bytes = [&, tensor, from]() -> absl::StatusOr<std::span<const std::byte>> {
                          buffer.resize(static_cast<size_t>(tensor.bytes()));
-                         RETURN_IF_ERROR(shards.Read(
-                             average ? AveragedName(shards, tensor.name) : tensor.name, buffer));
+                         RETURN_IF_ERROR(shards.Read(from, buffer));
                          if (refuse_not_finite && !IsFinite(tensor, buffer)) {
                            return absl::FailedPreconditionError(absl::StrCat(
                                "tensor ", tensor.name, " has values that are not finite"));
@@ -100,10 +117,12 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
   RETURN_IF_ERROR(WriteAtomically(
       file_system, folder, kExportSpecFile,
       [&](const std::string& path) { return WriteText(file_system, path, config_json); }));
+  // "pt" is what readers in the field expect to find: row-major, linear weights [out, in].
+  const Metadata metadata = {{kContentDigestKey, ContentDigest(std::move(content))},
+                             {"format", "pt"}};
   RETURN_IF_ERROR(
       WriteAtomically(file_system, folder, kExportWeightsFile, [&](const std::string& path) {
-        // "pt" is what readers in the field expect to find: row-major, linear weights [out, in].
-        return WriteSafetensors(file_system, path, sources, Metadata{{"format", "pt"}}).status();
+        return WriteSafetensors(file_system, path, sources, metadata).status();
       }));
   return hash.Finish();
 }

@@ -29,6 +29,21 @@ std::string DigestByHand(uint64_t step) {
   return "sha256:" + Sha256Hex(text);
 }
 
+// Likewise.
+std::string ContentByHand(uint64_t step) {
+  std::map<std::string, ToyTensor> sorted;
+  for (const ToyTensor& tensor : ToyModel(step)) sorted[tensor.expected.name] = tensor;
+  std::string text;
+  for (const auto& [name, tensor] : sorted) {
+    if (!name.starts_with("model/")) continue;
+    const std::string bytes(reinterpret_cast<const char*>(tensor.bytes.data()),
+                            tensor.bytes.size());
+    text += name + '\0' + "F32" + '\0' + tensor.expected.shape.ToString() + '\0' +
+            Sha256Hex(bytes) + '\0';
+  }
+  return Sha256Hex(text);
+}
+
 struct Saved {
   FaultFileSystem files;
   CheckpointStore store{&files, "/root"};
@@ -60,6 +75,7 @@ TEST(ExportWeights, MergesTheParametersOfAllShardsSortedByName) {
   absl::StatusOr<SafetensorsReader> reader =
       SafetensorsReader::Open(saved.files, "/out/model/model.safetensors");
   ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ(reader->metadata().at("content_sha256"), ContentByHand(4));
   std::vector<std::string> names;
   for (const TensorEntry& tensor : reader->tensors()) names.push_back(tensor.name);
   EXPECT_THAT(names, ElementsAre("model/0000/scale", "model/0000/weight", "model/0001/bias"));

@@ -50,8 +50,8 @@ absl::StatusOr<std::string> CheckpointStore::Begin(const std::string& job, uint6
                      " free: remove old checkpoints, lower checkpoint.keep or give the coordinator "
                      "a larger disk"));
   }
-  const std::string temporary =
-      JoinPath(job_folder, FormatTemporaryFolder({.term = term, .step = step}, file_system_->Nonce()));
+  const std::string temporary = JoinPath(
+      job_folder, FormatTemporaryFolder({.term = term, .step = step}, file_system_->Nonce()));
   RETURN_IF_ERROR(file_system_->MakeFolders(temporary));
   return temporary;
 }
@@ -79,6 +79,13 @@ absl::StatusOr<std::vector<CheckpointRef>> CheckpointStore::StepFolders(const st
   return refs;
 }
 
+std::vector<std::string> CheckpointStore::Jobs() {
+  absl::StatusOr<std::vector<std::string>> names = file_system_->List(root_);
+  if (!names.ok()) return {};
+  std::erase_if(*names, [](const std::string& name) { return !CheckJobName(name).ok(); });
+  return *std::move(names);
+}
+
 std::vector<CheckpointRef> CheckpointStore::List(const std::string& job) {
   const absl::StatusOr<std::vector<CheckpointRef>> folders = StepFolders(job);
   LogFailure(folders.status(), "list checkpoints");
@@ -97,8 +104,9 @@ bool CheckpointStore::HasFolder(const std::string& job) {
 
 absl::Status CheckpointStore::Discard(const CheckpointRef& ref) {
   // Renamed first, and that made durable: half a checkpoint must never carry a committed name.
-  const std::string trash = JoinPath(
-      JobFolder(ref.job), absl::StrCat(kTrashPrefix, NameOf(ref.folder), "-", file_system_->Nonce()));
+  const std::string trash =
+      JoinPath(JobFolder(ref.job),
+               absl::StrCat(kTrashPrefix, NameOf(ref.folder), "-", file_system_->Nonce()));
   RETURN_IF_ERROR(file_system_->Rename(ref.folder, trash));
   RETURN_IF_ERROR(file_system_->SyncFolder(JobFolder(ref.job)));
   return file_system_->RemoveAll(trash);

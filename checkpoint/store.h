@@ -55,9 +55,10 @@ class CheckpointStore {
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
   bool Has(const CheckpointRef& ref);                       // still, whatever was removed meanwhile
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
-  // Every size and digest of every file. NOT_FOUND, DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact,
+  // Every size and digest of every file, with `tensors` of every tensor as well. NOT_FOUND, DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact,
   // but of another format version or job.
-  absl::StatusOr<Manifest> Verify(const CheckpointRef& ref);
+  absl::StatusOr<Manifest> Verify(const CheckpointRef& ref, bool tensors = false);
+  std::vector<std::string> Jobs();         // that have a folder, sorted
   bool HasFolder(const std::string& job);  // it had a checkpoint, or tried to write one
   // Newest checkpoint that verifies; broken ones are renamed to .broken-<name> and reported in
   // `quarantined` as "<name>: <why>". NOT_FOUND if there is none. Any other error than a broken

@@ -71,12 +71,18 @@ absl::StatusOr<Manifest> CheckpointStore::ReadManifest(const CheckpointRef& ref)
   return manifest;
 }
 
-absl::StatusOr<Manifest> CheckpointStore::Verify(const CheckpointRef& ref) {
+absl::StatusOr<Manifest> CheckpointStore::Verify(const CheckpointRef& ref, bool tensors) {
   ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(ref));
   for (const ShardInfo& shard : manifest.shards) {
     RETURN_IF_ERROR(VerifyFile(*file_system_, ref.folder, shard));
   }
-  RETURN_IF_ERROR(ShardSet::Open(*file_system_, ref.folder, manifest).status());
+  ASSIGN_OR_RETURN(ShardSet shards, ShardSet::Open(*file_system_, ref.folder, manifest));
+  std::vector<std::byte> bytes;
+  for (const TensorEntry& tensor : shards.Tensors("")) {
+    if (!tensors) break;  // a load compares each when it reads it
+    bytes.resize(static_cast<size_t>(tensor.bytes()));
+    RETURN_IF_ERROR(shards.Read(tensor.name, bytes));
+  }
   return manifest;
 }
 

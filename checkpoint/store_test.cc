@@ -66,6 +66,23 @@ TEST_F(StoreTest, LoadsTheNamedStepOrNothing) {
   EXPECT_THAT(Steps(), ElementsAre(2, 1)) << "an explicit step is never set aside";
 }
 
+// A file can be what its stage wrote, and a tensor in it not what the manifest says: a load would find it when it reads that one.
+TEST_F(StoreTest, ComparesTensorsWhereItIsAsked) {
+  const std::string temporary = *store_.Begin("job", 1, 5, 0);
+  Manifest manifest = ToyManifest("job", 1, 5);
+  manifest.shards.push_back(*WriteToyShard(files_, temporary, ToyModel(5), 0, 2));
+  ShardTensor& tensor = manifest.shards[0].tensors[1];
+  tensor.sha256 = Sha256Hex("something else");
+  const absl::StatusOr<CheckpointRef> ref = store_.Commit(temporary, manifest, ToyExpected());
+  ASSERT_TRUE(ref.ok()) << ref.status();
+  EXPECT_TRUE(store_.Verify(*ref).ok());
+  const absl::Status compared = store_.Verify(*ref, /*tensors=*/true).status();
+  EXPECT_TRUE(absl::IsDataLoss(compared)) << compared;
+  EXPECT_THAT(std::string(compared.message()), testing::HasSubstr(tensor.entry.name));
+  Save(6);
+  EXPECT_TRUE(store_.Verify(store_.List("job")[0], /*tensors=*/true).ok());
+}
+
 TEST_F(StoreTest, SaysThatAJobHasNoCheckpoint) {
   EXPECT_TRUE(absl::IsNotFound(store_.FindLoadable("job", -1, nullptr).status()));
   EXPECT_THAT(store_.List("job"), IsEmpty());

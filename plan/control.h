@@ -36,7 +36,7 @@ struct DatasetManifest {
 // load before the job's first checkpoint.
 struct WeightsManifest {
   int64_t bytes = 0;
-  std::string sha256;  // over its tensors' names and samples of their numbers; empty: there is none
+  std::string sha256;  // of its content (checkpoint/content_digest.h); empty: there is none
   friend bool operator==(const WeightsManifest&, const WeightsManifest&) = default;
 };
 

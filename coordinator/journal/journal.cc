@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "coordinator/journal/row_checksums.h"
 
 namespace stagecoach {
 namespace {
@@ -27,6 +28,11 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE TABLE IF NOT EXISTS shown (
   job TEXT PRIMARY KEY, pictures TEXT NOT NULL DEFAULT '', answers TEXT NOT NULL DEFAULT '')
   WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS place (key INTEGER PRIMARY KEY, folder TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS forgotten (job TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checksums (
+  job TEXT PRIMARY KEY, sequence INTEGER NOT NULL, entry INTEGER NOT NULL, state INTEGER NOT NULL)
+  WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS owners (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES ('format', 1);
 INSERT OR IGNORE INTO meta VALUES ('term', 0);
@@ -43,16 +49,21 @@ absl::Status CheckFormat(Database& database) {
                    ", this program reads ", kFormat, "; use the version that wrote it"));
 }
 
-// Journals of older versions have no column for measures.
-absl::Status AddMeasures(Database& database) {
-  ASSIGN_OR_RETURN(Statement query,
-                   Statement::Prepare(database,
-                                      "SELECT 1 FROM pragma_table_info('records') WHERE "
-                                      "name = 'measures'"));
-  ASSIGN_OR_RETURN(const bool found, query.Step());
+// Journals of older versions lack some columns.
+absl::Status AddColumn(Database& database, const std::string& table, const std::string& name,
+                       const std::string& type) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(database, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2"));
+  ASSIGN_OR_RETURN(const bool found, query.Bind(table).Bind(name).Step());
   if (found) return absl::OkStatus();
-  return database.Execute("ALTER TABLE records ADD COLUMN measures TEXT NOT NULL DEFAULT ''");
+  return database.Execute(absl::StrCat("ALTER TABLE ", table, " ADD COLUMN ", name, " ", type));
 }
+
+// Of checksums that are not there: an older version wrote the row.
+constexpr char kNoChecksum[] = "-1";
+
+bool Agrees(int64_t stored, uint32_t found) { return stored == -1 || stored == found; }
 
 // The first one that is told stays; journals of older versions get one with the first start.
 absl::Status AddSecret(Database& database, const RandomSource& random) {
@@ -101,7 +112,14 @@ std::vector<Measure> ReadMeasures(const std::string& text) {
   return measures;
 }
 
+// By name: what was added to an older table stands elsewhere.
+constexpr char kRecordColumns[] =
+    "number, kind, unix_seconds, step, phase, message, loss, learning_rate, gradient_norm, "
+    "tokens_per_second, step_seconds, bubble, bubble_ideal, skipped, nonfinite_steps, "
+    "weights_digest, measures, crc";
+
 void BindRecord(Statement& statement, const std::string& job, const JobRecord& record) {
+  const std::string measures = MeasuresText(record.measures);
   statement.Bind(job)
       .Bind(static_cast<int64_t>(record.number))
       .Bind(static_cast<int64_t>(record.kind))
@@ -119,7 +137,8 @@ void BindRecord(Statement& statement, const std::string& job, const JobRecord& r
       .Bind(static_cast<int64_t>(record.skipped))
       .Bind(static_cast<int64_t>(record.nonfinite_steps))
       .Bind(record.weights_digest)
-      .Bind(MeasuresText(record.measures));
+      .Bind(measures)
+      .Bind(static_cast<int64_t>(RecordChecksum(job, record, measures)));
 }
 
 absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& row) {
@@ -136,7 +155,7 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   record.unix_seconds = row.Real(2);
   record.step = static_cast<uint64_t>(row.Integer(3));
   record.phase = static_cast<JobPhase>(phase);
-  record.message = ShownText(row.Text(5));  // older versions wrote what they had
+  record.message = row.Text(5);
   record.loss = row.Real(6);
   record.learning_rate = row.Real(7);
   record.gradient_norm = row.Real(8);
@@ -147,19 +166,41 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   record.skipped = row.Integer(13) != 0;
   record.nonfinite_steps = static_cast<uint64_t>(row.Integer(14));
   record.weights_digest = row.Text(15);
-  record.measures = ReadMeasures(row.Text(16));
+  const std::string measures = row.Text(16);
+  if (!Agrees(row.Integer(17), RecordChecksum(job, record, measures))) {
+    return absl::DataLossError(absl::StrCat("record ", record.number, " of job ", job,
+                                            " has another checksum than it was written with"));
+  }
+  record.message = ShownText(record.message);  // older versions wrote what they had
+  record.measures = ReadMeasures(measures);
   return record;
 }
+
+uint32_t EntryChecksumOf(const JournalJob& job) {
+  return EntryChecksum(job.id, job.sequence, job.submitted_unix_seconds, job.spec, job.owner);
+}
+
+// A version that knows no checksums may have purged a job and taken another one under its id: what is there of another
+// sequence is none of this one's.
+constexpr char kChecksumColumns[] = "COALESCE(entry, -1), COALESCE(checksums.state, -1)";
+constexpr char kJoins[] =
+    "LEFT JOIN owners ON owners.job = jobs.id "
+    "LEFT JOIN checksums ON checksums.job = jobs.id AND checksums.sequence = jobs.sequence";
 
 absl::Status WriteShown(Database& database, const JournalUpdate& update, const std::string& column,
                         const std::string& text) {
   if (text.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       Statement write,
-      Statement::Prepare(database, absl::StrCat("INSERT INTO shown (job, ", column,
-                                                ") VALUES (?, ?) ON CONFLICT (job) DO UPDATE SET ",
-                                                column, " = excluded.", column)));
-  return write.Bind(update.job).Bind(text).Run();
+      Statement::Prepare(database, absl::StrCat("INSERT INTO shown (job, ", column, ", ", column,
+                                                "_crc) VALUES (?, ?, ?) ON CONFLICT (job) DO "
+                                                "UPDATE SET ",
+                                                column, " = excluded.", column, ", ", column,
+                                                "_crc = excluded.", column, "_crc")));
+  return write.Bind(update.job)
+      .Bind(text)
+      .Bind(static_cast<int64_t>(TextChecksum(update.job, text)))
+      .Run();
 }
 
 }  // namespace
@@ -169,7 +210,13 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
   RETURN_IF_ERROR(database->Execute(kSchema));
   RETURN_IF_ERROR(CheckFormat(*database));
-  RETURN_IF_ERROR(AddMeasures(*database));
+  RETURN_IF_ERROR(AddColumn(*database, "records", "measures", "TEXT NOT NULL DEFAULT ''"));
+  for (const auto& [table, column] :
+       {std::pair("records", "crc"), std::pair("shown", "pictures_crc"),
+        std::pair("shown", "answers_crc")}) {
+    RETURN_IF_ERROR(AddColumn(*database, table, column,
+                              absl::StrCat("INTEGER NOT NULL DEFAULT ", kNoChecksum)));
+  }
   RETURN_IF_ERROR(AddSecret(*database, random));
   ASSIGN_OR_RETURN(std::string secret, ReadSecret(*database));
   return std::unique_ptr<Journal>(new Journal(std::move(database), std::move(secret)));
@@ -196,22 +243,37 @@ absl::Status Journal::EachJob(const std::function<void(const JournalJob& job)>& 
       Statement query,
       Statement::Prepare(
           *database_,
-          "SELECT id, sequence, submitted, spec, state, owner FROM jobs LEFT JOIN owners ON "
-          "owners.job = jobs.id ORDER BY sequence"));
+          absl::StrCat("SELECT id, jobs.sequence, submitted, spec, jobs.state, owner, ",
+                       kChecksumColumns, " FROM jobs ", kJoins, " ORDER BY jobs.sequence")));
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return absl::OkStatus();
-    each({query.Text(0), static_cast<uint64_t>(query.Integer(1)), query.Real(2), query.Text(3),
-          query.Text(4), query.Text(5)});
+    JournalJob job{query.Text(0), static_cast<uint64_t>(query.Integer(1)),
+                   query.Real(2), query.Text(3),
+                   query.Text(4), query.Text(5)};
+    job.intact = Agrees(query.Integer(6), EntryChecksumOf(job)) &&
+                 Agrees(query.Integer(7), TextChecksum(job.id, job.state));
+    each(job);
   }
 }
 
 absl::StatusOr<std::string> Journal::Spec(const std::string& job) {
-  ASSIGN_OR_RETURN(Statement query,
-                   Statement::Prepare(*database_, "SELECT spec FROM jobs WHERE id = ?"));
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(*database_,
+                         absl::StrCat("SELECT jobs.sequence, submitted, spec, owner, ",
+                                      kChecksumColumns, " FROM jobs ", kJoins, " WHERE id = ?")));
   ASSIGN_OR_RETURN(const bool row, query.Bind(job).Step());
-  if (row) return query.Text(0);
-  return absl::NotFoundError(absl::StrCat("journal ", database_->path(), " has no job ", job));
+  if (!row) {
+    return absl::NotFoundError(absl::StrCat("journal ", database_->path(), " has no job ", job));
+  }
+  const uint32_t found = EntryChecksum(job, static_cast<uint64_t>(query.Integer(0)), query.Real(1),
+                                       query.Text(2), query.Text(3));
+  if (Agrees(query.Integer(4), found)) return query.Text(2);
+  return absl::DataLossError(
+      absl::StrCat("journal ", database_->path(), ": the spec of job ", job,
+                   " has another checksum than it was written with; restore the journal from a "
+                   "backup"));
 }
 
 absl::Status Journal::AddJob(const JournalJob& job) {
@@ -220,8 +282,40 @@ absl::Status Journal::AddJob(const JournalJob& job) {
     // Also without one: a version that knows no owners may have purged a job of this id and left its row.
     ASSIGN_OR_RETURN(Statement insert,
                      Statement::Prepare(*database_, "INSERT OR REPLACE INTO owners VALUES (?, ?)"));
-    return insert.Bind(job.id).Bind(job.owner).Run();
+    RETURN_IF_ERROR(insert.Bind(job.id).Bind(job.owner).Run());
+    ASSIGN_OR_RETURN(Statement known,
+                     Statement::Prepare(*database_, "DELETE FROM forgotten WHERE job = ?"));
+    RETURN_IF_ERROR(known.Bind(job.id).Run());
+    return WriteChecksum(job);
   });
+}
+
+absl::StatusOr<std::string> Journal::Place() {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(*database_, "SELECT folder FROM place"));
+  ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row ? query.Text(0) : "";
+}
+
+absl::Status Journal::SetPlace(const std::string& folder) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   Statement::Prepare(*database_, "REPLACE INTO place VALUES (0, ?)"));
+  return insert.Bind(folder).Run();
+}
+
+absl::StatusOr<bool> Journal::Forgot(const std::string& job) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(*database_, "SELECT 1 FROM forgotten WHERE job = ?"));
+  return query.Bind(job).Step();
+}
+
+absl::Status Journal::WriteChecksum(const JournalJob& job) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   Statement::Prepare(*database_, "REPLACE INTO checksums VALUES (?, ?, ?, ?)"));
+  return insert.Bind(job.id)
+      .Bind(static_cast<int64_t>(job.sequence))
+      .Bind(static_cast<int64_t>(EntryChecksumOf(job)))
+      .Bind(static_cast<int64_t>(TextChecksum(job.id, job.state)))
+      .Run();
 }
 
 absl::Status Journal::InTransaction(const std::function<absl::Status()>& work) {
@@ -244,10 +338,20 @@ absl::Status Journal::InsertJob(const JournalJob& job) {
 }
 
 absl::Status Journal::SetSpec(const std::string& job, const std::string& spec) {
-  ASSIGN_OR_RETURN(Statement update,
-                   Statement::Prepare(*database_, "UPDATE jobs SET spec = ? WHERE id = ?"));
-  update.Bind(spec).Bind(job);
-  return update.Run();
+  return InTransaction([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(Statement update,
+                     Statement::Prepare(*database_, "UPDATE jobs SET spec = ? WHERE id = ?"));
+    RETURN_IF_ERROR(update.Bind(spec).Bind(job).Run());
+    ASSIGN_OR_RETURN(
+        Statement query,
+        Statement::Prepare(*database_,
+                           "SELECT sequence, submitted, state, owner FROM jobs LEFT JOIN owners "
+                           "ON owners.job = jobs.id WHERE id = ?"));
+    ASSIGN_OR_RETURN(const bool row, query.Bind(job).Step());
+    if (!row) return absl::OkStatus();
+    return WriteChecksum({job, static_cast<uint64_t>(query.Integer(0)), query.Real(1), spec,
+                          query.Text(2), query.Text(3)});
+  });
 }
 
 absl::Status Journal::Write(std::span<const JournalUpdate> updates) {
@@ -257,12 +361,19 @@ absl::Status Journal::Write(std::span<const JournalUpdate> updates) {
 absl::Status Journal::WriteAll(std::span<const JournalUpdate> updates) {
   ASSIGN_OR_RETURN(Statement update,
                    Statement::Prepare(*database_, "UPDATE jobs SET state = ? WHERE id = ?"));
-  ASSIGN_OR_RETURN(Statement insert,
-                   Statement::Prepare(*database_,
-                                      "INSERT INTO records VALUES "
-                                      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(
+      Statement insert,
+      Statement::Prepare(*database_,
+                         absl::StrCat("INSERT INTO records (job, ", kRecordColumns,
+                                      ") VALUES "
+                                      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                                      "?)")));
+  ASSIGN_OR_RETURN(Statement checksum,
+                   Statement::Prepare(*database_, "UPDATE checksums SET state = ? WHERE job = ?"));
   for (const JournalUpdate& job : updates) {
     RETURN_IF_ERROR(update.Bind(job.state).Bind(job.job).Run());
+    RETURN_IF_ERROR(
+        checksum.Bind(static_cast<int64_t>(TextChecksum(job.job, job.state))).Bind(job.job).Run());
     for (const JobRecord& record : job.records) {
       BindRecord(insert, job.job, record);
       RETURN_IF_ERROR(insert.Run());
@@ -279,10 +390,8 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
       Statement query,
       Statement::Prepare(
           *database_,
-          "SELECT number, kind, unix_seconds, step, phase, message, loss, "
-          "learning_rate, gradient_norm, tokens_per_second, step_seconds, bubble, "
-          "bubble_ideal, skipped, nonfinite_steps, weights_digest, measures FROM records "
-          "WHERE job = ? AND number > ? ORDER BY number LIMIT ?"));
+          absl::StrCat("SELECT ", kRecordColumns,
+                       " FROM records WHERE job = ? AND number > ? ORDER BY number LIMIT ?")));
   query.Bind(job).Bind(static_cast<int64_t>(after)).Bind(static_cast<int64_t>(limit));
   std::vector<JobRecord> records;
   while (true) {
@@ -303,10 +412,17 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
 absl::StatusOr<ShownTexts> Journal::Shown(const std::string& job) {
   ASSIGN_OR_RETURN(
       Statement query,
-      Statement::Prepare(*database_, "SELECT pictures, answers FROM shown WHERE job = ?"));
+      Statement::Prepare(
+          *database_,
+          "SELECT pictures, answers, pictures_crc, answers_crc FROM shown WHERE job = ?"));
   query.Bind(job);
   ASSIGN_OR_RETURN(const bool row, query.Step());
-  return row ? ShownTexts{query.Text(0), query.Text(1)} : ShownTexts{};
+  ShownTexts shown;
+  if (!row) return shown;
+  // Nothing to show is better than something else; a text that was never written is empty, and has no checksum.
+  if (Agrees(query.Integer(2), TextChecksum(job, query.Text(0)))) shown.pictures = query.Text(0);
+  if (Agrees(query.Integer(3), TextChecksum(job, query.Text(1)))) shown.answers = query.Text(1);
+  return shown;
 }
 
 absl::StatusOr<uint64_t> Journal::LastNumber(const std::string& job) {
@@ -356,6 +472,10 @@ absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t
                    Statement::Prepare(*database_, "DELETE FROM shown WHERE job = ?"));
   ASSIGN_OR_RETURN(Statement owners,
                    Statement::Prepare(*database_, "DELETE FROM owners WHERE job = ?"));
+  ASSIGN_OR_RETURN(Statement checksums,
+                   Statement::Prepare(*database_, "DELETE FROM checksums WHERE job = ?"));
+  ASSIGN_OR_RETURN(Statement forget,
+                   Statement::Prepare(*database_, "INSERT OR IGNORE INTO forgotten VALUES (?)"));
   ASSIGN_OR_RETURN(Statement own, Statement::Prepare(*database_, "DELETE FROM jobs WHERE id = ?"));
   int gone = 0;
   for (const std::string& job : jobs) {
@@ -364,8 +484,10 @@ absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t
     if (rows <= 0) break;
     RETURN_IF_ERROR(shown.Bind(job).Run());
     RETURN_IF_ERROR(owners.Bind(job).Run());
+    RETURN_IF_ERROR(checksums.Bind(job).Run());
+    RETURN_IF_ERROR(forget.Bind(job).Run());
     RETURN_IF_ERROR(own.Bind(job).Run());
-    rows -= 3;
+    rows -= 5;
     ++gone;
     if (rows <= 0) break;
   }

@@ -1,7 +1,7 @@
 // Journal: what survives the coordinator, in one SQLite file: the term, every accepted job with its
 // durable state, and the history of every job.
 // Ownership: owns the database.  Threads: thread-compatible (the job loop's).
-// Errors:    as Database. A failed write leaves the journal as it was.
+// Errors:    as Database. A failed write leaves the journal as it was. What is read is compared with its checksum.
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
 #define STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
 
@@ -26,6 +26,8 @@ struct JournalJob {
   std::string spec;        // as the codec wrote it
   std::string state;       // as EncodeJobState wrote it; empty: just accepted
   std::string owner = {};  // JobDefinition::owner
+  bool intact =
+      true;  // read: it has the checksums that it was written with, or an older version wrote it
 };
 
 struct JournalUpdate {
@@ -49,17 +51,22 @@ class Journal {
   absl::StatusOr<uint64_t> RaiseTerm(uint64_t least = 0, uint64_t skip = 0);
   // By sequence, one after the other: all specs at once may be much. `each` may read the journal.
   absl::Status EachJob(const std::function<void(const JournalJob& job)>& each);
-  absl::StatusOr<std::string> Spec(const std::string& job);               // NOT_FOUND
-  absl::Status AddJob(const JournalJob& job);                             // on disk when it returns
+  absl::StatusOr<std::string> Spec(const std::string& job);  // NOT_FOUND; DATA_LOSS: not intact
+  absl::Status AddJob(const JournalJob& job);                // on disk when it returns
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
   absl::StatusOr<ShownTexts> Shown(const std::string& job);
   // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: that is the first,
-  // for it is of no kind this version knows.
+  // for it is of no kind this version knows, or not what was written.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);
   // Drops every second step record of the older half while there are more than `most` records.
   absl::Status Thin(const std::string& job, int64_t most);
+  // The state folder at the last start; empty: an older version's.
+  absl::StatusOr<std::string> Place();
+  absl::Status SetPlace(const std::string& folder);
+  // A job of this id was purged, and none has had it since.
+  absl::StatusOr<bool> Forgot(const std::string& job);
   // Removes these jobs, the first one first, but at most about `rows` rows in one transaction; the rest of a job that
   // takes more waits for the next call. How many are gone.
   absl::StatusOr<int> Purge(std::span<const std::string> jobs, int64_t rows);
@@ -69,6 +76,7 @@ class Journal {
       : database_(std::move(database)), secret_(std::move(secret)) {}
   absl::Status InTransaction(const std::function<absl::Status()>& work);
   absl::Status InsertJob(const JournalJob& job);
+  absl::Status WriteChecksum(const JournalJob& job);
   absl::StatusOr<int> PurgeAll(std::span<const std::string> jobs, int64_t rows);
   absl::Status WriteAll(std::span<const JournalUpdate> updates);
   std::unique_ptr<Database> database_;

@@ -61,6 +61,52 @@ TEST_F(JournalTest, NamesARecordItCannotRead) {
   EXPECT_THAT(status.message(), HasSubstr("record 2 of job a has kind 77"));
 }
 
+TEST_F(JournalTest, ARecordWhoseBitsChangedEndsWhatCanBeRead) {
+  for (const char* change :
+       {"loss = loss + 1", "message = 'n'", "step = 21", "bubble = -bubble", "skipped = 1"}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::unique_ptr<Journal> journal = Open();
+    ASSERT_TRUE(journal->AddJob({"a", 1, 5.5, "spec", ""}).ok());
+    JobRecord second = Record(2);
+    second.bubble = 0.25;
+    second.gradient_norm = std::nan("");
+    second.learning_rate = -0.0;
+    second.measures = {{"accuracy", 0.1}, {"top_5", std::nan("")}};
+    const std::vector<JournalUpdate> updates = {{"a", "state", {Record(1), second}}};
+    ASSERT_TRUE(journal->Write(updates).ok());
+    EXPECT_EQ(journal->Records("a", 0, 10)->size(), 2u);
+    {
+      auto database = Database::Open(path());
+      ASSERT_TRUE(database.ok());
+      ASSERT_TRUE((*database)
+                      ->Execute(absl::StrCat("UPDATE records SET ", change, " WHERE number = 2"))
+                      .ok());
+    }
+    EXPECT_EQ(journal->Records("a", 0, 10)->size(), 1u) << change;
+    const absl::Status status = journal->Records("a", 1, 10).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << change << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr("record 2 of job a has another checksum"));
+  }
+}
+
+TEST_F(JournalTest, RecordsOfVersionsWithoutChecksumsStayReadable) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 5.5, "spec", ""}).ok());
+  const std::vector<JournalUpdate> updates = {{"a", "state", {Record(1)}}};
+  ASSERT_TRUE(journal->Write(updates).ok());
+  journal.reset();
+  {
+    auto older = Database::Open(path());
+    ASSERT_TRUE(
+        (*older)->Execute("ALTER TABLE records DROP COLUMN crc; DROP TABLE checksums").ok());
+  }
+  journal = Open();
+  EXPECT_EQ(journal->Records("a", 0, 10)->size(), 1u);
+  EXPECT_TRUE(JobsOf(*journal).at(0).intact);
+  EXPECT_EQ(*journal->Spec("a"), "spec");
+}
+
 TEST_F(JournalTest, RaisesTheTermWithEveryStart) {
   EXPECT_EQ(Open()->RaiseTerm().value(), 1u);
   EXPECT_EQ(Open()->RaiseTerm().value(), 2u);
@@ -165,7 +211,8 @@ TEST_F(JournalTest, ASecretIsKeptAndAnOlderJournalGetsOne) {
   }
   EXPECT_NE(second, first);
   EXPECT_EQ(Open()->secret(), second);
-  const auto told = Journal::Open(path() + ".new", [bits = uint64_t{6}]() mutable { return ++bits; });
+  const auto told =
+      Journal::Open(path() + ".new", [bits = uint64_t{6}]() mutable { return ++bits; });
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ((*told)->secret(), "00000000000000070000000000000008");
 }
@@ -181,7 +228,10 @@ TEST_F(JournalTest, AJournalWithoutMeasuresGetsThemFromNowOn) {
   // As a version wrote it that knew none.
   auto older = Database::Open(path());
   ASSERT_TRUE(older.ok()) << older.status();
-  ASSERT_TRUE((*older)->Execute("ALTER TABLE records DROP COLUMN measures").ok());
+  ASSERT_TRUE(
+      (*older)
+          ->Execute("ALTER TABLE records DROP COLUMN measures; ALTER TABLE records DROP COLUMN crc")
+          .ok());
   older->reset();
   std::unique_ptr<Journal> journal = Open();
   JobRecord record = Record(2);

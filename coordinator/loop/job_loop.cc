@@ -13,6 +13,7 @@
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/job/shown_json.h"
+#include "coordinator/loop/moved_run.h"
 #include "coordinator/loop/performer.h"
 
 namespace stagecoach {
@@ -63,13 +64,38 @@ const JobLoop::Job* JobLoop::Find(const std::string& id) const {
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
+absl::Status JobLoop::MoveJobs() {
+  const std::string& now = parts_.options.state_folder;
+  ASSIGN_OR_RETURN(const std::string before, parts_.journal->Place());
+  if (before == now) return absl::OkStatus();
+  const MovedRun moved(before, now, parts_.outside.file_system);
+  std::map<std::string, JobSpec> specs;
+  RETURN_IF_ERROR(parts_.journal->EachJob([&](const JournalJob& entry) {
+    absl::StatusOr<JobSpec> spec = parts_.outside.codec->Decode(entry.spec);
+    if (entry.intact && spec.ok() && moved.Move(&*spec)) specs[entry.id] = *std::move(spec);
+  }));
+  for (const auto& [id, spec] : specs) {
+    RETURN_IF_ERROR(parts_.journal->SetSpec(id, parts_.outside.codec->Encode(spec)));
+  }
+  return parts_.journal->SetPlace(now);
+}
+
+std::string JobLoop::ExportFolder(const std::string& job) const {
+  return absl::StrCat(parts_.options.state_folder, "/exports/", job);
+}
+
 absl::Status JobLoop::Open() {
+  RETURN_IF_ERROR(MoveJobs());
   std::vector<std::pair<uint64_t, std::string>> ids;  // by sequence
   RETURN_IF_ERROR(parts_.journal->EachJob([&](const JournalJob& entry) {
     ids.emplace_back(entry.sequence, entry.id);
     next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
     if (absl::Status status = AddFromJournal(entry); !status.ok()) SetAside(entry, status);
   }));
+  if (parts_.outside.on_unknown_jobs) {
+    const std::vector<std::string> unknown = UnknownJobs();
+    if (!unknown.empty()) parts_.outside.on_unknown_jobs(unknown);
+  }
   // Before anything else of a job touches its folder. Those that go on come first.
   const auto sweep = [this](uint64_t sequence, const std::string& id) {
     parts_.effect(sequence, [store = parts_.outside.checkpoints, id, term = term_] {
@@ -85,6 +111,25 @@ absl::Status JobLoop::Open() {
     if (Find(id) == nullptr) sweep(sequence, id);
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> JobLoop::UnknownJobs() const {
+  std::set<std::string> names;
+  for (std::string& name : parts_.outside.checkpoints->Jobs()) names.insert(std::move(name));
+  const auto records =
+      parts_.outside.file_system->List(absl::StrCat(parts_.options.state_folder, "/jobs"));
+  if (records.ok()) {
+    for (const std::string& name : *records) {
+      if (IsJobName(name)) names.insert(name);
+    }
+  }
+  std::vector<std::string> unknown;
+  for (const std::string& name : names) {
+    if (Known(name)) continue;
+    const absl::StatusOr<bool> forgot = parts_.journal->Forgot(name);
+    if (!forgot.ok() || !*forgot) unknown.push_back(name);
+  }
+  return unknown;
 }
 
 // What cannot be read, perhaps because a newer version wrote it, must not keep the others down. The
@@ -115,12 +160,20 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
     return absl::DataLossError(
         absl::StrCat("journal: the id ", ShownName(entry.id), " is not ", kJobNameRule));
   }
+  if (!entry.intact) {
+    return absl::DataLossError(
+        "journal: this entry has another checksum than it was written with, so bits of the file "
+        "have "
+        "changed; restore the journal from a backup");
+  }
   ASSIGN_OR_RETURN(const JobSpec spec, parts_.outside.codec->Decode(entry.spec));
   const JobLimits limits = LimitsOf(parts_.options);
   // Of a job that has ended nobody wants the model, which may be large.
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   JobState state = NewJobState(definition, term_, limits);
   if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &state));
+  if (!state.weights_folder.empty())
+    state.weights_folder = ExportFolder(entry.id);  // it may have moved
   if (IsTerminal(state.phase)) {
     AddEnded(state, TextOf(entry.spec));
     return absl::OkStatus();

@@ -179,6 +179,11 @@ class JobLoop {
   static absl::Status UnknownJob(const std::string& id);
   absl::Status AddFromJournal(const JournalJob& entry);
   void SetAside(const JournalJob& entry, const absl::Status& why);
+  // Writes the paths of jobs down anew where what they name moved with the state folder.
+  absl::Status MoveJobs();
+  std::string ExportFolder(const std::string& job) const;
+  // With folders of checkpoints or records, and neither in the journal nor forgotten by it.
+  std::vector<std::string> UnknownJobs() const;
   absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
                                                               const JobSpec& spec) const;
   static JobText TextOf(const std::string& spec_text);

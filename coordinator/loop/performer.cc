@@ -139,7 +139,7 @@ void JobLoop::Performer::operator()(const AbandonCheckpoint& action) const {
 }
 
 void JobLoop::Performer::operator()(const ExportCheckpoint& action) const {
-  const std::string folder = loop_.parts_.options.state_folder + "/exports/" + id();
+  const std::string folder = loop_.ExportFolder(id());
   // As it was accepted. The journal may be out of order at the moment; what is encoded anew says the same.
   const absl::StatusOr<std::string> kept = loop_.parts_.journal->Spec(id());
   std::string config = kept.ok() ? *kept : loop_.parts_.outside.codec->Encode(job_.state.job->spec);

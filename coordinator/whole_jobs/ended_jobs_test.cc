@@ -103,14 +103,15 @@ TEST(EndedJobsTest, ALongHistoryGoesInBatchesAndAlsoOverARestart) {
   cluster.CrashCoordinator();
   {
     std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
-    ASSERT_TRUE(database
-                    ->Execute("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n "
-                              "WHERE i < 3599) INSERT INTO records SELECT job, i, kind, "
-                              "unix_seconds, step, phase, message, loss, learning_rate, "
-                              "gradient_norm, tokens_per_second, step_seconds, bubble, "
-                              "bubble_ideal, skipped, nonfinite_steps, weights_digest, measures "
-                              "FROM records, n WHERE number = 1 AND job = 'long'")
-                    .ok());
+    ASSERT_TRUE(
+        database
+            ->Execute("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n "
+                      "WHERE i < 3599) INSERT INTO records SELECT job, i, kind, "
+                      "unix_seconds, step, phase, message, loss, learning_rate, "
+                      "gradient_norm, tokens_per_second, step_seconds, bubble, "
+                      "bubble_ideal, skipped, nonfinite_steps, weights_digest, measures, -1 "
+                      "FROM records, n WHERE number = 1 AND job = 'long'")
+            .ok());
   }
   cluster.StartCoordinator();
   Cancelled(cluster, "new");

@@ -86,7 +86,7 @@ void SimulatedCluster::StartCoordinator() {
   const uint64_t epoch = ++epoch_;
   JobLoop::Parts parts;
   parts.options = options_;
-  parts.options.state_folder = "/state";
+  parts.options.state_folder = state_folder_;
   parts.outside = {this, &store_, &files_, &codec_, &clock_};
   parts.outside.on_record = [this](const std::string& job, const JobRecord& record) {
     if (record.kind == JobRecord::Kind::kStep) steps_[job] = record.step;
@@ -105,6 +105,9 @@ void SimulatedCluster::StartCoordinator() {
   parts.plan = Worker(&plan_seconds);
   parts.check = Worker(&check_seconds);
   parts.owns_folder = [this] { return folder_error; };
+  parts.outside.on_unknown_jobs = [this](const std::vector<std::string>& jobs) {
+    unknown_jobs = jobs;
+  };
   parts.outside.on_folder_lost = [this](const absl::Status& why) { folder_lost.push_back(why); };
   parts.effect_progress = [this](uint64_t) {
     return storage_stuck ? 0 : static_cast<uint64_t>(now());

@@ -72,6 +72,7 @@ class SimulatedCluster final : private StageClient {
   void StartCoordinator();
   void CrashCoordinator();                                      // nothing more is written
   void set_hold_jobs(bool hold) { options_.hold_jobs = hold; }  // of the next start
+  void set_state_folder(const std::string& folder) { state_folder_ = folder; }  // likewise
   void AddStage(int number);
   void KillStage(int number);
   void RestartStage(int number);  // a new process under the old name
@@ -109,6 +110,7 @@ class SimulatedCluster final : private StageClient {
   std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
   absl::Status load_error, profile_error;
   absl::Status folder_error;              // of the state folder: it belongs to somebody else
+  std::vector<std::string> unknown_jobs;  // that the last start told of
   std::vector<absl::Status> folder_lost;  // what the process was told of it
   // What the planner takes, and the checks of what clients ask for: one after the other.
   double plan_seconds = 0, check_seconds = 0;
@@ -126,6 +128,7 @@ class SimulatedCluster final : private StageClient {
   std::map<std::string, int> reconnects;  // by address
 
  private:
+  std::string state_folder_ = "/state";
   struct Pass {  // one Run on all stages
     std::map<int, std::function<void(absl::StatusOr<StepReport>)>> waiting;
     bool scheduled = false;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/store.h"
@@ -177,6 +178,20 @@ absl::Status CoordinatorServer::State::StartManager() {
     }
   };
   parts.on_folder_lost = [this](const absl::Status& status) { KeepFault(status); };
+  parts.on_unknown_jobs = [](const std::vector<std::string>& jobs) {
+    constexpr size_t kMostNamed = 20;
+    const size_t named = std::min(jobs.size(), kMostNamed);
+    spdlog::error(
+        "the journal does not have {} jobs whose folders of checkpoints or records are there: "
+        "{}{}; it "
+        "lost its last entries, as where journal.sqlite-wal was cut short or a backup restored, or "
+        "a "
+        "version before this one forgot them: restore the journal, or go on from their checkpoints "
+        "with resume: {{job: ID}}",
+        jobs.size(),
+        absl::StrJoin(jobs.begin(), jobs.begin() + static_cast<ptrdiff_t>(named), ", "),
+        named < jobs.size() ? ", ..." : "");
+  };
   parts.on_purged = [this](const JobView& view) {
     spdlog::info(
         "job {} is forgotten, by --keep-ended-jobs={} and --keep-ended-days={}: its checkpoints, "

@@ -159,6 +159,9 @@ TEST_F(RuntimeWeightsTest, AFileThatChangedIsRefusedUntilThereIsACheckpoint) {
   again.expected_weights = begun->weights;
   EXPECT_TRUE(load(again).ok());
   std::string bytes = fleet->file_system().Contents(kWeights);
+  const size_t key = bytes.find("content_sha256");
+  ASSERT_NE(key, std::string::npos);
+  bytes[key] = 'k';  // a file that says nothing of its content
   bytes.back() ^= 1;
   fleet->file_system().SetContents(kWeights, bytes);
   again.fence.generation = 3;

@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "checkpoint/content_digest.h"
 #include "checkpoint/names.h"
 #include "checkpoint/other_weights.h"
 #include "stage/weights/name_hint.h"
@@ -161,7 +162,9 @@ std::vector<float> Widened(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-// Where samples of a tensor begin, and how long each is: all of a small one.
+constexpr int64_t kHashedAtOnce = int64_t{1} << 20;
+
+// Of older versions' manifests: where samples of a tensor begin, and how long each is: all of a small one.
 constexpr int64_t kSampledWhole = 4096, kSampleBytes = 1024, kSamples = 4;
 
 }  // namespace
@@ -181,7 +184,7 @@ absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& file
     return hint.empty() ? fits
                         : absl::InvalidArgumentError(absl::StrCat(file->Where(), ": ", hint));
   }
-  RETURN_IF_ERROR(Annotate(file->Sample(), file->Where()));
+  RETURN_IF_ERROR(Annotate(file->Hash(), file->Where()));
   return file;
 }
 
@@ -218,7 +221,35 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<Wei
                                                  path_));
 }
 
-absl::Status WeightFile::Sample() {
+absl::Status WeightFile::Hash() {
+  std::vector<ShardTensor> content;
+  std::vector<std::byte> bytes;
+  for (const TensorEntry& entry : reader_.tensors()) {
+    Sha256 digest;
+    for (int64_t offset = 0; offset < entry.bytes(); offset += kHashedAtOnce) {
+      bytes.resize(static_cast<size_t>(std::min(kHashedAtOnce, entry.bytes() - offset)));
+      RETURN_IF_ERROR(reader_.ReadPart(entry, offset, bytes));
+      digest.Update(bytes);
+      TickProgress();
+    }
+    digests_.push_back(digest.Hex());
+    content.push_back({entry, digests_.back()});
+  }
+  manifest_ = {reader_.file_bytes(), ContentDigest(std::move(content))};
+  const auto said = reader_.metadata().find(kContentDigestKey);
+  if (said == reader_.metadata().end() || said->second == manifest_.sha256) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("its tensors have sha256 ", manifest_.sha256,
+                                                 ", it was written with ", ShownName(said->second),
+                                                 ": the file is damaged; export or copy it again"));
+}
+
+absl::StatusOr<bool> WeightFile::Is(const WeightsManifest& expected) {
+  if (expected == manifest_) return true;
+  ASSIGN_OR_RETURN(const WeightsManifest sampled, Annotate(SampledManifest(), Where()));
+  return expected == sampled;
+}
+
+absl::StatusOr<WeightsManifest> WeightFile::SampledManifest() {
   Sha256 digest;
   std::vector<std::byte> bytes;
   const auto add = [&](const TensorEntry& entry, int64_t offset, int64_t size) -> absl::Status {
@@ -243,8 +274,7 @@ absl::Status WeightFile::Sample() {
     }
     TickProgress();
   }
-  manifest_ = {reader_.file_bytes(), digest.Hex()};
-  return absl::OkStatus();
+  return WeightsManifest{reader_.file_bytes(), digest.Hex()};
 }
 
 absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> values) {
@@ -254,6 +284,12 @@ absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> 
   const auto& [name, entry] = found->second;
   std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
   RETURN_IF_ERROR(Annotate(reader_.Read(*entry, bytes), Where()));
+  const std::string& hashed = digests_[static_cast<size_t>(entry - reader_.tensors().data())];
+  if (const std::string found = BytesSha256(bytes); found != hashed) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Where(), ": tensor ", entry->name, " had sha256 ", hashed, ", and now has ",
+                     found, ": the file changed while it was read"));
+  }
   const std::vector<float> numbers = Widened(entry->dtype, bytes);
   const auto bad = std::find_if_not(numbers.begin(), numbers.end(),
                                     [](float number) { return std::isfinite(number); });

@@ -1,9 +1,10 @@
 // WeightFile: the safetensors file that a job begins with (JobSpec::initialize), by the names of the job's own
 // parameters and states. When it is opened its header is compared with the whole network, so every stage refuses the
-// same file with the same words; numbers are read one array at a time, so a stage reads those of its cell.
+// same file with the same words, and all its tensors are hashed; numbers are read one array at a time, so a stage keeps
+// those of its cell, and each is compared with what was hashed.
 // Ownership: owns its file; borrows what opens it.  Threads: thread-compatible.
 // Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors file, or not the
-//            network's weights; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
+//            network's weights, or an export that is damaged; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
 // See:       docs/job_files.md, "Weights to begin with".
 #ifndef STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_
 #define STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_
@@ -29,6 +30,8 @@ class WeightFile {
                                                           const Network& network);
 
   const WeightsManifest& manifest() const { return manifest_; }
+  // It is the file that the job was started with; an older version may have written down what that was.
+  absl::StatusOr<bool> Is(const WeightsManifest& expected);
   // The array of this parameter or state, as float32 in our layout, `values` being as many; false: the job has its own
   // values for it. Without `values` nothing is read.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
@@ -46,12 +49,14 @@ class WeightFile {
       : path_(std::move(path)), reader_(std::move(reader)) {}
   // What the job takes of the file, and that this is all there is.
   absl::Status Match(const InitializeSpec& spec, const std::vector<WeightName>& names);
-  absl::Status Sample();
+  absl::Status Hash();  // all of it, which takes a while: ticks progress
+  absl::StatusOr<WeightsManifest> SampledManifest();  // as older versions wrote it
   std::string Where() const;
 
   const std::string path_;
   SafetensorsReader reader_;
   WeightsManifest manifest_;
+  std::vector<std::string> digests_;    // of each tensor, in the order of reader_.tensors()
   std::map<std::string, Found> found_;  // by our names
   size_t arrays_ = 0;                   // of the network
 };

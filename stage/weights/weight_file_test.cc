@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
 #include "checkpoint/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -72,7 +73,7 @@ class WeightFileTest : public testing::Test {
                            return absl::StatusOr<std::span<const std::byte>>(bytes[i]);
                          }});
     }
-    CHECK_OK(WriteSafetensors(files_, path, sources, {}).status());
+    CHECK_OK(WriteSafetensors(files_, path, sources, metadata_).status());
   }
 
   absl::StatusOr<std::unique_ptr<WeightFile>> Open(const Network& network,
@@ -88,6 +89,7 @@ class WeightFileTest : public testing::Test {
   }
 
   FaultFileSystem files_;
+  Metadata metadata_;
 
  private:
   static std::vector<std::byte> BytesOf(const FileTensor& tensor) {
@@ -368,6 +370,59 @@ TEST_F(WeightFileTest, AnotherFileHasAnotherDigest) {
   const WeightsManifest other = (*Open(network, {.names = "torchvision"}))->manifest();
   EXPECT_EQ(other.bytes, first.bytes);
   EXPECT_NE(other.sha256, first.sha256);
+}
+
+// Symptom: one bit of an export changed, and a job began with it and succeeded.
+TEST_F(WeightFileTest, AnExportThatChangedIsRefusedWithBothDigests) {
+  const Network network = SmallResnet();
+  Write(TensorsOf(network, "torchvision"));
+  const std::string content = (*Open(network, {.names = "torchvision"}))->manifest().sha256;
+  metadata_ = {{"content_sha256", content}};
+  Write(TensorsOf(network, "torchvision"));
+  const auto whole = Open(network, {.names = "torchvision"});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ((*whole)->manifest().sha256, content) << "the digest is of the tensors alone";
+
+  std::string bytes = files_.Contents(kFile);
+  bytes[bytes.size() - 5000] ^= 1;  // in none of the samples that were looked at before
+  files_.SetContents(kFile, bytes);
+  EXPECT_THAT(Refusal(network, {.names = "torchvision"}),
+              AllOf(HasSubstr("its tensors have sha256 "), HasSubstr("written with " + content),
+                    HasSubstr("the file is damaged")));
+  // What is opened already gives none of it either.
+  int refused = 0;
+  const std::vector<WeightName> names = *WeightNames(network, "torchvision");
+  for (const WeightName& name : names) {
+    std::vector<float> values(static_cast<size_t>(name.shape.elements()));
+    const absl::Status read = (*whole)->Read(name.ours, values).status();
+    if (read.ok()) continue;
+    ++refused;
+    EXPECT_THAT(std::string(read.message()), HasSubstr("changed while it was read"));
+  }
+  EXPECT_EQ(refused, 1);
+}
+
+// A job that a version before began must go on with its file after an upgrade.
+TEST_F(WeightFileTest, KnowsTheDigestThatVersionsBeforeWroteDown) {
+  const Network network = SmallResnet();
+  const FileTensors tensors = TensorsOf(network, "torchvision");
+  Write(tensors);
+  std::string sampled;  // docs/formats.md, in the order of the file, which is that of the names
+  for (const auto& [name, tensor] : tensors) {
+    sampled += name + '\0' + "F32 " + tensor.shape.ToString() + '\0';
+    const std::string bytes(reinterpret_cast<const char*>(tensor.values.data()),
+                            tensor.values.size() * sizeof(float));
+    if (bytes.size() <= 4096) sampled += bytes;
+    for (size_t i = 0; bytes.size() > 4096 && i < 4; ++i) {
+      sampled += bytes.substr((bytes.size() - 1024) / 3 * i, 1024);
+    }
+  }
+  const auto file = Open(network, {.names = "torchvision"});
+  const int64_t size = (*file)->manifest().bytes;
+  EXPECT_TRUE(*(*file)->Is((*file)->manifest()));
+  EXPECT_TRUE(*(*file)->Is({size, Sha256Hex(sampled)}));
+  EXPECT_FALSE(*(*file)->Is({size, Sha256Hex(sampled + "x")}));
+  EXPECT_FALSE(*(*file)->Is({size + 1, Sha256Hex(sampled)}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ checkpoint, and a file that does not fit, or changes, ends it with what is wrong
 What the files' numbers come to is compared with PyTorch by tests/oracle/zoo_names.py.
 """
 import json
+import signal
 
 import harness
 
@@ -55,6 +56,33 @@ class Initialize(harness.EndToEndTest):
         more = self.cli("resume", "first", "--state-dir", self.folder / "state", "--steps", STEPS + 2, timeout=120)
         self.assertEqual(more.returncode, 0, more.stderr)
         self.assertIn("goes on from the checkpoint of job first", more.stderr)
+
+    def test_a_flipped_bit_of_an_export_is_refused_with_both_digests(self):
+        weights = self.export / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[-4001] ^= 0x10
+        weights.write_bytes(data)
+        refused = self.cli("local", self.job("flipped", 2), "--state-dir", self.folder / "none")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertRegex(refused.stderr, "its tensors have sha256 [0-9a-f]{64}, it was written with [0-9a-f]{64}: "
+                                         "the file is damaged")
+
+    def test_a_recovery_that_reads_another_file_is_refused(self):
+        """A file of another program says nothing of its content; the job remembers what it began with."""
+        weights = self.export / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        at = data.index(b"content_sha256")
+        data[at:at + 7] = b"comment"
+        weights.write_bytes(data)
+        cluster = self.start(self.job("long", 2, {"training": {"steps": 100000}, "snapshot": {"never": True},
+                                                  "checkpoint": {"every_steps": 100000}}), 2)
+        cluster.wait_for_step(KILLED_AT)
+        data[-4001] ^= 0x10  # in none of the samples that versions before looked at
+        weights.write_bytes(data)
+        cluster.signal("stage-1", signal.SIGKILL)
+        ended = cluster.wait_for("the job's end", lambda e: e["event"] == "finished", 60)
+        self.assertEqual((cluster.finish(), ended["state"]), (1, "FAILED"), ended)
+        self.assertRegex(ended["message"], "bytes, sha256 [0-9a-f]{64}; the job was started with")
 
     def test_a_file_that_does_not_fit_is_refused_before_anything_starts(self):
         other = {"model": {"gpt": {"vocabulary": 130}}}

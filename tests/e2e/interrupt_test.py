@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -55,6 +56,25 @@ class Interrupt(harness.EndToEndTest):
         cluster.events = [json.loads(line) for line in result.stdout.splitlines()]
         cluster.stderr = result.stderr
         return cluster
+
+    def test_goes_on_in_a_project_that_was_moved(self):
+        """Job file, data and run folder, renamed together; the old place is gone."""
+        (self.folder / "old").mkdir()
+        top, self.folder = self.folder, self.folder / "old"
+        shutil.move(top / "input.txt", self.folder)
+        steps, saved, cluster = self.interrupted("state")
+        (top / "old").rename(top / "new")
+        self.folder = top / "new"
+        state = self.folder / cluster.state_dir.name
+        whole = self.run_job(self.folder / "job.json", 2, "whole")
+        gone_on = self.run_job(self.folder / "job.json", 2, state.name)
+        self.assertIn(f"goes on from the checkpoint of step {saved}", gone_on.stderr)
+        self.assertEqual(gone_on.digest(), whole.digest())
+        self.assertNotIn(str(top / "old"), gone_on.stderr)
+        # What ended is found there as well, and goes on.
+        state.rename(top / "elsewhere")
+        more = self.resume(["resume", "tiny", "--state-dir", str(top / "elsewhere"), "--steps", str(steps + 2)])
+        self.assertEqual(more.events[-1]["state"], "SUCCEEDED")
 
     def test_goes_on_where_it_was_with_another_number_of_stages(self):
         steps, saved, cluster = self.interrupted("state with a space")

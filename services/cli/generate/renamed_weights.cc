@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "checkpoint/content_digest.h"
 #include "checkpoint/safetensors.h"
 #include "services/cli/output/new_file.h"
 
@@ -27,6 +28,16 @@ absl::Status ReadRenamed(SafetensorsReader& reader, const WeightName& name,
   other->resize(ours.size());
   ToOtherLayout(name, ours, *other);
   return absl::OkStatus();
+}
+
+// The digest stands before the bytes, so they are made twice.
+absl::StatusOr<std::string> ContentOf(const std::vector<TensorSource>& sources) {
+  std::vector<ShardTensor> content;
+  for (const TensorSource& source : sources) {
+    ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, source.bytes());
+    content.push_back({{source.name, source.dtype, source.shape}, BytesSha256(bytes)});
+  }
+  return ContentDigest(std::move(content));
 }
 
 }  // namespace
@@ -52,10 +63,11 @@ absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& wei
                          return std::as_bytes(std::span<const float>(other));
                        }});
   }
+  ASSIGN_OR_RETURN(std::string content, ContentOf(sources));
+  const Metadata metadata = {{kContentDigestKey, std::move(content)}, {"format", "pt"}};
   return WriteNewFile(
       file_system, target, "name another file with --to", [&](const std::string& unfinished) {
-        return WriteSafetensors(file_system, unfinished, sources, Metadata{{"format", "pt"}})
-            .status();
+        return WriteSafetensors(file_system, unfinished, sources, metadata).status();
       });
 }
 

@@ -1,5 +1,5 @@
 // The committed checkpoints of a job, as the API shows them, newest first. Reads manifests, and
-// with `verify` every byte.
+// with `verify` every byte of every file and of every tensor.
 // Threads:   any that may wait for files.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_
 #define STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_
