@@ -67,8 +67,7 @@ void JobTransition::WriteSnapshotShards() {
                               .folder = state_.temporary_folder,
                               .snapshot_files = held->second,
                               .snapshot_key = SnapshotKey()};
-    actions_.push_back(
-        SendWriteShard{held->first, state_.slots[k].stage, std::move(command)});
+    actions_.push_back(SendWriteShard{held->first, state_.slots[k].stage, std::move(command)});
   }
 }
 

@@ -197,7 +197,12 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
   EXPECT_THAT(notes_.str(), HasSubstr("data.image_folder.train: /"));
   EXPECT_THAT(notes_.str(), HasSubstr(std::filesystem::path(path).filename().string()));
   EXPECT_THAT(notes_.str(), HasSubstr("text, not a folder"));
-  EXPECT_EQ(on_folder(testing::TempDir()), 0) << notes_.str();
+  const std::string folder = testing::TempDir() + "/data_here_" + std::to_string(getpid());
+  std::filesystem::create_directories(folder + "/a");
+  std::filesystem::copy_file(std::string(STAGECOACH_SOURCE_DIR) + "/docs/images/dashboard-dark.png",
+                             folder + "/a/1.png");
+  EXPECT_EQ(on_folder(folder), 0) << notes_.str();
+  std::filesystem::remove_all(folder);
   std::remove(path.c_str());
   EXPECT_EQ(
       Run({"validate", (std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml").c_str()}),

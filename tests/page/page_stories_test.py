@@ -130,7 +130,7 @@ class PageStories(parts.PartsTest):
         self.assertEqual(shown["learning_rate"], "0.1 constant; no warm-up")
         self.assertEqual(shown["pipeline"], "1F1B, K = 4; rematerialize always, cuts 5, 9, 14")
         self.assertEqual(shown["precision"], "bfloat16; seed 1, from before, step 40")
-        self.assertEqual(shown["saving"], "at the last step; no evaluation")
+        self.assertEqual(shown["saving"], "every 3 minutes or more; no evaluation")
 
     # Symptom: the panel said "groups 32" of a network with batch normalization, and of data in folders not where they are.
     def test_the_job_panel_shows_of_pictures_what_holds(self):

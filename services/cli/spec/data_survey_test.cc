@@ -1,5 +1,7 @@
 #include "services/cli/spec/data_survey.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -20,9 +22,8 @@ using testing::HasSubstr;
 class DataSurveyTest : public testing::Test {
  protected:
   DataSurveyTest() {
-    folder_ = absl::StrCat(testing::TempDir(), "/survey_",
-                           testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
+    folder_ = absl::StrCat(testing::TempDir(), "/survey_", getpid());
+    std::filesystem::create_directories(folder_);
   }
   ~DataSurveyTest() override { std::filesystem::remove_all(folder_); }
 
@@ -39,7 +40,6 @@ class DataSurveyTest : public testing::Test {
   }
   absl::StatusOr<DataSurvey> SurveyOf(const std::string& model, const std::string& data) {
     const std::string file = PathOf("job.yaml");
-    std::filesystem::create_directories(folder_);
     std::ofstream(file) << "name: sample\nmodel:\n  " << model << "\ndata:\n  " << data
                         << "\ntraining: {steps: 3, batch_size: 4, micro_batches: 2, optimizer: "
                            "{sgd: {}}, learning_rate: {constant: {peak: 0.1}}}\n"

@@ -23,6 +23,11 @@ namespace {
 constexpr int64_t kMostLabelBytes = 64;
 constexpr size_t kMostOpenShards = 256;  // the others are opened for each picture
 
+// "mask.png" is none, though it ends like one.
+bool IsPictureExtension(const std::string& extension) {
+  return extension.find('.') == std::string::npos && IsPictureName("." + extension);
+}
+
 // A member's name as WebDataset takes it apart: behind its folder, the sample's key goes up to the first dot, and all that
 // is behind that dot is the extension.
 struct MemberName {
@@ -42,7 +47,7 @@ std::optional<MemberName> NameOfMember(const std::string& name) {
   const size_t last = taken.extension.rfind('.');
   if (last != std::string::npos) {
     const std::string end = taken.extension.substr(last + 1);
-    taken.dotted = IsPictureName("." + end) || end == "cls";
+    taken.dotted = IsPictureExtension(end) || end == "cls";
   }
   return taken;
 }
@@ -158,7 +163,7 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
 
 absl::Status ShardList::AddMember(const OpenedFile& file, const TarMember& member,
                                   const std::string& extension, Sample* sample) {
-  if (IsPictureName("." + extension)) {
+  if (IsPictureExtension(extension)) {
     sample->twice = sample->twice || sample->picture.has_value();
     sample->picture = member;
   }
