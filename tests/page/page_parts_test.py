@@ -253,6 +253,8 @@ class PageParts(parts.PartsTest):
         self.fake.logs = lambda stage: {"lines": [{"number": "1", "unix_seconds": 1, "level": "info", "source": "coordinator",
                                                    "message": "<img src=x onerror=alert(1)>"}], "unreachable": []}
         page = self.job()
+        # Lines are asked for only where they are seen.
+        page.evaluate("document.querySelector('[data-part=logs]').scrollIntoView()")
         page.wait_for_selector(".lines li")
         self.assertEqual(page.locator(".lines .log-text").inner_text(), "<img src=x onerror=alert(1)>")
         self.assertEqual(page.locator(".lines img").count(), 0)

@@ -93,6 +93,8 @@ class LivePage(RealJob):
         shown = int(page.locator('[data-field="sent-0-1"]').get_attribute("data-value"))
         self.assertLessEqual(shown, self.sent_bytes(0) + 8 * 64 * 64 * 64)
         self.assertEqual(page.locator(".memory-bar").count(), STAGES)
+        # Lines are asked for only where they are seen.
+        page.evaluate("document.querySelector('[data-part=logs]').scrollIntoView()")
         page.wait_for_selector(".lines li")
         chrome = self.api("jobs/watched/trace?steps=2&format=chrome")
         self.assertTrue(chrome["traceEvents"])
