@@ -88,7 +88,7 @@ ROWS = [
     ("huge", PICTURES, with_file("ape/bad.png", huge_png()), "ape/bad.png: PNG: a picture of 60000 x 60000 pixels; at most", 1),
     ("link-out", PICTURES, with_link, "bee/link.png: a link out of the folder, to ", 1),
     ("empty-class", PICTURES, with_empty_class, "train\", dog: a class with no JPEG, PNG, TIFF or WebP files", None),
-    ("no-classes", PICTURES, without_classes, "has no folders; give a folder that has a folder for each class", None),
+    ("no-classes", PICTURES, without_classes, "has no folders, but 1 .png, beside the folders of the classes; give a folder that has a folder for each class", None),
     ("class-too-many", PICTURES, with_a_class_too_many, "the class of \"dog\", 3, is not below", None),
     ("label-beyond", TARS, with_tar(tar_of([0, 1, 2, 7, 0, 1, 2])), "(003): label 7 is not below the 3 classes", 1),
     ("tar-cut", TARS, with_tar(WHOLE_TAR[:len(WHOLE_TAR) // 3]), "0.tar\": cut off: ", 1),

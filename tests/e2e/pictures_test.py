@@ -53,7 +53,7 @@ class Pictures(harness.EndToEndTest):
         skipped = self.run_job(self.job("skipped", 2, on_bad_record="skip"), 2)
         self.assertEqual((skipped.digest(), skipped.losses()), (whole.digest(), whole.losses()))
         logs = [path.read_text() for path in skipped.state_dir.glob("**/*.log")]
-        self.assertEqual(sum("1 bad record left out: data.image_folder.train" in log for log in logs), 2, "of both stages")
+        self.assertEqual(sum("1 bad record left out: data.image_folder.train" in log for log in logs), 3, "of both stages, and of the job")
         failed = self.start(self.job("failed", 2, measure=False), 2)
         self.assertNotEqual(failed.finish(), 0)
         self.assertIn("bee/05bad.png: PNG: the file is cut off", failed.describe())

@@ -1,6 +1,7 @@
 """A lost process costs time, never results."""
 import json
 import os
+import re
 import signal
 import time
 
@@ -115,11 +116,12 @@ class Recovery(harness.EndToEndTest):
         finally:
             os.kill(stopped, signal.SIGCONT)
         self.assertEqual((cluster.finish(), ended["state"]), (1, "FAILED"), ended)
-        self.assertRegex(ended["message"], r"to go on from step \d+ with those that are ready:  "
-                                           r"stagecoach resume \S+ --stages 1$")
-        saved = int(ended["message"].split("go on from step ")[1].split()[0])
+        told = re.search(r"to go on from step (\d+) with those that are ready:  stagecoach resume (\S+) --stages 1$",
+                         ended["message"])
+        self.assertIsNotNone(told, ended)
+        saved = int(told[1])
         self.assertGreaterEqual(saved, 40)
-        more = self.cli("resume", ended["job"], "--state-dir", cluster.state_dir, "--stages", 1, "-o", "ndjson",
+        more = self.cli("resume", told[2], "--state-dir", cluster.state_dir, "--stages", 1, "-o", "ndjson",
                         timeout=120)
         self.assertEqual(more.returncode, 0, more.stderr)
         events = [json.loads(line) for line in more.stdout.splitlines()]

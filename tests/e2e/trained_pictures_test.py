@@ -149,7 +149,7 @@ class TrainedPictures(harness.EndToEndTest):
         self.write(self.folder / "bad.png", b"no picture")
         answer, notes = self.answer("segment", "--weights", cluster.state_dir, "--out", self.folder / "out",
                                     self.folder / "bad.png", self.folder / "test", code=1)
-        self.assertIn("bad.png: begins with", notes)
+        self.assertIn("bad.png: text, not JPEG, PNG, TIFF or WebP", notes)
         self.assertEqual(len(answer["pictures"]), 11)
         right = 0
         for one in answer["pictures"][1:]:
