@@ -26,16 +26,14 @@ TEST(LayerProfile, OfAMicroBatchThatNoMemoryHoldsIsRefusedByTheAllocator) {
   spec.training = {.steps = 1, .batch_size = 1 << 20, .micro_batches = 1};
   spec.training.learning_rate = ConstantRate{.peak = 0.1};
   spec.pipeline.stages = 1;
-  for (const int64_t limit : {int64_t{0}, int64_t{1} << 28}) {
-    const auto backend = MakeReferenceBackend({.memory_limit_bytes = limit});
-    const absl::Status status =
-        ProfileLayers(spec, network, *backend, *SystemClock::Get(), [] { return false; }).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("profile of layer "), HasSubstr("memory for activations"),
-                      HasSubstr("training.batch_size = 1048576"),
-                      HasSubstr("raise micro_batches or lower batch_size")));
-  }
+  const auto backend = MakeReferenceBackend({.memory_limit_bytes = int64_t{1} << 28});
+  const absl::Status status =
+      ProfileLayers(spec, network, *backend, *SystemClock::Get(), [] { return false; }).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("profile of layer "), HasSubstr("memory for activations"),
+                    HasSubstr("training.batch_size = 1048576"),
+                    HasSubstr("raise micro_batches or lower batch_size")));
 }
 
 }  // namespace
