@@ -23,12 +23,18 @@ class Placer {
  public:
   Placer(const Fleet& fleet, std::span<const WaitingJob> jobs)
       : fleet_(fleet), alive_(fleet.alive()), alive_with_folder_(fleet.alive_with_folder()) {
-    for (const WaitingJob& job : jobs) behind_.insert(job.id);
+    for (const WaitingJob& job : jobs) {
+      if (!job.saving) behind_.insert(job.id);
+    }
   }
 
   void Place(const WaitingJob& job) {
     behind_.erase(job.id);
     std::vector<StageRegistration> ready = FreeFor(job);
+    if (job.saving) {
+      for (const StageRegistration& stage : ready) taken_.insert(stage.name);
+      return;
+    }
     if (Share(job, static_cast<int>(ready.size())) == 0) TakeFromThoseBehind(job, &ready);
     std::vector<std::string> passed_over;
     if (OthersSuffice(job, ready)) {

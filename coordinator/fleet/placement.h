@@ -28,6 +28,8 @@ struct WaitingJob {
   std::vector<StageProcess> unfit;  // not to take
   std::vector<std::string>
       holders;  // names to take before others: they have a part of the job in memory
+  // It writes what memory holds as a checkpoint and takes no stages meanwhile. Those that it could have stay free for it.
+  bool saving = false;
 };
 
 struct StageOffer {

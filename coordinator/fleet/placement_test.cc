@@ -72,6 +72,17 @@ TEST(PlacementTest, ServesRecoveringJobsFirstAndKeepsTheirStages) {
   EXPECT_EQ(Place(fleet, {Job("a", 1), recovering}), "b: s0 s1 s2; a lacks 0/1; ");
 }
 
+// The stage that had come for b went to a while b saved, and b failed for want of it.
+TEST(PlacementTest, KeepsFreeStagesForARecoveringJobThatSavesMeanwhile) {
+  Fleet fleet = FleetOf(3);
+  fleet.Hold("b", {"s2"});
+  WaitingJob saving = Job("b", 3);
+  saving.recovering = saving.saving = true;
+  EXPECT_EQ(Place(fleet, {Job("a", 1), saving}), "a lacks 0/1; ");
+  saving.saving = false;
+  EXPECT_EQ(Place(fleet, {Job("a", 1), saving}), "b: s0 s1 s2; a lacks 0/1; ");
+}
+
 TEST(PlacementTest, GivesAnAutoJobEveryFreeStageButNotMoreThanLayers) {
   EXPECT_EQ(Place(FleetOf(3), {Job("a", 0)}), "a: s0 s1 s2; ");
   WaitingJob shallow = Job("a", 0);

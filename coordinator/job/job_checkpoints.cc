@@ -1,6 +1,5 @@
 // The two-phase checkpoint at a step boundary, and the export of the final weights.
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -165,9 +164,8 @@ std::vector<ShardInfo> JobTransition::WrittenShards() const {
 void JobTransition::FinishShards() {
   if (!state_.checkpoint_error.ok()) return CheckpointFailed(state_.checkpoint_error);
   BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
-  // The last checkpoint of a job that does not end well pushes out none that may be better.
-  const bool ends_badly = state_.step >= last_step() && !EndStatus().ok();
-  const int64_t keep = ends_badly ? std::numeric_limits<int64_t>::max() : spec().checkpoint.keep;
+  // Whether a job ends well is known once its last checkpoint is exported; until then none goes that may be better.
+  const int64_t keep = state_.step >= last_step() ? kKeepAll : spec().checkpoint.keep;
   Manifest manifest = state_.snapshots.saving ? SavedManifest() : MakeManifest(WrittenShards());
   std::vector<ExpectedTensor> expected = ExpectedTensors(manifest.shards);
   actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder, std::move(manifest),
@@ -221,7 +219,8 @@ void JobTransition::DropCheckpoint() {
 
 void JobTransition::Export() {
   BeginOperation(Activity::kExport, state_.limits.effect_deadline_seconds);
-  actions_.push_back(ExportCheckpoint{FenceOf(state_), state_.last_checkpoint});
+  actions_.push_back(
+      ExportCheckpoint{FenceOf(state_), state_.last_checkpoint, spec().checkpoint.keep});
 }
 
 void JobTransition::On(const WeightsExported& event) {

@@ -94,11 +94,11 @@ struct ActionText {
   std::string operator()(const CommitCheckpoint& a) const {
     return absl::StrCat("commit_checkpoint step=", a.manifest.state.step, " folder=", a.folder,
                         " shards=", a.manifest.shards.size(), " tensors=", a.expected.size(),
-                        a.keep == std::numeric_limits<int64_t>::max() ? " keep=all" : "");
+                        a.keep == kKeepAll ? " keep=all" : "");
   }
   std::string operator()(const AbandonCheckpoint& a) const { return "abandon " + a.folder; }
   std::string operator()(const ExportCheckpoint& a) const {
-    return absl::StrCat("export step=", a.ref.step);
+    return absl::StrCat("export step=", a.ref.step, " keep=", a.keep);
   }
 };
 

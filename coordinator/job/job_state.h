@@ -21,6 +21,7 @@
 #define STAGECOACH_COORDINATOR_JOB_JOB_STATE_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -441,12 +442,13 @@ struct BeginCheckpoint {
   Fence fence;
   int64_t bytes = 0;
 };
+inline constexpr int64_t kKeepAll = std::numeric_limits<int64_t>::max();
 struct CommitCheckpoint {
   Fence fence;
   std::string folder;
   Manifest manifest;
   std::vector<ExpectedTensor> expected;
-  int64_t keep = 1;
+  int64_t keep = 1;  // how many stay; kKeepAll: the last one, whose export removes what is too many
 };
 struct AbandonCheckpoint {
   std::string folder;
@@ -454,6 +456,7 @@ struct AbandonCheckpoint {
 struct ExportCheckpoint {
   Fence fence;
   CheckpointRef ref;
+  int64_t keep = 1;  // how many stay once it is exported
 };
 
 using JobAction =

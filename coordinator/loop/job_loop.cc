@@ -365,7 +365,7 @@ uint64_t JobLoop::EffectsNumber(const std::string& job) const {
 std::vector<WaitingJob> JobLoop::WaitingJobs() const {
   std::vector<const Job*> waiting;
   for (const auto& [id, job] : jobs_) {
-    if (WaitsForStages(job.state)) waiting.push_back(&job);
+    if (WaitsForStages(job.state) || job.state.snapshots.saving) waiting.push_back(&job);
   }
   std::sort(waiting.begin(), waiting.end(), [](const Job* a, const Job* b) {
     return a->state.job->sequence < b->state.job->sequence;
@@ -376,7 +376,7 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
     jobs.push_back({state.job->id, state.wanted_stages,
                     static_cast<int>(state.job->model.layers.size()),
                     state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects,
-                    LeastStages(state), state.unfit, HoldersOf(state)});
+                    LeastStages(state), state.unfit, HoldersOf(state), state.snapshots.saving});
   }
   return jobs;
 }

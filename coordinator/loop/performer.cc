@@ -143,10 +143,11 @@ void JobLoop::Performer::operator()(const ExportCheckpoint& action) const {
   // As it was accepted. The journal may be out of order at the moment; what is encoded anew says the same.
   const absl::StatusOr<std::string> kept = loop_.parts_.journal->Spec(id());
   std::string config = kept.ok() ? *kept : loop_.parts_.outside.codec->Encode(job_.state.job->spec);
-  Effect(number(), [store = store(), files = loop_.parts_.outside.file_system, action, folder,
-                    config = std::move(config)] {
-    return RunExport(*store, *files, action, folder, config);
-  });
+  Effect(number(),
+         [store = store(), files = loop_.parts_.outside.file_system, action, folder,
+          config = std::move(config), owns = loop_.parts_.owns_folder, pins = loop_.pins_] {
+           return RunExport(*store, *files, action, folder, config, owns(), *pins);
+         });
 }
 
 }  // namespace stagecoach

@@ -1,6 +1,25 @@
 #include "coordinator/loop/store_effects.h"
 
+#include <utility>
+#include <vector>
+
 namespace stagecoach {
+namespace {
+
+// What cannot be removed now is removed after the next checkpoint.
+void RemoveOld(CheckpointStore& store, const std::string& job, int64_t keep,
+               const CheckpointPins& pins) {
+  store.Retain(job, keep, pins.Of(job)).IgnoreError();
+}
+
+DataFacts NewestFacts(CheckpointStore& store, const std::string& job) {
+  const std::vector<CheckpointRef> refs = store.List(job);
+  if (refs.empty()) return {};
+  const absl::StatusOr<Manifest> manifest = store.ReadManifest(refs.front());
+  return manifest.ok() ? manifest->facts : DataFacts{};
+}
+
+}  // namespace
 
 CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& action) {
   CheckpointSearched result{action.fence, absl::NotFoundError(""), {}};
@@ -47,23 +66,23 @@ CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action) 
 CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,
                               const absl::Status& owner, const CheckpointPins& pins) {
   if (!owner.ok()) return {action.fence, owner};
-  CheckpointCommitted result{action.fence,
-                             store.Commit(action.folder, action.manifest, action.expected)};
-  if (result.ref.ok()) {
-    // What cannot be removed now is removed after the next checkpoint.
-    store.Retain(action.fence.job, action.keep, pins.Of(action.fence.job)).IgnoreError();
-  }
+  Manifest manifest = action.manifest;
+  if (manifest.facts.empty()) manifest.facts = NewestFacts(store, action.fence.job);
+  CheckpointCommitted result{action.fence, store.Commit(action.folder, manifest, action.expected)};
+  if (result.ref.ok()) RemoveOld(store, action.fence.job, action.keep, pins);
   return result;
 }
 
 WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
                           const ExportCheckpoint& action, const std::string& folder,
-                          const std::string& config_json) {
+                          const std::string& config_json, const absl::Status& owner,
+                          const CheckpointPins& pins) {
   const absl::StatusOr<Manifest> manifest = store.ReadManifest(action.ref);
   if (!manifest.ok()) return {action.fence, manifest.status()};
   absl::StatusOr<std::string> digest =
       ExportWeights(file_system, action.ref, *manifest, folder, config_json, false, true);
   if (!digest.ok()) return {action.fence, digest.status()};
+  if (owner.ok()) RemoveOld(store, action.fence.job, action.keep, pins);
   return {action.fence, ExportedWeights{*std::move(digest), folder}};
 }
 
