@@ -52,15 +52,16 @@ int64_t JobTransition::CheckpointBytes() const {
 }
 
 void JobTransition::StartCheckpoint() {
-  // One by time leaves room for the last one, which the job must not end without.
-  const bool by_time = CheckpointDue() && !state_.save_requested && !state_.snapshots.saving &&
-                       state_.step < last_step();
+  // One that nobody asked for leaves room for the last one, which the job must not end without.
+  const bool unasked = !state_.save_requested && state_.step < last_step() &&
+                       (state_.snapshots.saving ? !GivesUp() : CheckpointDue());
+  state_.snapshots.save_spares = unasked;
   state_.save_requested = false;
   state_.temporary_folder.clear();
   state_.checkpoint_error = absl::OkStatus();
   state_.checkpoint_started_seconds = now_.seconds;
   BeginOperation(Activity::kBeginCheckpoint, state_.limits.effect_deadline_seconds);
-  actions_.push_back(BeginCheckpoint{FenceOf(state_), (by_time ? 2 : 1) * CheckpointBytes()});
+  actions_.push_back(BeginCheckpoint{FenceOf(state_), (unasked ? 2 : 1) * CheckpointBytes()});
 }
 
 void JobTransition::On(const CheckpointBegun& event) {
@@ -173,7 +174,7 @@ void JobTransition::FinishShards() {
 }
 
 void JobTransition::On(const CheckpointCommitted& event) {
-  if (!Expects(Activity::kCommit, event.fence)) return;
+  if (!Expects(Activity::kCommit, event.fence)) return CommittedLate(event);
   if (!event.ref.ok()) return CheckpointFailed(event.ref.status());
   state_.temporary_folder.clear();
   state_.saved = true;
@@ -189,6 +190,15 @@ void JobTransition::On(const CheckpointCommitted& event) {
   Continue();
 }
 
+// Nobody waits for it any more, but it is on the disk: a failure has to name it, and no older snapshot is better.
+void JobTransition::CommittedLate(const CheckpointCommitted& event) {
+  const int64_t step = static_cast<int64_t>(event.fence.step);
+  if (IsTerminal(state_.phase) || !event.ref.ok() || step <= state_.last_checkpoint_step) return;
+  state_.last_checkpoint = *event.ref;
+  state_.last_checkpoint_step = step;
+  Record(JobRecord::Kind::kState, absl::StrCat("the checkpoint of step ", step, " came late"));
+}
+
 void JobTransition::CheckpointFailed(const absl::Status& status) {
   DropCheckpoint();
   state_.saved = true;  // tried; the next one is due at the next boundary
@@ -197,7 +207,12 @@ void JobTransition::CheckpointFailed(const absl::Status& status) {
       absl::StrCat("checkpoint at step ", state_.step, ": ", status.ToString());
   Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
       now_.seconds - state_.checkpoint_started_seconds;
-  if (state_.snapshots.saving) return EndSave();
+  if (state_.snapshots.saving) {
+    EndSave();
+    state_.snapshots.save_lacked_room =
+        state_.snapshots.save_spares && absl::IsResourceExhausted(status);
+    return;
+  }
   if (state_.step < last_step()) return Continue();
   const std::string kept =
       state_.last_checkpoint_step >= 0

@@ -122,6 +122,7 @@ void JobTransition::On(const StageLost& event) {
   if (found == state_.slots.end()) return Stale();
   if (state_.snapshots.saving) {  // what the others hold may be enough
     state_.slots.erase(found);
+    if (state_.activity == Activity::kCommit) return;  // its shards are on the disk
     state_.snapshots.save_tried = false;
     DropCheckpoint();
     return EndSave();
@@ -182,6 +183,7 @@ void JobTransition::BeginGeneration() {
   }
   state_.snapshots.taken_step.reset();
   state_.snapshots.asked = state_.snapshots.saving = state_.snapshots.save_tried = false;
+  state_.snapshots.save_lacked_room = false;
   state_.snapshots.saved.reset();
   state_.snapshots.manifest.clear();
   state_.snapshots.holders.clear();

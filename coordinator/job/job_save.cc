@@ -13,15 +13,22 @@
 
 namespace stagecoach {
 
-// Once a generation: nothing new is held meanwhile.
+// Once a generation, as nothing new is held meanwhile; and once more where there was no room but the job is to fail.
 bool JobTransition::MaySave() const {
   const bool anybody = !state_.slots.empty() || !state_.ready.empty();
-  return MayHoldSnapshots() && !state_.snapshots.save_tried && anybody && HasRun() &&
+  const bool again = state_.snapshots.save_lacked_room && GivesUp();
+  return MayHoldSnapshots() && (!state_.snapshots.save_tried || again) && anybody && HasRun() &&
          state_.phase == JobPhase::kRecovering;
+}
+
+bool JobTransition::GivesUp() const {
+  const bool fewer = spec().pipeline.continue_with_fewer_stages && !state_.accepts_fewer;
+  return state_.give_up_seconds > 0 && now_.seconds >= state_.give_up_seconds && !fewer;
 }
 
 void JobTransition::StartSave() {
   state_.snapshots.saving = state_.snapshots.save_tried = true;
+  state_.snapshots.save_lacked_room = false;
   if (state_.slots.empty()) {  // of a coordinator that was restarted
     for (const StageRegistration& stage : state_.ready) {
       StageSlot slot;

@@ -135,6 +135,8 @@ struct JobSnapshots {
   // A job that waits for stages writes what those that are left hold as a checkpoint (job_save.cc): that is the operation
   // at hand, or was tried in this generation; and what was chosen.
   bool saving = false, save_tried = false;
+  // It leaves room for the job's last checkpoint, and there was none. Before the job fails it takes that.
+  bool save_spares = false, save_lacked_room = false;
   std::optional<Snapshot> saved;
   // What is loaded from; no manifest: nothing.
   std::string manifest;
@@ -218,8 +220,8 @@ struct JobState {
   uint64_t skipped_steps = 0;
   // The step whose evaluation reached training.until, which ends the job; 0: none did yet.
   uint64_t reached_step = 0;
-  std::string reached_text;      // what was reached, for people
-  uint64_t optimizer_start = 0;  // see TrainState
+  std::string reached_text;       // what was reached, for people
+  uint64_t optimizer_start = 0;   // see TrainState
   uint64_t applied_at_start = 0;  // steps of the job that this one resumed
   int64_t consecutive_nonfinite = 0;
   // The first of the steps in a row, and of the evaluations in a row, that are not finite; 0: the last one is.

@@ -133,6 +133,7 @@ class JobTransition {
   std::vector<ShardInfo> WrittenShards() const;
   std::vector<ExpectedTensor> ExpectedTensors(const std::vector<ShardInfo>& shards) const;
   Manifest MakeManifest(std::vector<ShardInfo> shards) const;
+  void CommittedLate(const CheckpointCommitted& event);
   void CheckpointFailed(const absl::Status& status);
   void Export();
   // After its last step: OK, or why the job has learned nothing.
@@ -159,6 +160,7 @@ class JobTransition {
 
   // Snapshots as checkpoints, while stages are waited for.
   bool MaySave() const;
+  bool GivesUp() const;  // the wait for stages is over, and the job is to fail
   void StartSave();
   void SaveNewest();
   void WriteSnapshotShards();

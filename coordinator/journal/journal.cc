@@ -34,10 +34,16 @@ CREATE TABLE IF NOT EXISTS checksums (
   job TEXT PRIMARY KEY, sequence INTEGER NOT NULL, entry INTEGER NOT NULL, state INTEGER NOT NULL)
   WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS owners (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
-INSERT OR IGNORE INTO meta VALUES ('format', 1);
+INSERT OR IGNORE INTO meta VALUES ('format', 2);
 INSERT OR IGNORE INTO meta VALUES ('term', 0);
 )";
-constexpr int64_t kFormat = 1;
+// 2 has checksums in columns of their own, which programs that read 1 would leave out and so could not write.
+constexpr int64_t kFormat = 2;
+
+// Before anything else is changed, so that a program that reads 1 refuses what an upgrade has begun.
+absl::Status UpgradeFormat(Database& database) {
+  return database.Execute("UPDATE meta SET value = 2 WHERE key = 'format' AND value = 1");
+}
 
 absl::Status CheckFormat(Database& database) {
   ASSIGN_OR_RETURN(Statement query,
@@ -209,6 +215,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
                                                        const RandomSource& random) {
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
   RETURN_IF_ERROR(database->Execute(kSchema));
+  RETURN_IF_ERROR(UpgradeFormat(*database));
   RETURN_IF_ERROR(CheckFormat(*database));
   RETURN_IF_ERROR(AddColumn(*database, "records", "measures", "TEXT NOT NULL DEFAULT ''"));
   for (const auto& [table, column] :

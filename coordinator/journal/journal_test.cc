@@ -98,13 +98,30 @@ TEST_F(JournalTest, RecordsOfVersionsWithoutChecksumsStayReadable) {
   journal.reset();
   {
     auto older = Database::Open(path());
-    ASSERT_TRUE(
-        (*older)->Execute("ALTER TABLE records DROP COLUMN crc; DROP TABLE checksums").ok());
+    ASSERT_TRUE((*older)
+                    ->Execute("ALTER TABLE records DROP COLUMN crc; DROP TABLE checksums;"
+                              "UPDATE meta SET value = 1 WHERE key = 'format'")
+                    .ok());
   }
   journal = Open();
   EXPECT_EQ(journal->Records("a", 0, 10)->size(), 1u);
   EXPECT_TRUE(JobsOf(*journal).at(0).intact);
   EXPECT_EQ(*journal->Spec("a"), "spec");
+}
+
+// Seen: a version without checksums took the journal of one that has them, started, and could write no record.
+TEST_F(JournalTest, AnOlderVersionIsToldThatItCannotReadThis) {
+  Open();
+  auto database = Database::Open(path());
+  ASSERT_TRUE(database.ok()) << database.status();
+  Statement format =
+      Statement::Prepare(**database, "SELECT value FROM meta WHERE key = 'format'").value();
+  ASSERT_TRUE(format.Step().value());
+  EXPECT_EQ(format.Integer(0), 2);
+  ASSERT_TRUE((*database)->Execute("UPDATE meta SET value = 3 WHERE key = 'format'").ok());
+  const absl::Status newer = Journal::Open(path()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(newer)) << newer;
+  EXPECT_THAT(std::string(newer.message()), HasSubstr("format 3, this program reads 2"));
 }
 
 TEST_F(JournalTest, RaisesTheTermWithEveryStart) {
