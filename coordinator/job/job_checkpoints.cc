@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "plan/costs/training_state.h"
@@ -174,7 +175,7 @@ void JobTransition::FinishShards() {
 }
 
 void JobTransition::On(const CheckpointCommitted& event) {
-  if (!Expects(Activity::kCommit, event.fence)) return CommittedLate(event);
+  if (!Expects(Activity::kCommit, event.fence)) return;
   if (!event.ref.ok()) return CheckpointFailed(event.ref.status());
   state_.temporary_folder.clear();
   state_.saved = true;
@@ -188,15 +189,6 @@ void JobTransition::On(const CheckpointCommitted& event) {
   Record(JobRecord::Kind::kCheckpoint, "").step_seconds = state_.checkpoint_seconds;
   if (state_.snapshots.saving) return EndSave();
   Continue();
-}
-
-// Nobody waits for it any more, but it is on the disk: a failure has to name it, and no older snapshot is better.
-void JobTransition::CommittedLate(const CheckpointCommitted& event) {
-  const int64_t step = static_cast<int64_t>(event.fence.step);
-  if (IsTerminal(state_.phase) || !event.ref.ok() || step <= state_.last_checkpoint_step) return;
-  state_.last_checkpoint = *event.ref;
-  state_.last_checkpoint_step = step;
-  Record(JobRecord::Kind::kState, absl::StrCat("the checkpoint of step ", step, " came late"));
 }
 
 void JobTransition::CheckpointFailed(const absl::Status& status) {
@@ -245,7 +237,7 @@ void JobTransition::On(const WeightsExported& event) {
     const absl::Status failed =
         Annotate(status, absl::StrCat("export of the weights after step ", state_.step));
     // Away, or the checkpoint is broken by now: the one before it leads here, too.
-    return IsOfTheDisk(status) ? Recover(absl::StrCat(Context(), ", ", failed.ToString()))
+    return IsOfTheDisk(status) ? Recover(TextAt(failed.ToString(), Place()))
                                : Fail(failed);
   }
   state_.weights_digest = event.result->digest;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 
@@ -62,8 +63,8 @@ void JobTransition::On(const FolderProbed& event) {
     state_.probe_secret = event.probe->secret;
     return SendLoads();
   }
-  const absl::Status status = Annotate(
-      event.probe.status(), absl::StrCat(Context(), ", the coordinator's folder of checkpoints"));
+  const absl::Status status =
+      AnnotateAt(Annotate(event.probe.status(), "the coordinator's folder of checkpoints"), Place());
   if (!HasRun()) {
     if (!DiskFails(status)) return Fail(status);
     return StorageFailed(status.ToString());
@@ -198,7 +199,7 @@ void JobTransition::LeaveAside(const std::map<int, absl::Status>& faults, Folder
 }
 
 void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
-  const std::string text = absl::StrCat(Context(), ": ", RefusalText(faults));
+  const std::string text = TextAt(RefusalText(faults), Place());
   if (!HasRun()) {
     // What is mounted wrongly stays so, a disk that fails has its tries.
     if (!OnlyFails(faults)) {

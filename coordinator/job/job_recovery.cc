@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_transition.h"
@@ -30,16 +31,15 @@ bool IsOfLoad(Activity activity) {
 
 void JobTransition::OperationFailed(int stage, const absl::Status& status) {
   const StageRegistration& who = state_.slots[stage].stage;
-  const std::string text =
-      absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": ", StageText(stage));
+  const std::string place = Place(stage);
   const FailureClass failure = ClassOf(state_.activity, status, HasRun());
-  if (failure == FailureClass::kJob) return Fail(Annotate(status, text));
+  if (failure == FailureClass::kJob) return Fail(AnnotateAt(status, place));
   if (absl::IsUnavailable(status)) {
     // Dead, or its neighbour is: its next heartbeat tells.
     actions_.push_back(DoubtStage{who.name, who.incarnation});
   }
   Blame(who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
-  const std::string cause = absl::StrCat(text, ": ", status.ToString());
+  const std::string cause = TextAt(status.ToString(), place);
   if (failure == FailureClass::kStage) return StageFailed({who.name}, cause);
   // Nobody's fault, but where there is another stage, that one may have the better connection.
   if (state_.setbacks >= kTriesWithAll) state_.suspects.push_back(who.name);
@@ -55,10 +55,11 @@ bool JobTransition::IsOfLastGeneration(const Fence& fence) const {
 // but a broken link. By then its answer is one to the generation before; what it says of job and step is so in this one too.
 void JobTransition::LateFailure(const Reported& event) {
   const absl::Status& status = event.report.status();
-  const std::string text =
-      absl::StrCat("job ", state_.job->id, ", step ", event.fence.step, ": stage ", event.stage);
+  const std::string place =
+      absl::StrCat("job ", state_.job->id, ", step ", event.fence.step, ", stage ", event.stage);
+  const std::string cause = TextAt(status.ToString(), place);
   const FailureClass failure = ClassOf(Activity::kTrain, status, HasRun());
-  if (failure == FailureClass::kJob) return Fail(Annotate(status, text));
+  if (failure == FailureClass::kJob) return Fail(AnnotateAt(status, place));
   if (failure == FailureClass::kWorld || state_.failed_generation == event.fence.generation) {
     return Stale();
   }
@@ -69,8 +70,8 @@ void JobTransition::LateFailure(const Reported& event) {
   for (const std::string& name : names) Blame(name, "error");
   state_.suspects.insert(state_.suspects.end(), names.begin(), names.end());
   state_.failed_generation = event.fence.generation;
-  Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", text, ": ", status.ToString()));
-  IsPoison(names, event.fence.step, absl::StrCat(text, ": ", status.ToString()));
+  Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", cause));
+  IsPoison(names, event.fence.step, cause);
 }
 
 bool JobTransition::IsPoison(const std::set<std::string>& stages, uint64_t step,
@@ -128,8 +129,7 @@ void JobTransition::On(const StageLost& event) {
     return EndSave();
   }
   const std::string cause =
-      absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": lost stage ",
-                   found - state_.slots.begin(), ": ", event.reason);
+      TextAt(absl::StrCat("lost stage ", found - state_.slots.begin(), ": ", event.reason), Place());
   switch (state_.activity) {
     case Activity::kFindCheckpoint:
     case Activity::kWaitStages:
@@ -236,9 +236,10 @@ void JobTransition::On(const DeadlinePassed& event) {
           Profiled{FenceOf(state_), absl::DeadlineExceededError(absl::StrFormat(
                                         "no operation done for %.0f s", state_.stall_seconds))});
     case Activity::kPlan:
-      return Fail(absl::DeadlineExceededError(absl::StrFormat(
-          "%s: the layers were not divided within %.0f s; give the cuts (pipeline.partition)",
-          Context(), state_.limits.effect_deadline_seconds)));
+      return Fail(absl::DeadlineExceededError(TextAt(
+          absl::StrFormat("the layers were not divided within %.0f s; give the cuts "
+                          "(pipeline.partition)", state_.limits.effect_deadline_seconds),
+          Place())));
     case Activity::kFindCheckpoint:
     case Activity::kProbeFolder:
     case Activity::kCheckFolder:
@@ -263,10 +264,10 @@ void JobTransition::On(const DeadlinePassed& event) {
 }
 
 void JobTransition::StorageOverdue() {
-  const std::string text =
-      absl::StrFormat("%s: %s has got no further for %.0f s; is the checkpoint storage stuck?",
-                      Context(), ActivityName(state_.activity), state_.stall_seconds);
-  StorageFailed(text);
+  StorageFailed(TextAt(
+      absl::StrFormat("%s has got no further for %.0f s; is the checkpoint storage stuck?",
+                      ActivityName(state_.activity), state_.stall_seconds),
+      Place()));
 }
 
 // A disk that is away, stuck or answers with errors may come back. Before a job's first step it may as well be one that was
@@ -330,10 +331,10 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     if (!known) stuck.insert(slot.stage.name);
     if (!known) Blame(slot.stage.name, "deadline");
   }
-  const std::string cause =
-      absl::StrFormat("%s, %s: no operation done for %.1f s: %s%s", Context(),
-                      ActivityName(state_.activity), now_.seconds - LastMoved(event),
-                      absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : "");
+  const std::string cause = TextAt(
+      absl::StrFormat("no operation done for %.1f s: %s%s", now_.seconds - LastMoved(event),
+                      absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : ""),
+      Place());
   const bool computes = !loads && state_.activity != Activity::kWriteShards;
   if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
   // Files that stand still stand still for all who use them; and of many at once none is the one to blame.
@@ -369,10 +370,11 @@ void JobTransition::WaitedTooLong() {
     remedy += ", or set pipeline.continue_with_fewer_stages";
   }
   remedy += GoesOnText();
-  Fail(absl::UnavailableError(absl::StrFormat(
-      "%s: %d %s missing after %.1f s (wanted %d, ready %d%s); %s", Context(), missing,
+  const std::string found = absl::StrFormat(
+      "%d %s missing after %.1f s (wanted %d, ready %d%s)", missing,
       missing == 1 ? "stage is" : "stages are", timeout, wanted, state_.ready_stages,
-      state_.unfit.empty() ? "" : absl::StrCat(", ", UnfitText()), remedy)));
+      state_.unfit.empty() ? "" : absl::StrCat(", ", UnfitText()));
+  Fail(absl::UnavailableError(absl::StrCat(TextAt(found, Place()), "; ", remedy)));
 }
 
 void JobTransition::On(const CancelRequested&) {

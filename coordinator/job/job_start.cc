@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_transition.h"
@@ -72,19 +73,19 @@ void JobTransition::On(const CheckpointSearched& event) {
     return;
   }
   if (IsOfTheStorage(event.found.status(), state_.searches_own, HasRun())) {
-    return StorageFailed(
-        absl::StrCat(Context(), ", search for a checkpoint: ", event.found.status().ToString()));
+    return StorageFailed(TextAt(event.found.status().ToString(), Place()));
   }
   if (!absl::IsNotFound(event.found.status())) {
-    return Fail(Annotate(event.found.status(), "search for a checkpoint"));
+    return Fail(AnnotateAt(event.found.status(), Place()));
   }
   if (!state_.searches_own) {
     return Fail(Annotate(event.found.status(), absl::StrCat("resume_job=", spec().resume_job)));
   }
   if (state_.last_checkpoint_step >= 0 && !event.has_folder) {
-    return Recover(absl::StrCat(
-        Context(), ", search for a checkpoint: that of step ", state_.last_checkpoint_step,
-        " was there, and now the job has no folder; is the storage mounted?"));
+    return Recover(TextAt(
+        absl::StrCat("the checkpoint of step ", state_.last_checkpoint_step,
+                     " was there, and now the job has no folder; is the storage mounted?"),
+        Place()));
   }
   // No checkpoint of its own: back to where it started.
   state_.last_checkpoint_step = -1;

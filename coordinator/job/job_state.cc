@@ -218,8 +218,13 @@ JobRecord& JobTransition::Record(JobRecord::Kind kind, const std::string& messag
   return records_.back();
 }
 
-std::string JobTransition::Context() const {
-  return absl::StrCat("job ", state_.job->id, ", step ", state_.step);
+std::string JobTransition::Place() const {
+  return absl::StrCat("job ", state_.job->id, ", step ", state_.step, ", ",
+                      ActivityName(state_.activity));
+}
+
+std::string JobTransition::Place(int stage) const {
+  return absl::StrCat(Place(), ", ", StageText(stage));
 }
 
 std::string JobTransition::StageText(int stage) const {

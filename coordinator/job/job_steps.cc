@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/device_name.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "coordinator/job/class_measures.h"
 #include "coordinator/job/job_transition.h"
@@ -107,9 +108,7 @@ void JobTransition::On(const Reported& event) {
 void JobTransition::AppliedOtherwise(int stage) {
   const std::string& name = state_.slots[stage].stage.name;
   Blame(name, "error");
-  StageFailed({name},
-              absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": ", StageText(stage),
-                           ": applied another decision than it was sent"));
+  StageFailed({name}, TextAt("applied another decision than it was sent", Place(stage)));
 }
 
 void JobTransition::FinishTrain() {
@@ -117,7 +116,7 @@ void JobTransition::FinishTrain() {
   absl::StatusOr<StepDecision> decision =
       DecideStep(reports, layers(), spec().training.gradient_clip_norm);
   if (!decision.ok()) {
-    return StageFailed({}, absl::StrCat(Context(), ": ", decision.status().ToString()));
+    return StageFailed({}, TextAt(decision.status().ToString(), Place()));
   }
 
   AddMeanIou(state_.job->model.objective, reports.back().class_counts, &decision->measures);

@@ -64,7 +64,8 @@ class JobTransition {
   // Names of files and bytes of theirs may be part of a message; one that is no UTF-8 would break every list of jobs.
   void Say(const std::string& message);
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
-  std::string Context() const;  // "job a, step 17"
+  std::string Place() const;           // "job a, step 17, train": behind the cause of an error (base/error_place.h)
+  std::string Place(int stage) const;  // ", stage 1 (b)" behind that
   std::string StageText(int stage) const;
 
   // Start.
@@ -133,7 +134,6 @@ class JobTransition {
   std::vector<ShardInfo> WrittenShards() const;
   std::vector<ExpectedTensor> ExpectedTensors(const std::vector<ShardInfo>& shards) const;
   Manifest MakeManifest(std::vector<ShardInfo> shards) const;
-  void CommittedLate(const CheckpointCommitted& event);
   void CheckpointFailed(const absl::Status& status);
   void Export();
   // After its last step: OK, or why the job has learned nothing.

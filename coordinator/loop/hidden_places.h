@@ -1,5 +1,6 @@
 // HiddenPlaces: what texts for users say in the place of paths and addresses of the cluster's machines, which are
-// nobody's business but its operators'. Paths that a job itself names stay.
+// nobody's business but its operators'. Paths that a job itself names stay. A user sees its own jobs alone, so texts of
+// others' jobs are for operators, or for everybody where nobody has a name: those are as they were written.
 // Ownership: a value.  Threads: thread-compatible.
 // See:       SECURITY.md, S9.
 #ifndef STAGECOACH_COORDINATOR_LOOP_HIDDEN_PLACES_H_
@@ -9,11 +10,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 
 namespace stagecoach {
 
 class HiddenPlaces {
  public:
+  // Whether texts of a job are for a user's eyes; owner: JobDefinition::owner.
+  static bool Concern(const std::string& owner) { return absl::StartsWith(owner, "user/"); }
+
   // What is below the folder is shown with the name in front: "CHECKPOINTS/a/step-000000000003".
   void AddFolder(const std::string& path, const std::string& name);
   // An empty one is none.

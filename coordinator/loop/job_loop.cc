@@ -250,8 +250,8 @@ HiddenPlaces JobLoop::PlacesToHide() const {
   return places;
 }
 
-// Whoever reads a job's history may be anybody who uses the cluster.
 void JobLoop::HidePlaces(Transition* transition) const {
+  if (!HiddenPlaces::Concern(transition->state.job->owner)) return;
   const auto tells = [](const JobRecord& record) { return !record.message.empty(); };
   if (std::none_of(transition->records.begin(), transition->records.end(), tells)) return;
   HiddenPlaces places = PlacesToHide();

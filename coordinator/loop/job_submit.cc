@@ -101,7 +101,9 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
 void JobLoop::AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer) {
   const auto submission = submitting_.extract(ticket);
   asked_spec_bytes_ -= submission.mapped().spec_bytes;
-  if (!answer.ok()) answer = PlacesToHide().Hide(answer.status());
+  if (!answer.ok() && HiddenPlaces::Concern(submission.mapped().owner)) {
+    answer = PlacesToHide().Hide(answer.status());
+  }
   submission.mapped().done(std::move(answer));
 }
 

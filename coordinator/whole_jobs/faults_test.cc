@@ -97,7 +97,7 @@ TEST(FaultsTest, EndsAStepThatHangsAndNamesWhoDidNotAnswer) {
   cluster.stage(0).hung = true;
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).recoveries == 1; }, 15));
   EXPECT_THAT(cluster.View(kJob).message,
-              AllOf(HasSubstr("job small-1, step 4, train: no operation done for 10.0 s"),
+              AllOf(HasSubstr("[at job small-1, step 4, train]"),
                     HasSubstr("stage 0 (stage-0) says nothing"),
                     HasSubstr("stage 1 (stage-1) says: activation of micro-batch 0")));
   EXPECT_THAT(cluster.aborts.back(), HasSubstr("no operation done for"));

@@ -13,6 +13,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+const JobCaller kUserAnn{"user/ann", true};
+
 TEST(HiddenPlacesTest, NamesStandInThePlaceOfAddressesAndFolders) {
   HiddenPlaces places;
   places.AddFolder("/srv/state", "STATE");
@@ -40,7 +42,7 @@ TEST(HiddenPlacesTest, NamesStandInThePlaceOfAddressesAndFolders) {
 // Symptom: users read in a job's history at which addresses stages listen, and where checkpoints lie.
 TEST(HiddenPlacesTest, AJobsHistoryNamesStagesAndTheLogTheirAddresses) {
   SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2), kUserAnn).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
   cluster.run_fault = [](int stage, const RunCommand&) {
     return stage == 0 ? absl::UnavailableError("link 0-1, peer host-1:8101: broken pipe")
@@ -57,10 +59,24 @@ TEST(HiddenPlacesTest, AJobsHistoryNamesStagesAndTheLogTheirAddresses) {
   EXPECT_THAT(cluster.logged_details, Contains(HasSubstr("peer host-1:8101: broken pipe")));
 }
 
+// Symptom: who runs a cluster of its own was sent to a folder that is called CHECKPOINTS.
+TEST(HiddenPlacesTest, AJobWithoutAUserTellsWhatItsOperatorNeeds) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
+  cluster.run_fault = [](int stage, const RunCommand&) {
+    return stage == 0 ? absl::UnavailableError("link 0-1, peer host-1:8101: broken pipe")
+                      : absl::OkStatus();
+  };
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").recoveries == 1; }));
+  EXPECT_THAT(cluster.View("a").message, HasSubstr("peer host-1:8101: broken pipe"));
+  EXPECT_TRUE(cluster.logged_details.empty());
+}
+
 // What the records hid the job's message had, for as long as its steps were done again.
 TEST(HiddenPlacesTest, AJobThatTriesItsLastCheckpointAgainNamesNoFolder) {
   SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2), kUserAnn).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 6; }));
   cluster.files().SetCapacity(100);
   std::string again;

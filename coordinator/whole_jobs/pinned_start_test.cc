@@ -132,7 +132,7 @@ TEST(PinnedStartTest, ABrokenNewestManifestIsPassedOverUnlessItsStepIsNamed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(named)) << named << ": who names a step means that one";
   EXPECT_THAT(
       std::string(named.message()),
-      HasSubstr("resume_step=7: this checkpoint of job first cannot be read: CHECKPOINTS/first/"));
+      HasSubstr("resume_step=7: this checkpoint of job first cannot be read: /checkpoints/first/"));
   second.resume_step = -1;
   const absl::StatusOr<JobView> accepted = cluster.Submit("second", second);
   ASSERT_TRUE(accepted.ok()) << accepted.status();

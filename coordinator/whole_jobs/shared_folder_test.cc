@@ -51,7 +51,7 @@ TEST(SharedFolderTest, AStageWithAFolderOfItsOwnFailsTheJobBeforeItsFirstStep) {
   EXPECT_EQ(view.step, 0u);
   EXPECT_THAT(view.message,
               AllOf(HasSubstr("stage 1 (stage-1): "), HasSubstr("NOT_FOUND"),
-                    HasSubstr(absl::StrCat(" CHECKPOINTS/", kSharedJob, "/.tmp-1-0-")),
+                    HasSubstr(absl::StrCat(" /checkpoints/", kSharedJob, "/.tmp-1-0-")),
                     HasSubstr("mount one shared folder at the coordinator's --checkpoint-dir")));
   ASSERT_TRUE(cluster.RunUntil([&] { return SharedStateFolders(cluster).empty(); }, 5))
       << "none is left";

@@ -316,9 +316,12 @@ bool SimulatedCluster::RunToEnd(const std::string& id, double seconds) {
       seconds);
 }
 
-absl::StatusOr<JobView> SimulatedCluster::Submit(const std::string& id, const JobSpec& spec) {
+absl::StatusOr<JobView> SimulatedCluster::Submit(const std::string& id, const JobSpec& spec,
+                                                 const JobCaller& caller) {
   std::optional<absl::StatusOr<JobView>> answer;
-  loop_->Submit(id, spec, [&answer](absl::StatusOr<JobView> view) { answer = std::move(view); });
+  loop_->Submit(
+      id, spec, [&answer](absl::StatusOr<JobView> view) { answer = std::move(view); }, {},
+      caller);
   CHECK(RunUntil([&] { return answer.has_value(); })) << "Submit must answer";
   if (answer->ok() && !records_.contains((*answer)->id)) {
     records_[(*answer)->id];

@@ -80,7 +80,8 @@ class SimulatedCluster final : private StageClient {
   void ContinueStage(int number);
   SimulatedStage& stage(int number) { return *stages_.at(number); }
 
-  absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec);
+  absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec,
+                                 const JobCaller& caller = {});
   absl::StatusOr<Plan> PlanJob(const JobSpec& spec);
   JobView View(const std::string& id);
   // What the log was told of: the newest step, and whether the job ended.

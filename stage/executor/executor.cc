@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "plan/schedules/pipeline_walk.h"
 #include "stage/executor/executor_state.h"
@@ -118,7 +119,7 @@ absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
   for (auto* port : {&upstream, &downstream}) {
     if (!port->has_value() || !(*port)->waiting()) continue;
     const MicroBatchId first = (*port)->waiting_micro_batch();
-    ASSIGN_OR_RETURN(const bool some, Annotate((*port)->SendWaiting(), Where(first)));
+    ASSIGN_OR_RETURN(const bool some, AnnotateAt((*port)->SendWaiting(), Where(first)));
     sent = sent || some;
   }
   if (sent) ++instructions_done;  // what a send had left undone
@@ -185,12 +186,12 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
     if (ran_all) {
       state.Unsent()->BookWaiting();
     } else {
-      ASSIGN_OR_RETURN(proceeded, Annotate(state.Execute(state.current()), state.Where(id)));
+      ASSIGN_OR_RETURN(proceeded, AnnotateAt(state.Execute(state.current()), state.Where(id)));
     }
     state.blocked = !proceeded;
     if (!proceeded) {
       // A broken neighbour on the other side ends the step too: what is waited for may never come.
-      RETURN_IF_ERROR(Annotate(state.LinkStatus(), state.Where(id)));
+      RETURN_IF_ERROR(AnnotateAt(state.LinkStatus(), state.Where(id)));
       return sent ? Progress::kAdvanced : Progress::kBlocked;
     }
     ++state.next;
@@ -198,7 +199,7 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
   }
   state.blocked = false;
   const std::string where = state.Where();
-  RETURN_IF_ERROR(Annotate(state.Finish(), where));
+  RETURN_IF_ERROR(AnnotateAt(state.Finish(), where));
   return Progress::kFinished;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/error_place.h"
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
 #include "stage/cell/layer_profile.h"
@@ -100,7 +101,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   }
   if (!status.ok()) {
     Drop();
-    return Annotate(status, where);
+    return AnnotateAt(status, where);
   }
   Publish("ready");
   return loaded_->result;
@@ -229,7 +230,7 @@ StageEngine::Going StageEngine::End(absl::StatusOr<StepReport> report) {
   tracer_.End();
   if (!report.ok()) {
     const absl::Status reason = WithFault(report.status());
-    EndCell(reason);
+    FailCell(reason);
     return {.answer = reason};
   }
   SetTimes(run.before, after, &*report);
@@ -250,7 +251,7 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   }
   loaded_->cell->ZeroGradients();
   RETURN_IF_ERROR(
-      Annotate(parts_.backend->Synchronize(),
+      AnnotateAt(parts_.backend->Synchronize(),
                absl::StrCat("stage ", loaded_->command.stage.value, ", job ",
                             loaded_->command.fence.job, ", apply of step ", decision.step)));
   loaded_->undecided.reset();
@@ -338,7 +339,7 @@ std::string StageEngine::Unconnected() const {
 absl::Status StageEngine::Interruption() const {
   const absl::Status reason = parts_.mailbox->Interruption(loaded_->command.fence);
   if (reason.ok()) return reason;
-  return Annotate(reason, absl::StrCat("stage ", loaded_->command.stage.value, ", ",
+  return AnnotateAt(reason, absl::StrCat("stage ", loaded_->command.stage.value, ", ",
                                        loaded_->command.fence.ToString()));
 }
 
@@ -355,10 +356,18 @@ absl::Status StageEngine::WithFault(const absl::Status& status) const {
 }
 
 void StageEngine::EndCell(const absl::Status& reason) {
+  FailCell(reason);
+  CloseLinks();
+}
+
+void StageEngine::CloseLinks() {
+  if (loaded_ != nullptr && !loaded_->aborted.ok()) loaded_->CloseLinks(loaded_->aborted);
+}
+
+void StageEngine::FailCell(const absl::Status& reason) {
   if (!loaded_->aborted.ok()) return;
   loaded_->aborted = reason;
   loaded_->executor->Abandon();
-  loaded_->CloseLinks(reason);
   snapshots_.End();
   phases_.Enter(Phase::kIdle);
   Publish("aborted");
@@ -380,7 +389,7 @@ void StageEngine::Drop() {
 
 absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& command) {
   if (!command.snapshot_files.empty()) {
-    return Annotate(snapshots_.Write(*parts_.file_system, command), command.fence.ToString());
+    return AnnotateAt(snapshots_.Write(*parts_.file_system, command), command.fence.ToString());
   }
   RETURN_IF_ERROR(CheckFence(command.fence));
   if (last_shard_.has_value() && last_shard_->command.fence == command.fence &&
@@ -400,7 +409,7 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
   phases_.Enter(Phase::kIdle);
   tracer_.End();
   if (!info.ok()) {
-    return Annotate(info.status(), absl::StrCat("stage ", loaded_->command.stage.value, ", ",
+    return AnnotateAt(info.status(), absl::StrCat("stage ", loaded_->command.stage.value, ", ",
                                                 command.fence.ToString()));
   }
   last_shard_ = LastShard{command, *info};

@@ -52,6 +52,8 @@ class StageEngine {
   };
   Going Begin(const RunCommand& command);
   Going Advance();  // an instruction more; after a Begin or Advance without an answer only
+  // Of a cell that has failed, which a Run leaves open: neighbours need not hear of it before whoever is told why.
+  void CloseLinks();
   absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
   absl::Status Release(const Fence& fence);
   absl::StatusOr<std::vector<LayerProfile>> Profile(const ProfileCommand& command);
@@ -96,7 +98,8 @@ class StageEngine {
   absl::Status Interruption() const;
   // The error of a command, with what befell the device where that is not in it yet.
   absl::Status WithFault(const absl::Status& status) const;
-  void EndCell(const absl::Status& reason);  // the first error of a cell: links close with it
+  void FailCell(const absl::Status& reason);  // the first error of a cell
+  void EndCell(const absl::Status& reason);   // its links close with it
   void Publish(const char* state);
   void PublishPosition();
   void CopyPositionLocked();

@@ -92,6 +92,8 @@ void StageRuntime::State::Handle(RunRequest& request) {
     going = engine.Advance();
   }
   request.done(*std::move(going.answer));
+  // Behind the answer: else a neighbour, which can tell of a broken link only, may be heard before the reason.
+  engine.CloseLinks();
 }
 
 void StageRuntime::State::TellFault() {

@@ -92,7 +92,7 @@ class Fleet(fleet.FleetTest):
         harness.wait_until("the job failed", lambda: self.job()["state"] == "JOB_STATE_FAILED", 60)
         job = self.job()
         self.assertEqual((int(job["step"]), int(job["recoveries"])), (0, 0))
-        for part in ("stage 1 (stage-1): ", "CHECKPOINTS/job/.tmp-", "mount one shared folder"):
+        for part in ("stage 1 (stage-1): ", f"{self.checkpoints}/job/.tmp-", "mount one shared folder"):
             self.assertIn(part, job["message"])
         harness.wait_until("nothing is left", lambda: not list(self.checkpoints.glob("*/.*")))
 

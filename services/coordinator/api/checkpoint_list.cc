@@ -5,7 +5,7 @@
 namespace stagecoach {
 
 v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std::string& job_id,
-                                              bool verify) {
+                                              const std::string& owner, bool verify) {
   HiddenPlaces places;
   places.AddFolder(store.root(), "CHECKPOINTS");
   v1::ListCheckpointsResponse response;
@@ -17,7 +17,8 @@ v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std:
     info->set_step(ref.step);
     info->set_folder(ref.folder);
     if (!manifest.ok()) {
-      info->set_error(places.Hide(std::string(manifest.status().message())));
+      const std::string error(manifest.status().message());
+      info->set_error(HiddenPlaces::Concern(owner) ? places.Hide(error) : error);
       continue;
     }
     int64_t bytes = 0;

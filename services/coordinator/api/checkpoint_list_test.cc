@@ -66,9 +66,9 @@ class CheckpointListTest : public testing::Test {
 
 TEST_F(CheckpointListTest, WhatRetentionRemovesMeanwhileIsNotShownAsBroken) {
   for (const bool verify : {false, true}) {
-    ASSERT_EQ(ListCheckpointsOf(store_, "job", verify).checkpoints_size(), 2);
+    ASSERT_EQ(ListCheckpointsOf(store_, "job", "", verify).checkpoints_size(), 2);
     files_.removed = oldest_;
-    const v1::ListCheckpointsResponse list = ListCheckpointsOf(store_, "job", verify);
+    const v1::ListCheckpointsResponse list = ListCheckpointsOf(store_, "job", "", verify);
     ASSERT_EQ(list.checkpoints_size(), 1);
     EXPECT_EQ(list.checkpoints(0).step(), 6u);
     EXPECT_EQ(list.checkpoints(0).error(), "");
@@ -81,9 +81,12 @@ TEST_F(CheckpointListTest, WhatIsThereAndDamagedIsShownAsBroken) {
   std::string bytes = memory_.Contents(path);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   memory_.SetContents(path, bytes);
-  const v1::ListCheckpointsResponse list = ListCheckpointsOf(store_, "job", true);
+  v1::ListCheckpointsResponse list = ListCheckpointsOf(store_, "job", "", true);
   ASSERT_EQ(list.checkpoints_size(), 2);
-  EXPECT_THAT(list.checkpoints(1).error(), HasSubstr("layer-0000-0001"));
+  EXPECT_THAT(list.checkpoints(1).error(), HasSubstr("/root/job/step-000000000003/layer-0000"));
+  list = ListCheckpointsOf(store_, "job", "user/ann", true);
+  ASSERT_EQ(list.checkpoints_size(), 2);
+  EXPECT_THAT(list.checkpoints(1).error(), HasSubstr("CHECKPOINTS/job/step-000000000003/layer"));
 }
 
 }  // namespace

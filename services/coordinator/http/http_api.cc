@@ -113,7 +113,7 @@ HttpResponse HttpApi::OfJob(const std::string& id, const std::string& part,
   if (part == "trace") return Trace(*view, request);
   if (part == "plan") return Plan(*view);
   if (part == "checkpoints") {
-    return JsonResponse(ToJson(ListCheckpointsOf(*parts_.checkpoints, id, false)));
+    return JsonResponse(ToJson(ListCheckpointsOf(*parts_.checkpoints, id, view->owner, false)));
   }
   return NoSuchPath(request.path);
 }
