@@ -237,8 +237,7 @@ void JobTransition::On(const WeightsExported& event) {
     const absl::Status failed =
         Annotate(status, absl::StrCat("export of the weights after step ", state_.step));
     // Away, or the checkpoint is broken by now: the one before it leads here, too.
-    return IsOfTheDisk(status) ? Recover(TextAt(failed.ToString(), Place()))
-                               : Fail(failed);
+    return IsOfTheDisk(status) ? Recover(TextAt(failed.ToString(), Place())) : Fail(failed);
   }
   state_.weights_digest = event.result->digest;
   state_.weights_folder = event.result->folder;

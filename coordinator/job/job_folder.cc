@@ -63,8 +63,8 @@ void JobTransition::On(const FolderProbed& event) {
     state_.probe_secret = event.probe->secret;
     return SendLoads();
   }
-  const absl::Status status =
-      AnnotateAt(Annotate(event.probe.status(), "the coordinator's folder of checkpoints"), Place());
+  const absl::Status status = AnnotateAt(
+      Annotate(event.probe.status(), "the coordinator's folder of checkpoints"), Place());
   if (!HasRun()) {
     if (!DiskFails(status)) return Fail(status);
     return StorageFailed(status.ToString());

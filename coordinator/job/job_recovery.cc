@@ -128,8 +128,8 @@ void JobTransition::On(const StageLost& event) {
     DropCheckpoint();
     return EndSave();
   }
-  const std::string cause =
-      TextAt(absl::StrCat("lost stage ", found - state_.slots.begin(), ": ", event.reason), Place());
+  const std::string cause = TextAt(
+      absl::StrCat("lost stage ", found - state_.slots.begin(), ": ", event.reason), Place());
   switch (state_.activity) {
     case Activity::kFindCheckpoint:
     case Activity::kWaitStages:
@@ -236,10 +236,11 @@ void JobTransition::On(const DeadlinePassed& event) {
           Profiled{FenceOf(state_), absl::DeadlineExceededError(absl::StrFormat(
                                         "no operation done for %.0f s", state_.stall_seconds))});
     case Activity::kPlan:
-      return Fail(absl::DeadlineExceededError(TextAt(
-          absl::StrFormat("the layers were not divided within %.0f s; give the cuts "
-                          "(pipeline.partition)", state_.limits.effect_deadline_seconds),
-          Place())));
+      return Fail(absl::DeadlineExceededError(
+          TextAt(absl::StrFormat("the layers were not divided within %.0f s; give the cuts "
+                                 "(pipeline.partition)",
+                                 state_.limits.effect_deadline_seconds),
+                 Place())));
     case Activity::kFindCheckpoint:
     case Activity::kProbeFolder:
     case Activity::kCheckFolder:
@@ -264,10 +265,10 @@ void JobTransition::On(const DeadlinePassed& event) {
 }
 
 void JobTransition::StorageOverdue() {
-  StorageFailed(TextAt(
-      absl::StrFormat("%s has got no further for %.0f s; is the checkpoint storage stuck?",
-                      ActivityName(state_.activity), state_.stall_seconds),
-      Place()));
+  StorageFailed(
+      TextAt(absl::StrFormat("%s has got no further for %.0f s; is the checkpoint storage stuck?",
+                             ActivityName(state_.activity), state_.stall_seconds),
+             Place()));
 }
 
 // A disk that is away, stuck or answers with errors may come back. Before a job's first step it may as well be one that was
@@ -331,10 +332,10 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     if (!known) stuck.insert(slot.stage.name);
     if (!known) Blame(slot.stage.name, "deadline");
   }
-  const std::string cause = TextAt(
-      absl::StrFormat("no operation done for %.1f s: %s%s", now_.seconds - LastMoved(event),
-                      absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : ""),
-      Place());
+  const std::string cause =
+      TextAt(absl::StrFormat("no operation done for %.1f s: %s%s", now_.seconds - LastMoved(event),
+                             absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : ""),
+             Place());
   const bool computes = !loads && state_.activity != Activity::kWriteShards;
   if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
   // Files that stand still stand still for all who use them; and of many at once none is the one to blame.

@@ -82,10 +82,10 @@ void JobTransition::On(const CheckpointSearched& event) {
     return Fail(Annotate(event.found.status(), absl::StrCat("resume_job=", spec().resume_job)));
   }
   if (state_.last_checkpoint_step >= 0 && !event.has_folder) {
-    return Recover(TextAt(
-        absl::StrCat("the checkpoint of step ", state_.last_checkpoint_step,
-                     " was there, and now the job has no folder; is the storage mounted?"),
-        Place()));
+    return Recover(
+        TextAt(absl::StrCat("the checkpoint of step ", state_.last_checkpoint_step,
+                            " was there, and now the job has no folder; is the storage mounted?"),
+               Place()));
   }
   // No checkpoint of its own: back to where it started.
   state_.last_checkpoint_step = -1;

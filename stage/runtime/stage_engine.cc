@@ -252,8 +252,8 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   loaded_->cell->ZeroGradients();
   RETURN_IF_ERROR(
       AnnotateAt(parts_.backend->Synchronize(),
-               absl::StrCat("stage ", loaded_->command.stage.value, ", job ",
-                            loaded_->command.fence.job, ", apply of step ", decision.step)));
+                 absl::StrCat("stage ", loaded_->command.stage.value, ", job ",
+                              loaded_->command.fence.job, ", apply of step ", decision.step)));
   loaded_->undecided.reset();
   loaded_->last_decision = decision;
   loaded_->next_step = decision.step + 1;
@@ -340,7 +340,7 @@ absl::Status StageEngine::Interruption() const {
   const absl::Status reason = parts_.mailbox->Interruption(loaded_->command.fence);
   if (reason.ok()) return reason;
   return AnnotateAt(reason, absl::StrCat("stage ", loaded_->command.stage.value, ", ",
-                                       loaded_->command.fence.ToString()));
+                                         loaded_->command.fence.ToString()));
 }
 
 void StageEngine::HandleAbort() {
@@ -410,7 +410,7 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
   tracer_.End();
   if (!info.ok()) {
     return AnnotateAt(info.status(), absl::StrCat("stage ", loaded_->command.stage.value, ", ",
-                                                command.fence.ToString()));
+                                                  command.fence.ToString()));
   }
   last_shard_ = LastShard{command, *info};
   return info;

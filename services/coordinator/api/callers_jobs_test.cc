@@ -203,6 +203,17 @@ TEST_F(CallersJobsTest, EveryMethodThatNamesAJobIsForItsOwnerAndForOperators) {
   EXPECT_TRUE(Ask(operator_, cancel, "job-a").ok());
 }
 
+// Symptom: an export that failed told the client where the coordinator keeps its files.
+TEST_F(CallersJobsTest, AnExportThatFailsNamesNoPathToAUser) {
+  ASSERT_TRUE(Submit(ann_, "ann-1").ok());
+  CommitEmptyCheckpoint("ann-1", 3);
+  std::ofstream(folder_ + "/exports") << "a file in the place of the folder";
+  const grpc::Status failed = Ask(ann_, Method("stagecoach.v1.JobService.ExportWeights"), "ann-1");
+  EXPECT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error_message(), Not(HasSubstr(folder_)));
+  EXPECT_THAT(failed.error_message(), HasSubstr("log has the paths under e-"));
+}
+
 TEST_F(CallersJobsTest, AListHasTheCallersJobsPageByPage) {
   for (const char* id : {"ann-1", "ann-2", "ann-3"}) ASSERT_TRUE(Submit(ann_, id).ok());
   const absl::StatusOr<v1::Job> of_bob = Submit(bob_, "bob-1");

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
 #include "checkpoint/file_system.h"
+#include "checkpoint/shard.h"
 #include "checkpoint/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "coordinator/loop/silent_stages_testing.h"
@@ -83,6 +85,22 @@ class WaitingJobTest : public ::testing::Test {
           [](const absl::Status&) {});
     });
     EXPECT_TRUE(settled.has_value());
+  }
+
+  void CommitEmptyCheckpoint(const std::string& job, uint64_t step) {
+    const absl::StatusOr<std::string> folder = store_.Begin(job, 1, step, 0);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    const absl::StatusOr<ShardInfo> shard = WriteShard(*PosixFileSystem(), *folder, 0, 1, {});
+    ASSERT_TRUE(shard.ok()) << shard.status();
+    Manifest manifest;
+    manifest.job = job;
+    manifest.model_sha256 = manifest.dataset_sha256 = Sha256Hex("");
+    manifest.state.step = step;
+    manifest.term = 1;
+    manifest.stages = 1;
+    manifest.shards = {*shard};
+    const absl::StatusOr<CheckpointRef> ref = store_.Commit(*folder, manifest, {});
+    ASSERT_TRUE(ref.ok()) << ref.status();
   }
 
   JobServiceAdapter::Parts ServiceParts() {
