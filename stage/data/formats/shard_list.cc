@@ -61,16 +61,31 @@ struct ShardList::Sample {
   std::optional<TarMember> picture;
   std::optional<std::string> label;
   std::string dotted;  // the name of a member with several dots
+  std::string link;    // the name of a picture or .cls that is a link
   bool twice = false;  // one of them is there again
 
+  // Why a member of it does not count, and what to do.
+  std::string Rule() const {
+    if (!link.empty()) {
+      return absl::StrCat(
+          "; ", ShownName(link),
+          " is a link: pack the file itself (tar --dereference --hard-dereference)");
+    }
+    if (dotted.empty()) return "";
+    return absl::StrCat("; by WebDataset's rule a name ends at its first dot, so ",
+                        ShownName(dotted), " has none: take the other dots away");
+  }
   bool whole() const { return picture.has_value() && label.has_value(); }
-  bool empty() const { return !picture.has_value() && !label.has_value() && dotted.empty(); }
+  bool empty() const {
+    return !picture.has_value() && !label.has_value() && dotted.empty() && link.empty();
+  }
   void Add(Sample&& other) {
     twice = twice || other.twice || (picture.has_value() && other.picture.has_value()) ||
             (label.has_value() && other.label.has_value());
     if (other.picture.has_value()) picture = std::move(other.picture);
     if (other.label.has_value()) label = std::move(other.label);
     if (dotted.empty()) dotted = std::move(other.dotted);
+    if (link.empty()) link = std::move(other.link);
   }
 };
 
@@ -163,6 +178,10 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
 
 absl::Status ShardList::AddMember(const OpenedFile& file, const TarMember& member,
                                   const std::string& extension, Sample* sample) {
+  if (member.link) {
+    if (IsPictureExtension(extension) || extension == "cls") sample->link = member.name;
+    return absl::OkStatus();
+  }
   if (IsPictureExtension(extension)) {
     sample->twice = sample->twice || sample->picture.has_value();
     sample->picture = member;
@@ -219,11 +238,7 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
   const auto refused = [&](const std::string& why) {
     return bad(absl::InvalidArgumentError(absl::StrCat(sample.where, ": ", why)));
   };
-  const std::string rule =
-      sample.dotted.empty()
-          ? ""
-          : absl::StrCat("; by WebDataset's rule a name ends at its first dot, so ",
-                         ShownName(sample.dotted), " has none: take the other dots away");
+  const std::string rule = sample.Rule();
   if (sample.twice) return refused("has two pictures or two .cls; give one of each");
   if (!sample.picture.has_value() && !sample.label.has_value()) {
     return refused(absl::StrCat("has neither a picture nor a .cls", rule));
