@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -20,7 +21,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kMostLabelBytes = 64;
+constexpr size_t kMostLabelBytes = 64;
 constexpr size_t kMostOpenShards = 256;  // the others are opened for each picture
 
 // "mask.png" is none, though it ends like one.
@@ -28,22 +29,37 @@ bool IsPictureExtension(const std::string& extension) {
   return extension.find('.') == std::string::npos && IsPictureName("." + extension);
 }
 
-// A member's name as WebDataset takes it apart: behind its folder, the sample's key goes up to the first dot, and all that
-// is behind that dot is the extension.
+// A member's name as WebDataset takes it apart (its base_plus_ext): behind its folder, the sample's key goes up to the first
+// dot, and all that is behind that dot is the extension.
 struct MemberName {
   std::string key, extension;  // the latter in lower case
   // "image.png" of "a.image.png": neither a picture nor a class, though it ends like one.
   bool dotted = false;
 };
 
+// "__meta__", and what lies in such a folder: WebDataset keeps it for itself.
+bool IsMeta(std::string_view name) {
+  const std::string_view first = name.substr(0, name.find('/'));
+  return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
+}
+
+// "a/" of "a/.png" is a key, where the folder's name has no dot: WebDataset takes it for one.
+bool IsKeyOfFolder(std::string_view key) {
+  if (key.empty()) return false;
+  return key.substr(key.substr(0, key.size() - 1).rfind('/') + 1).find('.') == key.npos;
+}
+
 // nullopt: no sample's. A name that begins with a dot, as macOS's "._1.png", or has none, and WebDataset's "__meta__".
 std::optional<MemberName> NameOfMember(const std::string& name) {
-  const size_t slash = name.rfind('/'), base = slash == std::string::npos ? 0 : slash + 1;
+  const size_t base = name.rfind('/') + 1;  // 0 where there is none
   const size_t dot = name.find('.', base);
-  if (dot == std::string::npos || dot == base) return std::nullopt;
-  if (name.compare(0, 2, "__") == 0 && name.find("__", 2) != std::string::npos) return std::nullopt;
+  if (dot == std::string::npos || IsMeta(name)) return std::nullopt;
   MemberName taken{.key = name.substr(0, dot),
                    .extension = absl::AsciiStrToLower(name.substr(dot + 1))};
+  if (dot == base) {
+    const bool whole = IsPictureExtension(taken.extension) || taken.extension == "cls";
+    return whole && IsKeyOfFolder(taken.key) ? std::optional(taken) : std::nullopt;
+  }
   const size_t last = taken.extension.rfind('.');
   if (last != std::string::npos) {
     const std::string end = taken.extension.substr(last + 1);
@@ -188,7 +204,9 @@ absl::Status ShardList::AddMember(const OpenedFile& file, const TarMember& membe
   }
   if (extension != "cls") return absl::OkStatus();
   sample->twice = sample->twice || sample->label.has_value();
-  std::string text(static_cast<size_t>(std::min(member.bytes, kMostLabelBytes)), '\0');
+  // One more, in which a longer one shows.
+  const auto most = static_cast<int64_t>(kMostLabelBytes) + 1;
+  std::string text(static_cast<size_t>(std::min(member.bytes, most)), '\0');
   RETURN_IF_ERROR(
       file.ReadAt(member.offset, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
   sample->label = std::move(text);
@@ -250,6 +268,10 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
     return refused(absl::StrCat("has a picture and no .cls, its class", rule));
   }
   int64_t label = 0;
+  if (sample.label->size() > kMostLabelBytes) {
+    return refused(
+        absl::StrCat("its .cls has over ", kMostLabelBytes, " bytes; want a decimal number"));
+  }
   if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*sample.label), &label)) {
     return refused("its .cls is no decimal number");
   }

@@ -99,12 +99,26 @@ TEST_F(WebDatasetTest, OtherMembersOfASampleAreNotLookedAt) {
 // A tar file that macOS makes has a member "._NAME" before each: "./000: has a picture and no .cls".
 TEST_F(WebDatasetTest, NamesThatAreNoSamplesAreNotLookedAt) {
   const std::string sidecar = std::string("\0\5\16\7", 4) + std::string(100, '\0');
-  Write("train/0.tar", TarMemberText("./._x.png", sidecar) + TarMemberText("./x.png", PngText(50)) +
+  Write("train/0.tar", TarMemberText("./.png", "-") + TarMemberText("./._x.png", sidecar) +
+                           TarMemberText("./x.png", PngText(50)) +
                            TarMemberText("./._x.cls", sidecar) + TarMemberText("README", "-") +
                            TarMemberText("__about__/x.png", "-") + TarMemberText("./x.cls", "1") +
                            kTarEnd);
   std::filesystem::remove(PathOf("train/1.tar"));
   EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
+}
+
+// Symptom: "__0__" was taken for WebDataset's own, as "__0__/" and a member of that name without an ending are, and "k/"
+// for nothing.
+TEST_F(WebDatasetTest, KeysAreWhatWebDatasetTakesForThem) {
+  std::filesystem::remove(PathOf("train/1.tar"));
+  Write("train/0.tar", SampleText("__0__", 10, 0) + SampleText("__1_", 20, 1) +
+                           SampleText("__about__/x", 99, 0) + SampleText("__", 30, 2) +
+                           SampleText("k/", 40, 0) + SampleText("a.b/k/", 50, 1) +
+                           SampleText("a.b/", 99, 0) + kTarEnd);
+  using Pair = std::pair<int, int>;
+  EXPECT_THAT(Samples(*Open()),
+              ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2), Pair(40, 0), Pair(50, 1)));
 }
 
 // As `tar cf 0.tar *.png *.cls` writes them.
@@ -218,6 +232,9 @@ TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
       {SampleText("b", 5, 3), "(b): label 3 is not below the 3 classes of the network"},
       {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", "dog"),
        "(b): its .cls is no decimal number"},
+      // Symptom: the label was 0.
+      {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", std::string(64, '0') + "1"),
+       "(b): its .cls has over 64 bytes; want a decimal number"},
       {TarMemberText("b.jpg", PngText(5)) + SampleText("b", 5, 1),
        "(b): has two pictures or two .cls; give one of each"},
       {SampleText("b", 5, 1) + TarMemberText("b.cls", "2"),
