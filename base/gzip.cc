@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace stagecoach {
 
@@ -46,6 +47,38 @@ absl::StatusOr<Gunzip::Done> Gunzip::Unpack(std::span<const uint8_t> from,
   done.written = room - inflate.avail_out;
   done.ended = state_->ended = inflate.block_state == ISAL_BLOCK_FINISH;
   return done;
+}
+
+absl::StatusOr<GunzipMembers::Done> GunzipMembers::Unpack(std::span<const uint8_t> from,
+                                                          std::span<uint8_t> into) {
+  Done total;
+  std::span<const uint8_t> left = from;
+  while (total.written < into.size()) {
+    if (ended_ && !Begin(&left)) {
+      total.other = !left.empty();
+      break;
+    }
+    ASSIGN_OR_RETURN(const Gunzip::Done done, gunzip_->Unpack(left, into.subspan(total.written)));
+    left = left.subspan(done.read);
+    total.written += done.written;
+    ended_ = done.ended;
+    if (done.read == 0 && done.written == 0 && !ended_) break;  // wants more
+  }
+  total.read = from.size() - left.size();
+  return total;
+}
+
+bool GunzipMembers::Begin(std::span<const uint8_t>* from) {
+  constexpr uint8_t kFirstOfMember = 0x1f;
+  const auto other =
+      std::find_if(from->begin(), from->end(), [](uint8_t byte) { return byte != 0; });
+  padded_ = padded_ || other != from->begin();
+  *from = from->subspan(static_cast<size_t>(other - from->begin()));
+  if (from->empty() || from->front() != kFirstOfMember) return false;
+  gunzip_ = std::make_unique<Gunzip>();
+  ended_ = false;
+  ++members_;
+  return true;
 }
 
 }  // namespace stagecoach

@@ -1,4 +1,5 @@
 // Gunzip: unpacks one gzip member, piece by piece (ISA-L). Its checksum and length are verified at its end.
+// GunzipMembers: unpacks a gzip file, which is one member or several.
 // Ownership: owns its state, some 80 KB.  Threads: thread-compatible.
 // Errors:    DATA_LOSS: not gzip data, or damaged; it may not be used after that.
 #ifndef STAGECOACH_BASE_GZIP_H_
@@ -38,6 +39,30 @@ class Gunzip {
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+// As gzip and Python have it: members follow each other, and zeros may stand behind one.
+class GunzipMembers {
+ public:
+  struct Done {
+    size_t read = 0;     // of `from`
+    size_t written = 0;  // of `into`
+    bool other = false;  // what is left of `from` is neither zeros nor a member
+  };
+  // Goes on until `from` is read, `into` is full, or something else follows. For the end, as Gunzip::Unpack.
+  absl::StatusOr<Done> Unpack(std::span<const uint8_t> from, std::span<uint8_t> into);
+  // A member is over and no other has begun: here a file may end.
+  bool ended() const { return ended_; }
+  // So far all is one member with nothing behind it.
+  bool single() const { return members_ == 1 && !padded_; }
+
+ private:
+  // Whether a member begins in `from` behind zeros, which are taken away.
+  bool Begin(std::span<const uint8_t>* from);
+
+  std::unique_ptr<Gunzip> gunzip_ = std::make_unique<Gunzip>();
+  int64_t members_ = 1;
+  bool ended_ = false, padded_ = false;
 };
 
 }  // namespace stagecoach

@@ -76,5 +76,41 @@ TEST(Gunzip, WhatStandsBehindTheMemberIsLeft) {
   EXPECT_EQ(done->written, 3u);
 }
 
+TEST(GunzipMembers, AreOneTextInPiecesOfAnySizeWithZerosBehindThem) {
+  const std::string packed = Gzipped("") + Gzipped("abc") + std::string(600, '\0') + Gzipped("") +
+                             Gzipped("defgh") + std::string(9, '\0');
+  for (const size_t in : {size_t{1}, size_t{7}, packed.size()}) {
+    for (const size_t out : {size_t{1}, size_t{5}, size_t{100}}) {
+      GunzipMembers members;
+      std::string text;
+      std::vector<uint8_t> room(out);
+      std::span<const uint8_t> left = BytesOf(packed);
+      while (true) {
+        const auto done = members.Unpack(left.first(std::min(in, left.size())), room);
+        ASSERT_TRUE(done.ok()) << done.status() << " " << in << " " << out;
+        ASSERT_FALSE(done->other);
+        if (done->read == 0 && done->written == 0) break;
+        text.append(reinterpret_cast<const char*>(room.data()), done->written);
+        left = left.subspan(done->read);
+      }
+      EXPECT_EQ(text, "abcdefgh") << in << " " << out;
+      EXPECT_TRUE(members.ended());
+      EXPECT_FALSE(members.single());
+    }
+  }
+}
+
+TEST(GunzipMembers, SomethingElseBehindOneIsToldAndLeft) {
+  const std::string packed = Gzipped("abc");
+  const std::string more = packed + std::string(2, '\0') + "more";
+  GunzipMembers members;
+  std::vector<uint8_t> room(10);
+  const auto done = members.Unpack(BytesOf(more), room);
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_TRUE(done->other);
+  EXPECT_EQ(done->read, packed.size() + 2);
+  EXPECT_EQ(done->written, 3u);
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -116,10 +116,12 @@ absl::Status SafetensorsReader::ReadHeader() {
   std::array<std::byte, 8> length_bytes;
   RETURN_IF_ERROR(file_->Read(0, length_bytes));
   const uint64_t length = std::bit_cast<uint64_t>(length_bytes);
-  if (length >
-      static_cast<uint64_t>(std::min(size - kSafetensorsLengthBytes, kMaxSafetensorsHeaderBytes))) {
-    return absl::DataLossError(absl::StrCat("header length ", length, " is over the file's ", size,
-                                            " bytes or over 16 MiB"));
+  if (length > static_cast<uint64_t>(size - kSafetensorsLengthBytes)) {
+    return absl::DataLossError(
+        absl::StrCat("header length ", length, " is over the file's ", size, " bytes"));
+  }
+  if (length > static_cast<uint64_t>(kMaxSafetensorsHeaderBytes)) {
+    return absl::DataLossError(absl::StrCat("header of ", length, " bytes, over 16 MiB"));
   }
   std::string header(length, '\0');
   RETURN_IF_ERROR(file_->Read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header))));

@@ -50,10 +50,8 @@ class HeaderEvents final : public Json::json_sax_t {
       case Place::kTensor:
         return TensorKey(text);
       case Place::kMetadata:
-        if (metadata_->count(text) != 0)
-          return Fail("__metadata__ has a key twice: " + ShownText(text));
         metadata_key_ = text;
-        return true;
+        return metadata_->count(text) == 0 || Fail("given twice");
       default:
         return Unexpected("a key");
     }
@@ -66,7 +64,11 @@ class HeaderEvents final : public Json::json_sax_t {
     }
     if (place_ != Place::kTensor || field_ != Field::kDtype) return Unexpected("a string");
     absl::StatusOr<DType> dtype = ParseDType(text);
-    if (!dtype.ok()) return Fail("dtype " + ShownText(text) + " is not one this program holds");
+    if (!dtype.ok()) {
+      return Fail("dtype " + ShownText(text) +
+                  " is not one this program holds (F32, F16, BF16, F64, I64, I32, U8); write the "
+                  "file without it");
+    }
     entry_.dtype = *dtype;
     field_ = Field::kNone;
     return true;
@@ -114,7 +116,11 @@ class HeaderEvents final : public Json::json_sax_t {
     return true;
   }
 
-  bool null() override { return Unexpected("null"); }
+  bool null() override {
+    if (place_ != Place::kMetadataValue) return Unexpected("null");
+    place_ = Place::kTop;  // none, as the format's library reads it
+    return true;
+  }
   bool boolean(bool) override { return Unexpected("a truth value"); }
   bool number_integer(int64_t) override { return Unexpected("a negative number"); }
   bool number_float(double, const std::string&) override {
@@ -187,10 +193,17 @@ class HeaderEvents final : public Json::json_sax_t {
 
   bool Fail(const std::string& message) {
     if (!status_.ok()) return false;
-    const std::string tensor =
-        entry_.name.empty() ? "" : absl::StrCat("tensor ", ShownText(entry_.name), ": ");
-    status_ = absl::DataLossError(absl::StrCat("safetensors header: ", tensor, message));
+    status_ = absl::DataLossError(absl::StrCat("safetensors header: ", Where(), message));
     return false;
+  }
+
+  std::string Where() const {
+    if (place_ == Place::kMetadataValue || place_ == Place::kMetadata) {
+      const std::string key =
+          metadata_key_.empty() ? "" : absl::StrCat(" key ", ShownText(metadata_key_));
+      return absl::StrCat("__metadata__", key, ": ");
+    }
+    return entry_.name.empty() ? "" : absl::StrCat("tensor ", ShownText(entry_.name), ": ");
   }
 
   std::vector<TensorEntry>* const tensors_;

@@ -128,7 +128,8 @@ TEST(SafetensorsHeader, RefusesEveryWayNotToTileTheFile) {
       {R"({"a":[]})", 0, "did not expect an array"},
       {R"({"a":{}})", 0, "missing"},
       {R"({"a":{"dtype":"U8","shape":[1]}})", 1, "missing"},
-      {R"({"a":{"dtype":"F8_E5M2","shape":[2],"data_offsets":[0,2]}})", 2, "dtype \"F8_E5M2\""},
+      {R"({"a":{"dtype":"F8_E5M2","shape":[2],"data_offsets":[0,2]}})", 2,
+       "dtype \"F8_E5M2\" is not one this program holds (F32, F16, BF16, F64, I64, I32, U8)"},
       {R"({"a":{"dtype":1,"shape":[1],"data_offsets":[0,2]}})", 2, "did not expect a number"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1, "unknown key \"x\""},
       {R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1, "given twice"},
@@ -137,8 +138,10 @@ TEST(SafetensorsHeader, RefusesEveryWayNotToTileTheFile) {
            "\u0061":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
        2, "given twice"},
       {R"({"__metadata__":{},"__metadata__":{}})", 0, "given twice"},
-      {R"({"__metadata__":{"k":"1","k":"2"}})", 0, "key twice"},
-      {R"({"__metadata__":{"k":1}})", 0, "did not expect a number"},
+      {R"({"__metadata__":{"k":"1","k":"2"}})", 0, "__metadata__ key \"k\": given twice"},
+      {R"({"__metadata__":{"k":1}})", 0, "__metadata__ key \"k\": did not expect a number"},
+      {R"({"__metadata__":{"k":null}})", 0, "did not expect null"},
+      {R"({"a":null})", 0, "did not expect null"},
       {R"({"__metadata__":{"k":{}}})", 0, "did not expect an object"},
       {R"({"__metadata__":"k"})", 0, "did not expect a string"},
       {R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", 1, "negative"},
@@ -203,6 +206,18 @@ TEST(SafetensorsHeader, TakesTensorsInAnyOrderAndSortsThemByOffset) {
   EXPECT_EQ(tensors[0].name, "a");
   EXPECT_EQ(tensors[1].name, "e");
   EXPECT_EQ(tensors[2].name, "z");
+}
+
+// Symptom: "did not expect null"; the format's library takes it for none.
+TEST(SafetensorsHeader, MetadataMayBeNull) {
+  std::vector<TensorEntry> tensors;
+  Metadata metadata;
+  const absl::Status status = ParseSafetensorsHeader(
+      R"({"__metadata__":null,"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", 1, &tensors,
+      &metadata);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(tensors.size(), 1u);
+  EXPECT_TRUE(metadata.empty());
 }
 
 TEST(SafetensorsHeader, StopsAtTheLimits) {

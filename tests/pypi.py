@@ -5,21 +5,23 @@ import subprocess
 import sys
 
 
-def enter(build, name, packages, with_system_packages=False):
+def enter(build, name, packages, with_system_packages=False, dependencies=True):
     """Goes on in an environment with these packages ("name==version"), or ends with 77 and the reason.
 
-    `with_system_packages`: beside those that this Python has already, which are not fetched then.
+    `with_system_packages`: beside those that this Python has already, which are not fetched then. Without `dependencies`
+    all that is needed is among the packages.
     """
     folder = pathlib.Path(build) / "venv" / name
     python = folder / "bin" / "python3"
     if pathlib.Path(sys.prefix) == folder:
         return
     stamp = folder / "complete"
-    wanted = "\n".join([sys.version, *packages])
+    options = [] if dependencies else ["--no-deps"]
+    wanted = "\n".join([sys.version, *options, *packages])
     if not stamp.exists() or stamp.read_text() != wanted:
         system = ["--system-site-packages"] if with_system_packages else []
         for command in ([sys.executable, "-m", "venv", "--clear", *system, str(folder)],
-                        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *packages]):
+                        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *options, *packages]):
             try:
                 result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
             except subprocess.TimeoutExpired as late:  # a mirror that is slow is as good as none

@@ -120,13 +120,18 @@ absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent co
 
 absl::StatusOr<std::string> UnpackedIdxHead(const std::string& where, std::string_view head) {
   if (!LooksLikeGzip(head)) return std::string(head);
-  Gunzip gunzip;
+  GunzipMembers gunzip;
   std::array<uint8_t, kFileKindBytes> bytes;
   const std::span<uint8_t> room = bytes;
   const std::span packed(reinterpret_cast<const uint8_t*>(head.data()), head.size());
   const auto done = gunzip.Unpack(packed, room.first(kLongestIdxHeader));
   if (!done.ok())
     return Refused(where, std::string(done.status().message()), "give the whole file");
+  if (done->written == 0 && !gunzip.ended()) {
+    return Refused(where,
+                   absl::StrCat("its gzip header does not end within ", head.size(), " bytes"),
+                   "give the whole file, packed without a comment or an extra field (gzip)");
+  }
   // What is behind the header tells a tar archive; damage there is found when it is read.
   const auto more = gunzip.Unpack(packed.subspan(done->read), room.subspan(done->written));
   return std::string(reinterpret_cast<const char*>(bytes.data()),

@@ -36,10 +36,10 @@ class Content {
   // Of a gzip file, when all of it was added. What was not kept was not unpacked: who keeps it says what is wrong.
   absl::Status CheckEnd(const std::string& where, const IdxHeader& header) const {
     if (!keep_) return absl::OkStatus();
-    if (!ended_ && filled_ < bytes_.size()) return Damaged(where, "is cut off");
+    if (!members_.ended() && filled_ < bytes_.size()) return Damaged(where, "is cut off");
     if (more_) return Damaged(where, "has something else behind it");
     // The size modulo 2^32, as the last four bytes of one member say.
-    if (members_ == 1 && !padded_ && trailer_ != static_cast<uint32_t>(header.file_bytes())) {
+    if (members_.single() && trailer_ != static_cast<uint32_t>(header.file_bytes())) {
       return CheckIdxSize(where, header, int64_t{trailer_}, "bytes unpacked");
     }
     if (filled_ == bytes_.size()) {
@@ -67,40 +67,20 @@ class Content {
   }
 
   absl::Status Unpack(Bytes piece) {
-    while (filled_ < bytes_.size()) {
-      if (ended_ && !BeginMember(&piece)) break;
-      ASSIGN_OR_RETURN(const Gunzip::Done done,
-                       gunzip_->Unpack(piece, std::span(bytes_).subspan(filled_)));
-      TickProgress();
-      piece = piece.subspan(done.read);
-      filled_ += done.written;
-      ended_ = done.ended;
-      if (done.read == 0 && done.written == 0 && !ended_) break;  // wants the next piece
-    }
-    more_ = more_ || (ended_ && !piece.empty());
+    if (filled_ == bytes_.size()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const GunzipMembers::Done done,
+                     members_.Unpack(piece, std::span(bytes_).subspan(filled_)));
+    TickProgress();
+    filled_ += done.written;
+    more_ = more_ || done.other;
     return absl::OkStatus();
-  }
-
-  // As gzip and Python have it: members follow each other, and zeros may stand behind one.
-  bool BeginMember(Bytes* piece) {
-    const auto other =
-        std::find_if(piece->begin(), piece->end(), [](uint8_t byte) { return byte != 0; });
-    padded_ = padded_ || other != piece->begin();
-    *piece = piece->subspan(static_cast<size_t>(other - piece->begin()));
-    constexpr uint8_t kFirstOfMember = 0x1f;
-    if (piece->empty() || piece->front() != kFirstOfMember) return false;
-    gunzip_ = std::make_unique<Gunzip>();
-    ended_ = false;
-    ++members_;
-    return true;
   }
 
   const bool packed_, keep_;
   std::vector<uint8_t> bytes_;
   size_t filled_ = 0;
-  std::unique_ptr<Gunzip> gunzip_ = std::make_unique<Gunzip>();
-  int members_ = 1;
-  bool ended_ = false, padded_ = false, more_ = false;
+  GunzipMembers members_;
+  bool more_ = false;     // something else stands behind them
   uint32_t trailer_ = 0;  // the last four bytes so far
 };
 

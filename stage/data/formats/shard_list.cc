@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -20,7 +21,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kMostLabelBytes = 64;
+constexpr size_t kMostLabelBytes = 64;
 constexpr size_t kMostOpenShards = 256;  // the others are opened for each picture
 
 // "mask.png" is none, though it ends like one.
@@ -28,22 +29,37 @@ bool IsPictureExtension(const std::string& extension) {
   return extension.find('.') == std::string::npos && IsPictureName("." + extension);
 }
 
-// A member's name as WebDataset takes it apart: behind its folder, the sample's key goes up to the first dot, and all that
-// is behind that dot is the extension.
+// A member's name as WebDataset takes it apart (its base_plus_ext): behind its folder, the sample's key goes up to the first
+// dot, and all that is behind that dot is the extension.
 struct MemberName {
   std::string key, extension;  // the latter in lower case
   // "image.png" of "a.image.png": neither a picture nor a class, though it ends like one.
   bool dotted = false;
 };
 
+// "__meta__", and what lies in such a folder: WebDataset keeps it for itself.
+bool IsMeta(std::string_view name) {
+  const std::string_view first = name.substr(0, name.find('/'));
+  return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
+}
+
+// "a/" of "a/.png" is a key, where the folder's name has no dot: WebDataset takes it for one.
+bool IsKeyOfFolder(std::string_view key) {
+  if (key.empty()) return false;
+  return key.substr(key.substr(0, key.size() - 1).rfind('/') + 1).find('.') == key.npos;
+}
+
 // nullopt: no sample's. A name that begins with a dot, as macOS's "._1.png", or has none, and WebDataset's "__meta__".
 std::optional<MemberName> NameOfMember(const std::string& name) {
-  const size_t slash = name.rfind('/'), base = slash == std::string::npos ? 0 : slash + 1;
+  const size_t base = name.rfind('/') + 1;  // 0 where there is none
   const size_t dot = name.find('.', base);
-  if (dot == std::string::npos || dot == base) return std::nullopt;
-  if (name.compare(0, 2, "__") == 0 && name.find("__", 2) != std::string::npos) return std::nullopt;
+  if (dot == std::string::npos || IsMeta(name)) return std::nullopt;
   MemberName taken{.key = name.substr(0, dot),
                    .extension = absl::AsciiStrToLower(name.substr(dot + 1))};
+  if (dot == base) {
+    const bool whole = IsPictureExtension(taken.extension) || taken.extension == "cls";
+    return whole && IsKeyOfFolder(taken.key) ? std::optional(taken) : std::nullopt;
+  }
   const size_t last = taken.extension.rfind('.');
   if (last != std::string::npos) {
     const std::string end = taken.extension.substr(last + 1);
@@ -61,16 +77,31 @@ struct ShardList::Sample {
   std::optional<TarMember> picture;
   std::optional<std::string> label;
   std::string dotted;  // the name of a member with several dots
+  std::string link;    // the name of a picture or .cls that is a link
   bool twice = false;  // one of them is there again
 
+  // Why a member of it does not count, and what to do.
+  std::string Rule() const {
+    if (!link.empty()) {
+      return absl::StrCat(
+          "; ", ShownName(link),
+          " is a link: pack the file itself (tar --dereference --hard-dereference)");
+    }
+    if (dotted.empty()) return "";
+    return absl::StrCat("; by WebDataset's rule a name ends at its first dot, so ",
+                        ShownName(dotted), " has none: take the other dots away");
+  }
   bool whole() const { return picture.has_value() && label.has_value(); }
-  bool empty() const { return !picture.has_value() && !label.has_value() && dotted.empty(); }
+  bool empty() const {
+    return !picture.has_value() && !label.has_value() && dotted.empty() && link.empty();
+  }
   void Add(Sample&& other) {
     twice = twice || other.twice || (picture.has_value() && other.picture.has_value()) ||
             (label.has_value() && other.label.has_value());
     if (other.picture.has_value()) picture = std::move(other.picture);
     if (other.label.has_value()) label = std::move(other.label);
     if (dotted.empty()) dotted = std::move(other.dotted);
+    if (link.empty()) link = std::move(other.link);
   }
 };
 
@@ -163,13 +194,19 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
 
 absl::Status ShardList::AddMember(const OpenedFile& file, const TarMember& member,
                                   const std::string& extension, Sample* sample) {
+  if (member.link) {
+    if (IsPictureExtension(extension) || extension == "cls") sample->link = member.name;
+    return absl::OkStatus();
+  }
   if (IsPictureExtension(extension)) {
     sample->twice = sample->twice || sample->picture.has_value();
     sample->picture = member;
   }
   if (extension != "cls") return absl::OkStatus();
   sample->twice = sample->twice || sample->label.has_value();
-  std::string text(static_cast<size_t>(std::min(member.bytes, kMostLabelBytes)), '\0');
+  // One more, in which a longer one shows.
+  const auto most = static_cast<int64_t>(kMostLabelBytes) + 1;
+  std::string text(static_cast<size_t>(std::min(member.bytes, most)), '\0');
   RETURN_IF_ERROR(
       file.ReadAt(member.offset, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
   sample->label = std::move(text);
@@ -219,11 +256,7 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
   const auto refused = [&](const std::string& why) {
     return bad(absl::InvalidArgumentError(absl::StrCat(sample.where, ": ", why)));
   };
-  const std::string rule =
-      sample.dotted.empty()
-          ? ""
-          : absl::StrCat("; by WebDataset's rule a name ends at its first dot, so ",
-                         ShownName(sample.dotted), " has none: take the other dots away");
+  const std::string rule = sample.Rule();
   if (sample.twice) return refused("has two pictures or two .cls; give one of each");
   if (!sample.picture.has_value() && !sample.label.has_value()) {
     return refused(absl::StrCat("has neither a picture nor a .cls", rule));
@@ -235,6 +268,10 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
     return refused(absl::StrCat("has a picture and no .cls, its class", rule));
   }
   int64_t label = 0;
+  if (sample.label->size() > kMostLabelBytes) {
+    return refused(
+        absl::StrCat("its .cls has over ", kMostLabelBytes, " bytes; want a decimal number"));
+  }
   if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*sample.label), &label)) {
     return refused("its .cls is no decimal number");
   }

@@ -71,6 +71,14 @@ bool IsZero(const Block& block) {
   return std::all_of(block.begin(), block.end(), [](uint8_t byte) { return byte == 0; });
 }
 
+bool IsFile(const Block& block) {
+  const char type = static_cast<char>(block[kType]);
+  // A folder of Unix 7 tells itself by its name.
+  if (type == '\0') return !absl::EndsWith(TextOf(block, kName), "/");
+  // '7' was meant for files that lie in one piece.
+  return type == '0' || type == '7';
+}
+
 int64_t InBlocks(int64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
 
 }  // namespace
@@ -94,6 +102,17 @@ absl::Status TarMembers::Sparse() const {
                    " is a sparse file; write the tar file without --sparse"));
 }
 
+absl::Status TarMembers::ForAll(const std::string& key) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(file_->Where(), ": the pax header at offset ", offset_, " has one ", key,
+                   " for all members behind it; write the tar file without it"));
+}
+
+absl::Status TarMembers::Damaged() const {
+  return absl::DataLossError(absl::StrCat(file_->Where(), ": the pax header at offset ", offset_,
+                                          " is damaged; give a whole tar file"));
+}
+
 absl::StatusOr<std::optional<TarMember>> TarMembers::Next() {
   long_name_.clear();
   long_size_.reset();
@@ -112,7 +131,10 @@ absl::StatusOr<std::optional<TarMember>> TarMembers::Next() {
     if (type == 'S') return Sparse();
     // 'X' is Solaris' name of 'x'.
     const bool extends = type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K';
-    const int64_t bytes = extends ? *stated : long_size_.value_or(*stated);
+    const bool file = IsFile(block);
+    // Of links, devices and folders the size means something else, or nothing.
+    const bool content = file || (type != '\0' && (type < '1' || type > '6'));
+    const int64_t bytes = extends ? *stated : content ? long_size_.value_or(*stated) : 0;
     if (bytes > kMostMember || bytes > file_->size() - offset_ - kBlock) {
       return CutOff(absl::StrCat("a member of ", bytes, " bytes"));
     }
@@ -126,8 +148,8 @@ absl::StatusOr<std::optional<TarMember>> TarMembers::Next() {
     }
     if (!long_name_.empty()) member.name = long_name_;
     offset_ += kBlock + InBlocks(bytes);
-    // '7' was meant for files that lie in one piece.
-    if (type == '0' || type == '\0' || type == '7') return member;
+    member.link = type == '1' || type == '2';
+    if (file || member.link) return member;
     if (!extends) {
       long_name_.clear();
       long_size_.reset();
@@ -143,35 +165,40 @@ absl::Status TarMembers::ReadExtension(char type, int64_t bytes) {
   std::string text(static_cast<size_t>(bytes), '\0');
   RETURN_IF_ERROR(file_->ReadAt(offset_ + kBlock,
                                 std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
-  if (type == 'L') long_name_ = text.substr(0, text.find('\0'));
-  return type == 'x' || type == 'X' ? ReadPax(text) : absl::OkStatus();
+  if (type == 'L' && long_name_.empty()) long_name_ = text.substr(0, text.find('\0'));
+  return type == 'L' || type == 'K' ? absl::OkStatus() : ReadPax(text, type == 'g');
 }
 
-// Lines of "length key=value\n", where the length counts itself.
-absl::Status TarMembers::ReadPax(const std::string& text) {
-  const absl::Status damaged =
-      absl::DataLossError(absl::StrCat(file_->Where(), ": the pax header at offset ", offset_,
-                                       " is damaged; give a whole tar file"));
-  for (std::string_view left = text; !left.empty();) {
+// Lines of "length key=value\n", where the length counts itself; zeros may stand behind them.
+absl::Status TarMembers::ReadPax(const std::string& text, bool global) {
+  std::string name;
+  std::optional<int64_t> stated;
+  for (std::string_view left = text; !left.empty() && left.front() != '\0';) {
     size_t length = 0;
     const size_t blank = left.find(' ');
     if (blank == std::string_view::npos ||
         !absl::SimpleAtoi(std::string(left.substr(0, blank)), &length) || length <= blank + 1 ||
         length > left.size()) {
-      return damaged;
+      return Damaged();
     }
     const std::string_view line = left.substr(blank + 1, length - blank - 2);
     left.remove_prefix(length);
     const size_t equals = line.find('=');
-    if (equals == std::string_view::npos) return damaged;
+    if (equals == std::string_view::npos) return Damaged();
     const std::string_view key = line.substr(0, equals), value = line.substr(equals + 1);
-    int64_t size = 0;
     if (key.starts_with("GNU.sparse.")) return Sparse();
-    if (key == "path") long_name_ = std::string(value);
-    if (key != "size") continue;
-    if (!absl::SimpleAtoi(std::string(value), &size) || size < 0) return damaged;
-    long_size_ = size;
+    if (key != "path" && key != "size") continue;
+    if (global) return ForAll(std::string(key));
+    if (key == "path") {
+      name = std::string(value.substr(0, value.find_last_not_of('/') + 1));
+      if (name.empty()) return Damaged();
+    } else {
+      stated.emplace();
+      if (!absl::SimpleAtoi(std::string(value), &*stated) || *stated < 0) return Damaged();
+    }
   }
+  if (long_name_.empty()) long_name_ = std::move(name);
+  if (!long_size_.has_value()) long_size_ = stated;
   return absl::OkStatus();
 }
 

@@ -1,11 +1,11 @@
-// TarMembers: the files that a tar file holds, one after the other, by their headers alone: POSIX ustar, with long names
-// and sizes as pax and GNU tar write them. Folders, links and whatever else is no file are left out, as
-// Python's tarfile has it.
+// TarMembers: the files and links that a tar file holds, one after the other, by their headers alone: POSIX ustar, with
+// long names and sizes as pax and GNU tar write them, and tar's of Unix 7. Folders, devices and whatever else is neither
+// are left out. tests/oracle/readers/tar_files.py compares with Python's tarfile.
 // Ownership: borrows the opened file.
 // Threads:   thread-compatible.
 // Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is missing because the file is
-//            cut off. What came before stays true. INVALID_ARGUMENT: names and sizes beyond any sense, a
-//            sparse file.
+//            cut off. What came before stays true. INVALID_ARGUMENT: names and sizes beyond any sense, a sparse file, a
+//            name or a size for all members.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
 
@@ -23,6 +23,7 @@ struct TarMember {
   std::string name;
   int64_t offset = 0;  // of its content
   int64_t bytes = 0;
+  bool link = false;  // to another member or a path, hard or symbolic: without content
 };
 
 class TarMembers {
@@ -38,12 +39,16 @@ class TarMembers {
   // `error`, or what the file is where it begins with no header.
   absl::Status NoHeader(const absl::Status& error) const;
   absl::Status Sparse() const;
+  absl::Status ForAll(const std::string& key) const;
+  absl::Status Damaged() const;
   absl::Status ReadExtension(char type, int64_t bytes);
-  absl::Status ReadPax(const std::string& text);
+  // global: what it says is meant for all members that follow.
+  absl::Status ReadPax(const std::string& text, bool global);
 
   const OpenedFile* const file_;
   int64_t offset_ = 0;
-  std::string long_name_;  // of the next member, from a header before it
+  // Of the next member, from headers before it, of which the first counts.
+  std::string long_name_;
   std::optional<int64_t> long_size_;
 };
 

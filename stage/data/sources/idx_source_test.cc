@@ -299,7 +299,10 @@ TEST_F(IdxSourceTest, MembersAndZerosBehindOneAreReadAsGzipDoes) {
       Gzipped(whole.substr(0, 77)) + Gzipped("") + Gzipped(whole.substr(77));
   for (const std::string& packed :
        {members, members + std::string(512, '\0'), Gzipped(whole) + std::string(512, '\0'),
-        Gzipped(whole.substr(0, 20)) + std::string(9, '\0') + Gzipped(whole.substr(20))}) {
+        Gzipped(whole.substr(0, 20)) + std::string(9, '\0') + Gzipped(whole.substr(20)),
+        // The IDX header is not in the first member, or not all of it is.
+        Gzipped("") + std::string(3, '\0') + Gzipped(whole),
+        Gzipped(whole.substr(0, 3)) + Gzipped(whole.substr(3))}) {
     Write("i", packed);
     const auto source = TryOpen();
     ASSERT_TRUE(source.ok()) << source.status();
@@ -307,6 +310,15 @@ TEST_F(IdxSourceTest, MembersAndZerosBehindOneAreReadAsGzipDoes) {
   }
   Write("i", Gzipped(whole) + std::string(512, '\0') + "x");
   EXPECT_THAT(Refusal(), HasSubstr("something else behind it"));
+}
+
+// Symptom: such a file was "an empty file, not an IDX file".
+TEST_F(IdxSourceTest, AGzipHeaderThatHidesTheContentIsNamed) {
+  std::string packed = Gzipped(ImagesText(30)).substr(0, 9);
+  EXPECT_EQ(packed[3], 0) << "no flags";
+  packed[3] = 16;  // a comment
+  Write("i", packed + std::string(kDataHeadBytes, 'c'));
+  EXPECT_THAT(Refusal(), HasSubstr("its gzip header does not end within"));
 }
 
 TEST_F(IdxSourceTest, AFileOfAnotherKindIsNamed) {

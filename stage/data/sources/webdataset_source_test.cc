@@ -99,12 +99,26 @@ TEST_F(WebDatasetTest, OtherMembersOfASampleAreNotLookedAt) {
 // A tar file that macOS makes has a member "._NAME" before each: "./000: has a picture and no .cls".
 TEST_F(WebDatasetTest, NamesThatAreNoSamplesAreNotLookedAt) {
   const std::string sidecar = std::string("\0\5\16\7", 4) + std::string(100, '\0');
-  Write("train/0.tar", TarMemberText("./._x.png", sidecar) + TarMemberText("./x.png", PngText(50)) +
+  Write("train/0.tar", TarMemberText("./.png", "-") + TarMemberText("./._x.png", sidecar) +
+                           TarMemberText("./x.png", PngText(50)) +
                            TarMemberText("./._x.cls", sidecar) + TarMemberText("README", "-") +
                            TarMemberText("__about__/x.png", "-") + TarMemberText("./x.cls", "1") +
                            kTarEnd);
   std::filesystem::remove(PathOf("train/1.tar"));
   EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
+}
+
+// Symptom: "__0__" was taken for WebDataset's own, as "__0__/" and a member of that name without an ending are, and "k/"
+// for nothing.
+TEST_F(WebDatasetTest, KeysAreWhatWebDatasetTakesForThem) {
+  std::filesystem::remove(PathOf("train/1.tar"));
+  Write("train/0.tar", SampleText("__0__", 10, 0) + SampleText("__1_", 20, 1) +
+                           SampleText("__about__/x", 99, 0) + SampleText("__", 30, 2) +
+                           SampleText("k/", 40, 0) + SampleText("a.b/k/", 50, 1) +
+                           SampleText("a.b/", 99, 0) + kTarEnd);
+  using Pair = std::pair<int, int>;
+  EXPECT_THAT(Samples(*Open()),
+              ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2), Pair(40, 0), Pair(50, 1)));
 }
 
 // As `tar cf 0.tar *.png *.cls` writes them.
@@ -160,6 +174,54 @@ TEST_F(WebDatasetTest, LongNamesAreThoseOfPaxAndGnu) {
   EXPECT_THAT(Samples(*Open()), ElementsAre(Pair(60, 2), Pair(70, 1)));
 }
 
+std::string PaxText(const std::string& key, const std::string& value) {
+  const std::string rest = absl::StrCat(" ", key, "=", value, "\n");
+  return absl::StrCat(rest.size() + 2, rest);
+}
+
+// Symptom: a name for all members was not looked at, and of several headers for one member the last counted.
+TEST_F(WebDatasetTest, PaxHeadersCountAsInPythonsTarfile) {
+  std::filesystem::remove(PathOf("train/1.tar"));
+  const std::string label = TarMemberText("a.cls", "1") + kTarEnd;
+  Write("train/0.tar", TarMemberText("g", PaxText("comment", "made"), 'g') +
+                           TarMemberText("x", PaxText("path", "a.png"), 'x') +
+                           TarMemberText("L", "b.png", 'L') + TarMemberText("c", PngText(10)) +
+                           label);
+  EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(10, 1))) << "the first one counts";
+  Write("train/0.tar", TarMemberText("x", PaxText("path", "a.png//") + std::string(9, '\0'), 'x') +
+                           TarMemberText("c", PngText(20)) + label);
+  EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(20, 1))) << "zeros behind the lines";
+  for (const char* const key : {"path", "size"}) {
+    Write("train/0.tar", TarMemberText("g", PaxText(key, "9"), 'g') + SampleText("a", 10, 0));
+    EXPECT_THAT(Refusal(), HasSubstr(absl::StrCat("the pax header at offset 0 has one ", key,
+                                                  " for all members behind it; write")));
+  }
+}
+
+// Symptom: what such a header gives for a size was skipped, and with it the members behind.
+TEST_F(WebDatasetTest, TheSizeOfWhatHasNoContentIsNotLookedAt) {
+  std::filesystem::remove(PathOf("train/1.tar"));
+  for (const char type : {'1', '2', '3', '4', '5', '6'}) {
+    const std::string header = TarMemberText("x", "content", type).substr(0, kTarBlock);
+    Write("train/0.tar", header + SampleText("a", 10, 1) + kTarEnd);
+    EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(10, 1))) << type;
+  }
+  Write("train/0.tar", TarMemberText("a/", "content", '\0').substr(0, kTarBlock) +
+                           SampleText("a/b", 10, 1) + kTarEnd);
+  EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(10, 1))) << "a folder of Unix 7";
+}
+
+TEST_F(WebDatasetTest, APictureThatIsALinkIsNamed) {
+  for (const char type : {'1', '2'}) {
+    Write("train/0.tar", SampleText("a", 10, 0) + TarMemberText("b.png", "", type) +
+                             TarMemberText("b.cls", "1") + kTarEnd);
+    EXPECT_THAT(Refusal(), HasSubstr("(b): has .cls and no picture (.jpg, .png, .tif, .webp); "
+                                     "b.png is a link: pack the file itself (tar "));
+    Write("train/0.tar", SampleText("a", 10, 0) + TarMemberText("a.jpg", "", type) + kTarEnd);
+    EXPECT_THAT(Samples(*Open()), testing::Contains(std::pair(10, 0))) << "beside the picture";
+  }
+}
+
 TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
   const std::string good = SampleText("good", 10, 0);
   const struct {
@@ -170,6 +232,9 @@ TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
       {SampleText("b", 5, 3), "(b): label 3 is not below the 3 classes of the network"},
       {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", "dog"),
        "(b): its .cls is no decimal number"},
+      // Symptom: the label was 0.
+      {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", std::string(64, '0') + "1"),
+       "(b): its .cls has over 64 bytes; want a decimal number"},
       {TarMemberText("b.jpg", PngText(5)) + SampleText("b", 5, 1),
        "(b): has two pictures or two .cls; give one of each"},
       {SampleText("b", 5, 1) + TarMemberText("b.cls", "2"),
