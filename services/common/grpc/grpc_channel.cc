@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "services/common/http2/frame_watch.h"
+#include "services/common/http2/read_watch.h"
 #include "services/common/tls/tls_check.h"
 #include "stage/link/grpc/channel_arguments.h"
 
@@ -70,6 +71,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
                      ": without --grpc-use-ssl the token could be read on the way"));
   }
   if (!tls.use_ssl) return grpc::InsecureChannelCredentials();
+  StartReadWatch();
   if (!tls.token_file.empty()) RETURN_IF_ERROR(CheckTokenAlone(tls));
   ASSIGN_OR_RETURN(TlsPems pems, ReadIdentity(tls));
   grpc::SslCredentialsOptions options;

@@ -168,6 +168,8 @@ void StartReadWatch() {
   });
 }
 
+bool ReadsAreWatched() { return TheShared().started.load(std::memory_order_acquire); }
+
 void WatchReads(int descriptor) {
   auto connection = std::make_shared<PlainConnection>();
   connection->inode = InodeOf(descriptor);

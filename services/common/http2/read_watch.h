@@ -17,8 +17,10 @@ namespace stagecoach {
 
 inline constexpr double kSecondsBetweenFaults = 10;
 
-// Of every connection with TLS from now on; once and again is the same.
+// Of every connection with TLS from now on; once and again is the same. Whoever makes credentials for TLS calls it first: no
+// channel can be there without them, so none is read before this. (A server calls it as well, as it may have no TLS.)
 void StartReadWatch();
+bool ReadsAreWatched();
 
 // Also of this one without TLS, which a server accepted and nobody has read from.
 void WatchReads(int descriptor);

@@ -18,10 +18,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/http2/frames_testing.h"
 #include "services/common/tls/certificates_testing.h"
+#include "services/common/tls/tls_identity.h"
 
 namespace stagecoach {
 namespace {
@@ -178,6 +180,32 @@ TEST_P(ReadWatchTest, AFloodOfResetsEndsTheConnection) {
   EXPECT_TRUE(peer.IsEnded());
   EXPECT_TRUE(Counted("resets"));
   EXPECT_TRUE(Serves());
+}
+
+// What one process does once is looked at in a process of its own.
+class ReadWatchProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  // Exit codes: 0, it is watched; 2, it was before; 3, it is not.
+  void MakeCredentials(bool of_server) {
+    const TlsFlags tls = authority_.IssueRole("stage", "stage-0");
+    if (ReadsAreWatched()) _exit(2);
+    if (of_server) {
+      CHECK_OK(TlsIdentity::Load(tls).status());
+    } else {
+      CHECK_OK(MakeChannelCredentials(tls).status());
+    }
+    _exit(ReadsAreWatched() ? 0 : 3);
+  }
+
+  TestAuthority authority_;
+};
+
+// The story: it began with the first server, and a stage has credentials, by which it may dial, before that.
+TEST_F(ReadWatchProcessTest, NobodyHasCredentialsForTlsBeforeReadsAreWatched) {
+  EXPECT_EXIT(MakeCredentials(true), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(MakeCredentials(false), ::testing::ExitedWithCode(0), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ReadWatchTest, ::testing::Bool(),
