@@ -85,6 +85,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::Make
 void GrpcServer::State::StartListening() {
   listener->Start([this](int descriptor, int listening) {
     if (identity == nullptr) WatchReads(descriptor);
+    const Arrival arrival(descriptor);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = listening;
     connection.fd = descriptor;

@@ -48,8 +48,9 @@ struct Shared {
   std::atomic<bool> started{false};
   std::atomic<uint64_t> faults[6] = {};  // by Fault
   LogTurn turn{kSecondsBetweenFaults};
-  int ssl_index = -1;  // of a TLS connection's watch among its data
-  std::mutex mutex;    // guards plain
+  int ssl_index = -1;   // of a TLS connection's watch among its data
+  int from_index = -1;  // of where it comes from, a std::string
+  std::mutex mutex;     // guards plain
   std::unordered_map<int, std::shared_ptr<PlainConnection>> plain;
 };
 
@@ -68,12 +69,16 @@ void Report(Fault fault, const std::string& who) {
                FaultText(fault));
 }
 
+thread_local const Arrival* arriving = nullptr;
+
 std::string PeerNameOf(SSL* ssl) {
+  const auto* from = static_cast<const std::string*>(SSL_get_ex_data(ssl, TheShared().from_index));
+  const std::string at = from != nullptr ? absl::StrCat(" at ", *from) : "";  // none: we dialed
   X509* const certificate = SSL_get0_peer_certificate(ssl);
-  if (certificate == nullptr) return "a peer without a certificate";
+  if (certificate == nullptr) return absl::StrCat("a peer without a certificate", at);
   char name[256] = "";
   X509_NAME_oneline(X509_get_subject_name(certificate), name, sizeof(name));
-  return absl::StrCat("the certificate ", ShownName(name));
+  return absl::StrCat("the certificate ", ShownName(name), at);
 }
 
 std::string PeerNameOf(int descriptor) {
@@ -94,6 +99,18 @@ ino_t InodeOf(int descriptor) {
 
 void FreeWatch(void*, void* watch, CRYPTO_EX_DATA*, int, long, void*) {
   delete static_cast<FrameWatch*>(watch);
+}
+
+// OpenSSL calls it for every SSL that is made.
+void NoteFrom(void*, void*, CRYPTO_EX_DATA* data, int index, long, void*) {
+  if (arriving == nullptr) return;
+  auto from = std::make_unique<std::string>(arriving->from());
+  CHECK_EQ(CRYPTO_set_ex_data(data, index, from.get()), 1) << "no memory for an address";
+  from.release();
+}
+
+void FreeFrom(void*, void* from, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<std::string*>(from);
 }
 
 // gRPC refuses a peer that does not agree on HTTP/2 in the handshake; other clients of this process do not ask for it.
@@ -163,12 +180,20 @@ void StartReadWatch() {
           dlsym(RTLD_DEFAULT, "recvmsg") == reinterpret_cast<void*>(&recvmsg))
         << "gRPC does not read through this program's SSL_read and recvmsg (read_watch.h)";
     TheShared().ssl_index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, FreeWatch);
-    CHECK(TheShared().ssl_index >= 0) << "OpenSSL has no place for a watch";
+    TheShared().from_index = SSL_get_ex_new_index(0, nullptr, NoteFrom, nullptr, FreeFrom);
+    CHECK(TheShared().ssl_index >= 0 && TheShared().from_index >= 0)
+        << "OpenSSL has no place for a watch";
     TheShared().started.store(true, std::memory_order_release);
   });
 }
 
 bool ReadsAreWatched() { return TheShared().started.load(std::memory_order_acquire); }
+
+Arrival::Arrival(int descriptor) : from_(PeerNameOf(descriptor)) {
+  CHECK(std::exchange(arriving, this) == nullptr) << "a thread hands over one at a time";
+}
+
+Arrival::~Arrival() { arriving = nullptr; }
 
 void WatchReads(int descriptor) {
   auto connection = std::make_shared<PlainConnection>();
