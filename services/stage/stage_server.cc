@@ -95,17 +95,6 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
       "--device=", flags.device, ": want cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]]"));
 }
 
-// The coordinator would refuse it as well, but later, and by the name of a field that no operator wrote.
-absl::Status CheckAdvertise(const std::string& advertise) {
-  if (advertise.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckPeerAddress("--advertise", advertise));
-  const std::string host = advertise.substr(0, advertise.rfind(':'));
-  if (host != "0.0.0.0" && host != "[::]") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--advertise=", advertise, ": nobody can dial ", host,
-                   "; give the address by which coordinator and neighbours reach this machine"));
-}
-
 // What a shutdown has for the running step; the rest is for ending what did not end by then.
 double DrainSeconds(double exit_timeout_seconds) {
   return std::max(exit_timeout_seconds / 2, exit_timeout_seconds - 5);
@@ -187,7 +176,10 @@ void StageServer::State::KeepFault(const absl::Status& reason) {
 
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
-  RETURN_IF_ERROR(CheckAdvertise(state_->flags.advertise));
+  // The coordinator would refuse it as well, but later, and by the name of a field that no operator wrote.
+  if (const std::string& advertise = state_->flags.advertise; !advertise.empty()) {
+    RETURN_IF_ERROR(CheckPeerAddress("--advertise", advertise));
+  }
   ASSIGN_OR_RETURN(state_->tls_identity, TlsIdentity::Load(state_->flags.server.tls));
   state_->credentials = ChannelCredentialsOf(state_->tls_identity.get());
   RETURN_IF_ERROR(state_->StartRuntime());

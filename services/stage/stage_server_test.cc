@@ -551,8 +551,8 @@ TEST(StageServerFlags, AnAddressThatNobodyCanDialIsRefusedByTheNameOfItsFlag) {
            {"unix:/run/x.sock", "want"},
            {"http://box:8101", "want box:"},
            {"::1:8101", "in brackets"},
-           {"0.0.0.0:8101", "nobody can dial 0.0.0.0; give the address by which"},
-           {"[::]:8101", "nobody can dial [::]; give the address by which"}}) {
+           {"0.0.0.0:8101", "nobody can dial it; give the one by which"},
+           {"[::]:8101", "nobody can dial it; give the one by which"}}) {
     const absl::Status status = start(advertise);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << advertise << ": " << status;
     EXPECT_THAT(std::string(status.message()),
