@@ -1,9 +1,11 @@
-// TokenGuesses: how fast the tokens of a process may be guessed from one address: kStock at once, then kPerSecond. A token is looked up only while its address has some of that left, and each unknown one costs one.
+// TokenGuesses: how fast the tokens of a process may be guessed from one address, whichever of its ports they come to: kStock
+// at once, then kPerSecond. A token is looked up only while its address has some of that left, and each unknown one costs one.
 // One that was unknown before, from the same address, is looked up again at no cost: the answer tells nothing that was not paid
 // for. So a client that goes on with an old token costs the others of its address one guess, and no more.
 // A right token is looked up like any other one. To let it through while the address has nothing left, even only one that was
 // let in from there before, would tell whoever guesses there which token is right, at any speed: what tells a right token from a
-// right guess has to be something that cannot be guessed. That is a cookie, which is not slowed by others.
+// right guess has to be something that cannot be guessed. That is a cookie over HTTP, and over gRPC the connection on which the
+// token was let in before (callers.h); these are not slowed by others.
 // Ownership: borrows the clock.
 // Threads:   thread-safe. Lookups at the same moment may be more than the stock allows, by one for each thread.
 // Errors:    none.

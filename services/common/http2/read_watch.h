@@ -11,8 +11,7 @@
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
 
-#include <string>
-
+#include "services/common/http2/header_reader.h"
 #include "services/common/observe/metrics.h"
 
 namespace stagecoach {
@@ -28,15 +27,12 @@ bool ReadsAreWatched();
 // shows nobody the descriptor again, so for that call, on that thread, this says where the connection comes from.
 class Arrival {
  public:
-  explicit Arrival(int descriptor);
+  // may_authorize: of the tokens that come on it, if it shows no certificate; called by the connection's reader, for as long as
+  // gRPC reads.
+  Arrival(int descriptor, MayAuthorize may_authorize);
   ~Arrival();
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
-
-  const std::string& from() const { return from_; }  // "10.0.0.1"; "?" if it has left
-
- private:
-  const std::string from_;
 };
 
 // Also of this one without TLS, which a server accepted and nobody has read from.
