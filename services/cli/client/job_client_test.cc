@@ -89,7 +89,7 @@ class LongWinded final : public v1::JobService::Service {
   const std::string text = std::string(20'000, 'a');
 };
 
-// The story: an error of more than 8 KiB came as gRPC's own, "received trailing metadata size exceeds limit".
+// The story: an error of more than 8 KiB came as gRPC's own, "received initial metadata size exceeds limit".
 TEST(JobClientTest, AnErrorOfTwentyKilobytesComesAsItIs) {
   LongWinded service;
   Joined client(&service);

@@ -12,7 +12,7 @@ namespace stagecoach {
 inline constexpr int kDialMilliseconds = 2000;
 
 // Of an answer's headers, in which an error's text comes. gRPC's own limit is 8 KiB: a longer error then arrives as
-// RESOURCE_EXHAUSTED, "received trailing metadata size exceeds limit", a job's own fault.
+// RESOURCE_EXHAUSTED, "received initial metadata size exceeds limit", and its own code and words are lost.
 inline constexpr int kMostAnswerFieldBytes = 64 << 10;
 
 inline void SetCommonArguments(grpc::ChannelArguments* arguments) {

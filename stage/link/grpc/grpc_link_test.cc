@@ -329,7 +329,7 @@ TEST_F(GrpcLinkTest, ARefusalThatIsNoFaultOfTheJobIsABrokenLink) {
   }
 }
 
-// The story: of more than 8 KiB gRPC said "received trailing metadata size exceeds limit" in their place.
+// The story: of more than 8 KiB gRPC said "received initial metadata size exceeds limit" in their place.
 TEST_F(GrpcLinkTest, ALongReasonComesAsItIs) {
   Start();
   Refuses refuses;
