@@ -71,9 +71,8 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
                              std::vector<LostStage>* lost) {
   if (absl::Status status = ValidateRegistration(registration); !status.ok()) return status;
   const auto found = entries_.find(registration.name);
-  if (found == entries_.end() && entries_.size() >= kMaxStages && !ForgetOldestLost()) {
-    return absl::ResourceExhaustedError(absl::StrCat("stage ", registration.name, ": ", kMaxStages,
-                                                     " stages are known already, and all live"));
+  if (found == entries_.end()) {
+    if (absl::Status status = MakePlace(registration, true); !status.ok()) return status;
   }
   Entry entry;
   if (found != entries_.end()) {
@@ -87,6 +86,9 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
     }
     if (lives) {
       if (absl::Status status = CheckHolder(old, registration); !status.ok()) return status;
+    }
+    if (old.registration.certificate != registration.certificate) {
+      if (absl::Status status = MakePlace(registration, false); !status.ok()) return status;
     }
     if (!old.lost) {
       lost->push_back({old.registration.name, old.registration.incarnation, old.job,
@@ -111,10 +113,30 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
   return absl::OkStatus();
 }
 
-bool Fleet::ForgetOldestLost() {
+absl::Status Fleet::MakePlace(const StageRegistration& registration, bool is_new) {
+  const std::string& certificate = registration.certificate;
+  const auto of_certificate = [&](const auto& entry) {
+    return entry.second.registration.certificate == certificate;
+  };
+  if (!certificate.empty() &&
+      std::count_if(entries_.begin(), entries_.end(), of_certificate) >= kMostOfCertificate &&
+      !ForgetOldestLost(&certificate)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("stage ", registration.name, ": the certificate of ", certificate, " has ",
+                     kMostOfCertificate, " stages already, and all live; give it one of its own"));
+  }
+  if (!is_new || entries_.size() < kMaxStages || ForgetOldestLost(nullptr)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("stage ", registration.name, ": ", kMaxStages,
+                                                   " stages are known already, and all live"));
+}
+
+bool Fleet::ForgetOldestLost(const std::string* certificate) {
   auto oldest = entries_.end();
   for (auto it = entries_.begin(); it != entries_.end(); ++it) {
     if (!it->second.lost) continue;
+    if (certificate != nullptr && it->second.registration.certificate != *certificate) continue;
     const bool older =
         oldest == entries_.end() || it->second.renewed_seconds < oldest->second.renewed_seconds;
     if (older) oldest = it;

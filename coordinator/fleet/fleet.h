@@ -12,7 +12,7 @@
 // Threads:   thread-compatible (the job loop's).
 // Units:     seconds of one monotonic clock; wall time only for show.
 // Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT,
-//            RESOURCE_EXHAUSTED beyond kMaxStages that live, ALREADY_EXISTS naming both addresses while
+//            RESOURCE_EXHAUSTED beyond kMaxStages that live, or kMostOfCertificate of one, ALREADY_EXISTS naming both addresses while
 //            another process holds the name.
 #ifndef STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 #define STAGECOACH_COORDINATOR_FLEET_FLEET_H_
@@ -49,6 +49,8 @@ struct StageRegistration {
   int64_t memory_limit_bytes = 0;
   std::string identity;  // what a restarted process shares with the one before; empty: nothing
   std::optional<CardProfile> card = std::nullopt;  // what a forecast must know of it, if it is one
+  // The name of the certificate by which it registered, as the server read it; empty: none, or one for any name.
+  std::string certificate = {};
   operator StagePeer() const { return {name, address}; }
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
@@ -118,6 +120,8 @@ struct LostStage {
 class Fleet {
  public:
   static constexpr int kMaxStages = 10000;
+  // Without a limit the holder of one certificate, which is good for 65,000 names, fills the list.
+  static constexpr int kMostOfCertificate = 1024;
   // A lost one is shown so long, unless a new stage needs its place.
   static constexpr double kForgetLostSeconds = 3600;
 
@@ -173,7 +177,10 @@ class Fleet {
   static constexpr size_t kFormer = 8;
 
   absl::Status CheckHolder(const Entry& holder, const StageRegistration& registration) const;
-  bool ForgetOldestLost();  // false: all live
+  // For a new name, or one that comes by another certificate than before: an entry of its own, if lost ones can give way.
+  absl::Status MakePlace(const StageRegistration& registration, bool is_new);
+  bool ForgetOldestLost(
+      const std::string* certificate);  // of this one, or null: of all; false: all live
 
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;       // by name

@@ -69,6 +69,35 @@ TEST(FleetTest, WhereThePlacesAreFullALostStageGivesWayToANewOne) {
   EXPECT_TRUE(known.contains("ghost-0") && known.contains("a"));
 }
 
+TEST(FleetTest, ACertificateHasSoManyStagesAtATimeAndItsOwnLostOnesGiveWay) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  const auto add = [&](const std::string& name, const std::string& certificate, double seconds) {
+    StageRegistration registration = Stage(name, "1");
+    registration.certificate = certificate;
+    return fleet.Register(registration, At(seconds), &lost);
+  };
+  ASSERT_TRUE(add("other", "other", 0).ok());
+  ASSERT_TRUE(add("box-1", "box-1", 0).ok());
+  for (int i = 0; i < Fleet::kMostOfCertificate; ++i) {
+    ASSERT_TRUE(add("box-" + std::to_string(2000 + i), "box", i == 7 ? 9 : 10).ok());
+  }
+  const absl::Status full = add("box-9000", "box", 10);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()),
+              AllOf(HasSubstr("stage box-9000"), HasSubstr("certificate of box has 1024 stages")));
+  EXPECT_FALSE(add("box-1", "box", 10).ok()) << "a name of another one's, which it takes over";
+  EXPECT_TRUE(add("box-2000", "box", 10).ok()) << "it has this one";
+  EXPECT_TRUE(add("none", "", 10).ok()) << "without a certificate there is no such limit";
+  EXPECT_TRUE(add("other-2", "other", 10).ok());
+  fleet.Expire(10.6);
+  EXPECT_TRUE(add("box-9000", "box", 10.6).ok());
+  std::set<std::string> known;
+  for (const StageView& view : fleet.View()) known.insert(view.registration.name);
+  EXPECT_FALSE(known.contains("box-2007")) << "its lost one, not the one that was lost before";
+  EXPECT_TRUE(known.contains("other") && known.contains("box-9000"));
+}
+
 TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {
   Fleet fleet(1.5);
   std::vector<LostStage> lost;

@@ -5,7 +5,8 @@
 #
 # ROLE, what its holder may do (docs/operations.md, "Roles"): coordinator, stage, user or operator. Without it the
 # names coordinator, user, operator and client (an operator) say it, and every other NAME is a stage's. It stands in the
-# certificate as URI spiffe://stagecoach/ROLE/NAME. A stage registers under NAME, or under NAME-0, NAME-1, ...
+# certificate as URI spiffe://stagecoach/ROLE/NAME. A stage registers under NAME, or under NAME-0, NAME-1, ...; without a
+# --name it is HOST-PORT, for which NAME is the host's name.
 #
 # FOLDER/ca.pem, FOLDER/ca.key            the authority; kept when they exist, so a stage can be added later
 # FOLDER/NAME/{ca.pem,tls.crt,tls.key}    what one service gets to see, as flags, secret or volume
@@ -27,7 +28,7 @@ while getopts d:u: option; do
 done
 shift $((OPTIND - 1))
 if [ $# -lt 2 ]; then
-  sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,17s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 out=$1

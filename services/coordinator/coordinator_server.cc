@@ -84,6 +84,8 @@ struct CoordinatorServer::State {
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
   std::unique_ptr<RecordWriter> records;
+  // Of both ports: who guesses at one is slowed at the other as well.
+  const std::shared_ptr<TokenGuesses> guesses = std::make_shared<TokenGuesses>();
   std::unique_ptr<Callers> callers;
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
@@ -227,7 +229,7 @@ void CoordinatorServer::State::FollowJobs() {
 }
 
 absl::Status CoordinatorServer::State::StartGrpc() {
-  ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file));
+  ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file, guesses));
   job_service = std::make_unique<JobServiceAdapter>(
       JobServiceAdapter::Parts{.manager = manager.get(),
                                .checkpoints = checkpoints.get(),
@@ -294,7 +296,8 @@ absl::Status CoordinatorServer::State::StartHttp() {
                      .threads = kHttpThreads,
                      .max_streams = EventStream::kMostStreams,
                      .host_names = flags.http_hosts,
-                     .token_file = flags.server.http_token_file});
+                     .token_file = flags.server.http_token_file,
+                     .guesses = guesses});
 }
 
 void CoordinatorServer::Shutdown() {

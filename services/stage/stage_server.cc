@@ -176,6 +176,10 @@ void StageServer::State::KeepFault(const absl::Status& reason) {
 
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
+  // The coordinator would refuse it as well, but later, and by the name of a field that no operator wrote.
+  if (const std::string& advertise = state_->flags.advertise; !advertise.empty()) {
+    RETURN_IF_ERROR(CheckPeerAddress("--advertise", advertise));
+  }
   ASSIGN_OR_RETURN(state_->tls_identity, TlsIdentity::Load(state_->flags.server.tls));
   state_->credentials = ChannelCredentialsOf(state_->tls_identity.get());
   RETURN_IF_ERROR(state_->StartRuntime());

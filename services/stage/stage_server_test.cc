@@ -537,6 +537,30 @@ TEST(StageServerFlags, ATableOfMatrixAlgorithmsIsForCardsAlone) {
   }
 }
 
+// The story: the coordinator alone found it, and named a field of its own, "stage.address".
+TEST(StageServerFlags, AnAddressThatNobodyCanDialIsRefusedByTheNameOfItsFlag) {
+  const auto start = [](const std::string& advertise) {
+    StageFlags flags;
+    flags.server = {.listen = "127.0.0.1:0", .http = "127.0.0.1:0"};
+    flags.device = "reference";
+    flags.advertise = advertise;
+    return StageServer(flags).Start();
+  };
+  for (const auto& [advertise, remedy] : std::map<std::string, std::string>{
+           {"box", "no port; want box:"},
+           {"unix:/run/x.sock", "want"},
+           {"http://box:8101", "want box:"},
+           {"::1:8101", "in brackets"},
+           {"0.0.0.0:8101", "nobody can dial it; give the one by which"},
+           {"[::]:8101", "nobody can dial it; give the one by which"}}) {
+    const absl::Status status = start(advertise);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << advertise << ": " << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(absl::StrCat("--advertise=", advertise, ": ")), HasSubstr(remedy)));
+  }
+  EXPECT_TRUE(start("box.example:8101").ok());
+}
+
 TEST(StageServerFlags, GraphsOfLaunchesAreForCardsAlone) {
   for (const char* device : {"cpu", "reference", "simulated"}) {
     StageFlags flags;

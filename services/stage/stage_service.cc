@@ -125,6 +125,11 @@ std::string StageServiceAdapter::name() const {
 absl::Status StageServiceAdapter::CheckMeantFor(const std::string& stage) const {
   const std::string own = name();
   if (stage.empty() || stage == own) return absl::OkStatus();
+  if (own.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("the stage at this address starts, and the command is meant for stage ",
+                     ShownName(stage), ": it is not registered yet; try again"));
+  }
   return absl::UnavailableError(
       absl::StrCat("this is stage ", own, ", and the command is meant for stage ", ShownName(stage),
                    ", which has registered with this one's address: give that stage its own by "

@@ -96,6 +96,16 @@ class Tls(servers.ServersTest):
         health = self.client(coordinator, "health", self.address("stage-1"))
         self.assertEqual(health.returncode, 0, health.stderr)
 
+    def test_stages_without_a_name_train_by_the_certificate_of_their_host(self):
+        """Numbers behind a certificate's name ended at 1,023, so the default name, <host name>-<port>, was refused."""
+        coordinator, host = self.coordinator(), socket.gethostname()
+        self.make(self.certs, f"stage:{host}")
+        for title in ("first", "second"):
+            self.launch("stagecoach-stage", title, "--coordinator", coordinator, "--threads", "1",
+                        *flags(self.certs / host))
+        result = self.client(coordinator, "submit", self.job_file())
+        self.assertEqual(result.returncode, 0, result.stderr + self.log("first") + self.log("coordinator"))
+
     def test_certificates_say_who_may_do_what(self):
         """Any certificate of the authority was good for every call: one stage's, stolen, was the whole cluster's."""
         self.make(self.certs, "user:ann")

@@ -14,7 +14,8 @@ constexpr double kLeastPass = 0.0002, kMostPass = 0.002;
 constexpr double kLeastResend = 0.2, kMostResend = 0.8;
 // Keepalive: a ping a second after the last sign of life, and a second to answer it.
 constexpr double kLeastSilence = 1.0, kMostSilence = 2.0;
-// Of a connection that nobody answers: the first packet is sent again after a second, the try ends after two (dial_times.h).
+// Of a connection that nobody answers: the first packet is sent again after a second, the try ends after two
+// (channel_arguments.h).
 constexpr double kFirstResend = 1.0, kDial = 2.0;
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/process/dial_address.h"
 #include "services/common/tls/tls_check.h"
-#include "stage/link/grpc/dial_times.h"
+#include "stage/link/grpc/channel_arguments.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -33,9 +33,8 @@ std::shared_ptr<grpc::Channel> MakeApiChannel(
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A coordinator that was restarted is found again within a second.
-  SetDialTimes(&arguments);
+  SetCommonArguments(&arguments);
   arguments.SetMaxReceiveMessageSize(kLargestAnswer);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }

@@ -12,6 +12,7 @@ namespace stagecoach {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A server with this service, and a client of it.
 class Joined {
@@ -77,6 +78,25 @@ class HostileJobs final : public v1::JobService::Service {
     return grpc::Status(grpc::StatusCode::NOT_FOUND, "\xff\x1b[2J");
   }
 };
+
+class LongWinded final : public v1::JobService::Service {
+ public:
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*,
+                      v1::GetJobResponse*) override {
+    return grpc::Status(grpc::StatusCode::NOT_FOUND, text);
+  }
+
+  const std::string text = std::string(20'000, 'a');
+};
+
+// The story: an error of more than 8 KiB came as gRPC's own, "received initial metadata size exceeds limit".
+TEST(JobClientTest, AnErrorOfTwentyKilobytesComesAsItIs) {
+  LongWinded service;
+  Joined client(&service);
+  const absl::Status refused = client->Get("a").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound) << refused.message().substr(0, 200);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(service.text));
+}
 
 // What a coordinator answers is shown by a terminal: a server that was taken over may not write to it.
 TEST(JobClientTest, AnswersAreTextThatNoTerminalObeys) {

@@ -4,6 +4,9 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -16,18 +19,24 @@ namespace {
 
 constexpr absl::string_view kBearer = "Bearer ";
 
+// Of the token in a field's value; nothing where there is none.
+std::optional<std::string> DigestIn(absl::string_view authorization) {
+  if (!absl::StartsWithIgnoreCase(authorization, kBearer)) return std::nullopt;
+  return Sha256Hex(std::string(authorization.substr(kBearer.size())));
+}
+
 absl::StatusOr<PeerIdentity> OfToken(TokenFile& tokens, const Callers::Metadata& metadata) {
   const auto found = metadata.find("authorization");
-  const absl::string_view given =
-      found == metadata.end() ? absl::string_view()
-                              : absl::string_view(found->second.data(), found->second.size());
-  if (!absl::StartsWithIgnoreCase(given, kBearer)) {
+  const std::optional<std::string> digest =
+      found == metadata.end()
+          ? std::nullopt
+          : DigestIn(absl::string_view(found->second.data(), found->second.size()));
+  if (!digest.has_value()) {
     return absl::UnauthenticatedError(
         "the caller shows neither a certificate nor a token: call with --grpc-server-cert and "
         "--grpc-server-key, or with --token-file");
   }
-  const std::optional<TokenLine> line =
-      tokens.Find(Sha256Hex(std::string(given.substr(kBearer.size()))));
+  const std::optional<TokenLine> line = tokens.Find(*digest);
   if (!line.has_value()) {
     return absl::UnauthenticatedError(
         "the caller's token is not known: its digest is in no line of this server's --token-file, "
@@ -38,10 +47,30 @@ absl::StatusOr<PeerIdentity> OfToken(TokenFile& tokens, const Callers::Metadata&
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Callers>> Callers::Open(const std::string& token_file) {
+absl::StatusOr<std::unique_ptr<Callers>> Callers::Open(const std::string& token_file,
+                                                       std::shared_ptr<TokenGuesses> guesses) {
   if (token_file.empty()) return std::make_unique<Callers>();
-  ASSIGN_OR_RETURN(auto tokens, TokenFile::Open(kUserTokens, token_file));
-  return std::unique_ptr<Callers>(new Callers(std::move(tokens)));
+  ASSIGN_OR_RETURN(std::shared_ptr<TokenFile> tokens, TokenFile::Open(kUserTokens, token_file));
+  if (guesses == nullptr) guesses = std::make_shared<TokenGuesses>();
+  return std::unique_ptr<Callers>(new Callers(std::move(tokens), std::move(guesses)));
+}
+
+MayAuthorize Callers::CheckOfConnection(const std::string& address) const {
+  if (tokens_ == nullptr) return {};
+  // let_in: the digest of the token that was let in on the connection last.
+  return [tokens = tokens_, guesses = guesses_, address,
+          let_in = std::string()](std::string_view authorization) mutable {
+    const std::optional<std::string> digest =
+        DigestIn(absl::string_view(authorization.data(), authorization.size()));
+    if (!digest.has_value() || *digest == let_in) return true;
+    if (!guesses->MayTry(address, *digest)) return false;
+    if (tokens->Find(*digest).has_value()) {
+      let_in = *digest;
+    } else {
+      guesses->Failed(address, *digest);
+    }
+    return true;
+  };
 }
 
 Caller Callers::Of(const grpc::AuthContext& context, const Metadata& metadata) const {

@@ -1,7 +1,10 @@
 // Callers: who makes a call, by the connection's certificate or, where a server takes tokens and the
 // caller shows no certificate, by the token in the call's metadata ("authorization: Bearer TOKEN").
 // Who shows a certificate is held to it.
-// Ownership: owns the token file's reader.
+// Unknown tokens are slowed by address (token_guesses.h). gRPC does not say where a call comes from before it is let in, so that
+// is asked in front of gRPC, where the connection is read: one that shows a token which may not be tried now ends. A connection
+// goes on with the token that was let in on it, whatever others of its address do.
+// Ownership: shares the token file's reader with the connections' checks.
 // Threads:   thread-safe. Of: one look at the time of the token file, no more.
 // Errors:    Open: as TokenFile::Open.
 // Source:    RFC 6750, section 2.1.
@@ -16,6 +19,8 @@
 
 #include "absl/status/statusor.h"
 #include "services/common/grpc/method_roles.h"
+#include "services/common/grpc/token_guesses.h"
+#include "services/common/http2/header_reader.h"
 #include "services/common/process/token_file.h"
 
 namespace grpc {
@@ -29,15 +34,22 @@ class Callers {
   using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
   Callers() = default;  // by certificates alone
-  // token_file: a line names a user, or with the mark an operator; empty: by certificates alone.
-  static absl::StatusOr<std::unique_ptr<Callers>> Open(const std::string& token_file);
+  // token_file: a line names a user, or with the mark an operator; empty: by certificates alone. guesses: of all ports of the
+  // process; null: its own.
+  static absl::StatusOr<std::unique_ptr<Callers>> Open(
+      const std::string& token_file, std::shared_ptr<TokenGuesses> guesses = nullptr);
 
+  // For one connection from that address (PeerKey), which it may outlive; empty where no tokens are taken.
+  MayAuthorize CheckOfConnection(const std::string& address) const;
   Caller Of(const grpc::AuthContext& context, const Metadata& metadata) const;
   bool takes_tokens() const { return tokens_ != nullptr; }
 
  private:
-  const std::unique_ptr<TokenFile> tokens_;
-  explicit Callers(std::unique_ptr<TokenFile> tokens) : tokens_(std::move(tokens)) {}
+  Callers(std::shared_ptr<TokenFile> tokens, std::shared_ptr<TokenGuesses> guesses)
+      : tokens_(std::move(tokens)), guesses_(std::move(guesses)) {}
+
+  const std::shared_ptr<TokenFile> tokens_;
+  const std::shared_ptr<TokenGuesses> guesses_;
 };
 
 }  // namespace stagecoach

@@ -13,8 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "services/common/http2/frame_watch.h"
+#include "services/common/http2/read_watch.h"
 #include "services/common/tls/tls_check.h"
-#include "stage/link/grpc/dial_times.h"
+#include "stage/link/grpc/channel_arguments.h"
 
 namespace stagecoach {
 namespace {
@@ -25,6 +26,9 @@ absl::StatusOr<TlsPems> ReadIdentity(const TlsFlags& tls) {
   RETURN_IF_ERROR(CheckIdentity(tls, pems));
   return pems;
 }
+
+// What ends a connection and what ends a call of it are one limit.
+static_assert(FrameWatch::kMostAnswerFieldBytes == kMostAnswerFieldBytes);
 
 constexpr size_t kMostTokenBytes = 4096;  // what metadata may have is not much more
 
@@ -67,6 +71,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
                      ": without --grpc-use-ssl the token could be read on the way"));
   }
   if (!tls.use_ssl) return grpc::InsecureChannelCredentials();
+  StartReadWatch();
   if (!tls.token_file.empty()) RETURN_IF_ERROR(CheckTokenAlone(tls));
   ASSIGN_OR_RETURN(TlsPems pems, ReadIdentity(tls));
   grpc::SslCredentialsOptions options;
@@ -87,13 +92,10 @@ std::shared_ptr<grpc::Channel> MakeControlChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  SetDialTimes(&arguments);
-  arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
+  SetCommonArguments(&arguments);
   // Or a new channel to an address would inherit the connection, and the back-off, of an older one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kControlMessageBytes);
-  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, FrameWatch::kMostAnswerFieldBytes);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 

@@ -8,6 +8,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_interceptor.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include "services/common/grpc/role_processor.h"
 #include "services/common/http2/frame_watch.h"
 #include "services/common/http2/read_watch.h"
+#include "services/common/listener/connection_table.h"
 #include "services/common/listener/grpc_listener.h"
 #include "services/common/listener/self_check.h"
 #include "services/common/listener/self_dial.h"
@@ -46,6 +48,7 @@ struct GrpcServer::State {
   void AddHealth(grpc::ServerBuilder& builder);
   void SetHealth(const std::string& service, bool serving);
   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials();
+  MayAuthorize CheckOfTokens(int descriptor) const;
   void StartListening();
 };
 
@@ -82,9 +85,19 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::Make
   return credentials;
 }
 
+MayAuthorize GrpcServer::State::CheckOfTokens(int descriptor) const {
+  if (options.callers == nullptr) return {};
+  sockaddr_storage from{};
+  socklen_t length = sizeof(from);
+  // Of one that has left there is nothing to check.
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&from), &length) != 0) return {};
+  return options.callers->CheckOfConnection(PeerKey(from));
+}
+
 void GrpcServer::State::StartListening() {
   listener->Start([this](int descriptor, int listening) {
     if (identity == nullptr) WatchReads(descriptor);
+    const Arrival arrival(descriptor, CheckOfTokens(descriptor));
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = listening;
     connection.fd = descriptor;

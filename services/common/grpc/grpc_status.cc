@@ -60,18 +60,29 @@ std::string FindBytes(int field, const std::string& message) {
   return "";
 }
 
-std::string BadRequestDetails(const absl::Status& status, const std::string& field) {
+std::string BadRequestDetails(grpc::StatusCode code, const std::string& message,
+                              const std::string& field) {
   std::string violation;
   AppendBytes(1, field, &violation);
-  AppendBytes(2, ShownText(std::string(status.message())), &violation);
+  AppendBytes(2, message, &violation);
   google::protobuf::Any any;
   any.set_type_url(kBadRequestUrl);
   AppendBytes(1, violation, any.mutable_value());
   std::string details;
-  AppendVarint(1, static_cast<uint32_t>(status.code()), &details);
-  AppendBytes(2, ShownText(std::string(status.message())), &details);
+  AppendVarint(1, static_cast<uint32_t>(code), &details);
+  AppendBytes(2, message, &details);
   AppendBytes(3, any.SerializeAsString(), &details);
   return details;
+}
+
+// At a character's end.
+std::string Cut(std::string text) {
+  if (text.size() <= kMostErrorBytes) return text;
+  size_t end = kMostErrorBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  const size_t more = text.size() - end;
+  text.resize(end);
+  return absl::StrCat(text, "... (", more, " bytes more)");
 }
 
 bool MayLeaveTheCluster(absl::StatusCode code) {
@@ -111,10 +122,10 @@ std::string LeadingFieldPath(const std::string& message) {
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::string message = ShownText(std::string(status.message()));
+  const std::string message = Cut(ShownText(std::string(status.message())));
   if (status.code() == absl::StatusCode::kInvalidArgument) {
     const std::string field = LeadingFieldPath(message);
-    if (!field.empty()) return grpc::Status(code, message, BadRequestDetails(status, field));
+    if (!field.empty()) return grpc::Status(code, message, BadRequestDetails(code, message, field));
   }
   return grpc::Status(code, message);
 }
@@ -125,7 +136,9 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       ShownText(status.error_message()));
 }
 
-std::string NumberForTheLog() { return absl::StrFormat("e-%08x", static_cast<uint32_t>(MachineRandom())); }
+std::string NumberForTheLog() {
+  return absl::StrFormat("e-%08x", static_cast<uint32_t>(MachineRandom()));
+}
 
 grpc::Status ToApiGrpc(const absl::Status& status) {
   if (status.ok() || MayLeaveTheCluster(status.code()) || IsForCaller(status)) {

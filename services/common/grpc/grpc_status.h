@@ -1,17 +1,21 @@
 // The one place where absl::Status becomes grpc::Status and back. Codes are the same numbers.
 // An INVALID_ARGUMENT that begins with a field path ("training.steps=0: ...", "data: not set, ...")
 // also carries google.rpc.BadRequest, so that clients need not parse the sentence. A message becomes text that a protobuf string and a terminal can hold
-// (ShownText in base/utf8.h): it may have the name of a file.
+// (ShownText in base/utf8.h): it may have the name of a file. It is cut at kMostErrorBytes: gRPC drops code and words of an answer
+// whose headers have more than 64 KiB, in which a message stands up to three times, and takes up to three times its bytes.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
 
 #include <grpcpp/support/status.h>
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
 
 namespace stagecoach {
+
+inline constexpr size_t kMostErrorBytes = 10 << 10;
 
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);

@@ -87,15 +87,35 @@ TEST(PeerIdentity, AStageHasItsOwnNameAndItsPodsNumbers) {
        {"stage-0", "stage-10", "stage", "stage-1x", "xstage-1", "", "stage-1-"}) {
     EXPECT_FALSE(MayBeStage(one, other)) << other;
   }
-  for (const char* pod : {"stage", "stage-0", "stage-127", "stage-1023"}) {
+  for (const char* pod : {"stage", "stage-0", "stage-127", "stage-1023", "stage-65535"}) {
     EXPECT_TRUE(MayBeStage(pods, pod)) << pod;
   }
   for (const char* other :
-       {"stages-0", "stage0", "stage-", "stage-a", "stage-1-2", "other-stage-1", "stage-1024",
+       {"stages-0", "stage0", "stage-", "stage-a", "stage-1-2", "other-stage-1", "stage-65536",
         "stage-00", "stage-01", "stage--1", "stage-+1", "stage-99999999999999999999"}) {
     EXPECT_FALSE(MayBeStage(pods, other)) << other;
+    EXPECT_FALSE(CheckRegisters(pods, other, "10.0.0.1:65536").ok()) << other;
   }
   EXPECT_FALSE(MayBeStage({PeerRole::kOperator, "stage-1"}, "stage-1"));
+}
+
+TEST(PeerIdentity, ANumberThatNoPodHasIsThePortOfTheAddress) {
+  const PeerIdentity box{PeerRole::kStage, "box"};
+  for (const char* address : {"box:8101", "10.0.0.1:8101", "[::1]:8101"}) {
+    EXPECT_TRUE(CheckRegisters(box, "box-8101", address).ok()) << address;
+  }
+  for (const char* address : {"box:8102", "box:18101", "8101:1", "box-8101", ""}) {
+    EXPECT_THAT(std::string(CheckRegisters(box, "box-8101", address).message()),
+                HasSubstr("box, box-0 to -1023 or, at an address with that port, box-PORT"))
+        << address;
+  }
+  EXPECT_TRUE(CheckRegisters(box, "box", "a:1").ok());
+  EXPECT_TRUE(CheckRegisters(box, "box-1023", "a:1").ok());
+  EXPECT_FALSE(CheckRegisters(box, "box-1024", "a:1").ok());
+  EXPECT_TRUE(CheckRegisters({PeerRole::kStage, "box-8101"}, "box-8101", "a:1").ok())
+      << "its own name";
+  EXPECT_THAT(std::string(CheckRegisters({PeerRole::kUser, "box"}, "box-8101", "a:8101").message()),
+              HasSubstr("user box, which may be no stage"));
 }
 
 TEST(PeerIdentity, WhoeverIsDialedAsAStageShowsThatStagesCertificate) {

@@ -49,6 +49,32 @@ absl::StatusOr<PeerIdentity> ParseUri(const std::string& uri) {
   return PeerIdentity{*role, std::string(name)};
 }
 
+constexpr int kMostPort = 65535;
+
+// Behind the holder's name; nothing if it is another's name, or no number as it is written and no other way: each spelling
+// would be another name.
+std::optional<int> NumberBehind(const PeerIdentity& holder, std::string_view stage) {
+  if (!stage.starts_with(holder.name + "-")) return std::nullopt;
+  stage.remove_prefix(holder.name.size() + 1);
+  int number = 0;
+  const bool plain = absl::SimpleAtoi(std::string(stage), &number) && number >= 0 &&
+                     number <= kMostPort && std::to_string(number) == stage;
+  return plain ? std::optional(number) : std::nullopt;
+}
+
+absl::Status NotItsName(const PeerIdentity& holder, std::string_view address) {
+  const std::string base = holder.role == PeerRole::kStage ? holder.name : "";
+  if (base.empty()) {
+    return absl::PermissionDeniedError(absl::StrCat("the caller's certificate is that of ",
+                                                    PeerRoleName(holder.role), " ", holder.name,
+                                                    ", which may be no stage"));
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the caller's certificate is that of stage ", base, ", which may be ", base, ", ", base,
+      "-0 to -", kMostSharedNames - 1, " or, at an address with that port, ", base, "-PORT",
+      address.empty() ? "" : absl::StrCat("; this one's address is ", std::string(address))));
+}
+
 }  // namespace
 
 const char* PeerRoleName(PeerRole role) {
@@ -93,13 +119,17 @@ absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context) {
 
 bool MayBeStage(const PeerIdentity& holder, std::string_view stage) {
   if (holder.role != PeerRole::kStage) return false;
-  if (stage == holder.name) return true;
-  if (!stage.starts_with(holder.name + "-")) return false;
-  stage.remove_prefix(holder.name.size() + 1);
-  int number = 0;
-  // As the number is written, and no other way: each spelling would be another name.
-  return absl::SimpleAtoi(std::string(stage), &number) && number >= 0 &&
-         number < kMostSharedNames && std::to_string(number) == stage;
+  return stage == holder.name || NumberBehind(holder, stage).has_value();
+}
+
+absl::Status CheckRegisters(const PeerIdentity& holder, std::string_view stage,
+                            std::string_view address) {
+  if (!MayBeStage(holder, stage)) return NotItsName(holder, "");
+  const int number = NumberBehind(holder, stage).value_or(0);
+  if (number < kMostSharedNames || address.ends_with(absl::StrCat(":", number))) {
+    return absl::OkStatus();
+  }
+  return NotItsName(holder, address);
 }
 
 absl::Status CheckIsStage(std::span<const std::string> uris, std::string_view stage,
@@ -117,10 +147,7 @@ absl::Status CheckIsStage(std::span<const std::string> uris, std::string_view st
 absl::Status CheckMayBeStage(const grpc::AuthContext& peer, std::string_view stage) {
   const absl::StatusOr<PeerIdentity> holder = PeerOf(peer);
   if (!holder.ok() || MayBeStage(*holder, stage)) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("the caller's certificate is that of ", PeerRoleName(holder->role), " ",
-                   holder->name, ", which may be ", holder->name, " or ", holder->name, "-0 to -",
-                   kMostSharedNames - 1, " only"));
+  return NotItsName(*holder, "");
 }
 
 }  // namespace stagecoach

@@ -39,12 +39,17 @@ absl::StatusOr<PeerIdentity> ParsePeerIdentity(std::span<const std::string> uris
 // Of the connection's peer; NOT_FOUND where it has no certificate at all.
 absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context);
 
-// How many pods may share a certificate: as many as a job may have stages. Without a limit the holder of one certificate
-// fills the coordinator's list of stages.
+// The numbers of the pods that share a certificate end before it: as many as a job may have stages.
 inline constexpr int kMostSharedNames = 1024;
-// Whether the holder may be the stage of that name: its own, or, as the pods of a StatefulSet share a
-// certificate, its own with one of the numbers from 0 behind it: "stage" may be "stage-3".
+// Whether the holder may be the stage of that name: its own, or its own with a number up to 65535 behind it. The pods of a
+// StatefulSet share a certificate ("stage" may be "stage-3"), and a stage without --name is <host name>-<port> ("box" may be
+// "box-8101"). Whether a name may be registered is CheckRegisters's; who has registered it is no longer asked for its address.
 bool MayBeStage(const PeerIdentity& holder, std::string_view stage);
+// Whether the holder may register that name at that address: as above, but a number from kMostSharedNames on is a port, that
+// of the address. How many names a certificate has at a time is the fleet's (Fleet::kMostOfCertificate). PERMISSION_DENIED
+// says whose certificate it is and what it may be.
+absl::Status CheckRegisters(const PeerIdentity& holder, std::string_view stage,
+                            std::string_view address);
 // The same of the certificate with these URIs, which a server showed that was dialed as that stage. any_certificate: one
 // without a role is let through. PERMISSION_DENIED says whose it is.
 absl::Status CheckIsStage(std::span<const std::string> uris, std::string_view stage,

@@ -18,6 +18,7 @@
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/http/http_server.h"
 #include "services/common/process/server_flags.h"
+#include "stage/link/grpc/channel_arguments.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
 namespace stagecoach {
@@ -161,6 +162,25 @@ TEST(GrpcStatus, CarriesTheFieldOfASpecError) {
   const grpc::Status status = ToGrpc(absl::InvalidArgumentError("training.steps=0: want >= 1"));
   EXPECT_EQ(FieldViolation(status), "training.steps");
   EXPECT_EQ(FieldViolation(ToGrpc(absl::InternalError("training.steps=0: x"))), "");
+}
+
+// The story: of an error with a field, whose text stands in three places, 18 KiB were more than an answer may have, and its code
+// and words were lost.
+TEST(GrpcStatus, ATextThatNoAnswerHasRoomForIsCut) {
+  const std::string most(kMostErrorBytes, 'a');
+  EXPECT_EQ(ToGrpc(absl::NotFoundError(most)).error_message(), most);
+  EXPECT_EQ(ToGrpc(absl::NotFoundError(most + "bc")).error_message(), most + "... (2 bytes more)");
+  const std::string before = most.substr(1);
+  EXPECT_EQ(ToGrpc(absl::NotFoundError(before + "\u00e4b")).error_message(),
+            before + "... (3 bytes more)")
+      << "no half of a character";
+  // As gRPC writes it: what is no ASCII as three characters for a byte, the details in base 64.
+  std::string path(kMostErrorBytes / 2, 'a'), rest;
+  for (size_t i = 0; i < kMostErrorBytes; ++i) rest += "\u00e4";
+  const grpc::Status longest = ToGrpc(absl::InvalidArgumentError(path + ": " + rest));
+  EXPECT_EQ(FieldViolation(longest), path);
+  EXPECT_LT(3 * longest.error_message().size() + 4 * (longest.error_details().size() / 3 + 1),
+            static_cast<size_t>(kMostAnswerFieldBytes));
 }
 
 TEST(GrpcStatus, KeepsInternalsOffTheApi) {

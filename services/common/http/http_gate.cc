@@ -92,7 +92,8 @@ HttpGate::HttpGate(Options options, std::unique_ptr<TokenFile> tokens)
     : options_(std::move(options)),
       tokens_(std::move(tokens)),
       key_(kKeyBytes, '\0'),
-      guesses_({.per_second = kGuessesPerSecond, .stock = kGuesses}, options.clock) {
+      guesses_(options_.guesses != nullptr ? options_.guesses
+                                           : std::make_shared<TokenGuesses>(options_.clock)) {
   CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), kKeyBytes) == 1);
   for (std::string& name : options_.host_names) absl::AsciiStrToLower(&name);
 }
@@ -122,8 +123,9 @@ std::optional<HttpResponse> HttpGate::CheckToken(const HttpRequest& request) {
   const std::string authorization = HeaderOf(request, "authorization");
   std::optional<TokenLine> line;
   if (absl::StartsWithIgnoreCase(authorization, "Bearer ")) {
-    if (!guesses_.Has(request.peer)) return TooManyGuesses(request);
-    line = FindSent(request, Sha256Hex(authorization.substr(7)));
+    const std::string digest = Sha256Hex(authorization.substr(7));
+    if (!guesses_->MayTry(request.peer, digest)) return TooManyGuesses(request);
+    line = FindSent(request, digest);
   } else if (const std::string digest = DigestOf(CookieIn(request)); !digest.empty()) {
     line = tokens_->Find(digest);
   }
@@ -135,15 +137,15 @@ std::optional<HttpResponse> HttpGate::CheckToken(const HttpRequest& request) {
 
 std::optional<TokenLine> HttpGate::FindSent(const HttpRequest& request, const std::string& digest) {
   const std::optional<TokenLine> line = tokens_->Find(digest);
-  if (!line.has_value()) guesses_.Take(request.peer);
+  if (!line.has_value()) guesses_->Failed(request.peer, digest);
   return line;
 }
 
 HttpResponse HttpGate::LogIn(const HttpRequest& request) {
   if (Observes(request)) return LoginPage(200);
   if (request.method != "POST") return MethodNotAllowed("GET, HEAD, POST");
-  if (!guesses_.Has(request.peer)) return TooManyGuesses(request);
   const std::string digest = Sha256Hex(FormValue(request.body, "token").value_or(""));
+  if (!guesses_->MayTry(request.peer, digest)) return TooManyGuesses(request);
   if (!FindSent(request, digest).has_value()) return LoginPage(401);
   return {303,
           kPlain,

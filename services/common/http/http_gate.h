@@ -2,8 +2,9 @@
 // where there are tokens, by its token. Programs send "Authorization: Bearer TOKEN". Browsers log in
 // at /login, and get a cookie that says so for half a day or until this process ends; it holds the
 // token's digest and is signed with a key that nobody else has, so the token itself is sent once.
-// Tokens that nobody has are counted by address: beyond kGuesses at once, or one a second, all tokens from there are
-// refused (429), as another answer to the right one would tell it. Cookies go on.
+// Tokens that nobody has are counted by address, each once (token_guesses.h, which says why): beyond 30 at once, or one a
+// second, tokens from there that were not tried before are refused (429), right ones too. Cookies go on, so who shares an
+// address with others logs in once.
 // Ownership: owns the token file's reader.
 // Threads:   thread-safe. Check may read the token file.
 // Errors:    Make: as TokenFile::Open.
@@ -17,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "services/common/grpc/call_pace.h"
+#include "services/common/grpc/token_guesses.h"
 #include "services/common/http/http_message.h"
 #include "services/common/process/token_file.h"
 
@@ -26,12 +27,12 @@ namespace stagecoach {
 class HttpGate {
  public:
   static constexpr double kLoginSeconds = 12 * 3600;
-  static constexpr double kGuesses = 30, kGuessesPerSecond = 1;
 
   struct Options {
     bool checks_host = false;             // the address is a loopback one
     std::vector<std::string> host_names;  // names of this machine, besides localhost and addresses
     std::string token_file;               // empty: everybody
+    std::shared_ptr<TokenGuesses> guesses = nullptr;  // of all ports of the process; null: its own
     const Clock* clock = SystemClock::Get();
   };
   static absl::StatusOr<std::unique_ptr<HttpGate>> Make(const Options& options);
@@ -52,7 +53,7 @@ class HttpGate {
   Options options_;                          // fixed once made; host_names in lower case
   const std::unique_ptr<TokenFile> tokens_;  // null: everybody
   std::string key_;
-  CallPace guesses_;  // by HttpRequest::peer
+  const std::shared_ptr<TokenGuesses> guesses_;  // by HttpRequest::peer
 };
 
 // May a request with this Host header come in through a loopback address? IP addresses cannot be

@@ -149,7 +149,8 @@ absl::Status HttpServer::Start(const HttpOptions& options) {
   state->options = options;
   ASSIGN_OR_RETURN(state->gate, HttpGate::Make({.checks_host = IsLoopback(options.listen),
                                                 .host_names = options.host_names,
-                                                .token_file = options.token_file}));
+                                                .token_file = options.token_file,
+                                                .guesses = options.guesses}));
   const auto streams = static_cast<size_t>(options.max_streams);
   state->request_threads = std::make_unique<WorkerPool>(
       "http", static_cast<size_t>(options.threads), static_cast<size_t>(kMostWaiting));

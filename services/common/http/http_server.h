@@ -26,6 +26,8 @@
 
 namespace stagecoach {
 
+class TokenGuesses;
+
 // One open answer without an end that is known before.
 class HttpStream {
  public:
@@ -41,6 +43,7 @@ struct HttpOptions {
   int max_streams = 0;                  // 0: no streams
   std::vector<std::string> host_names;  // names of this machine, besides localhost and addresses
   std::string token_file;               // empty: everybody is let in
+  std::shared_ptr<TokenGuesses> guesses = nullptr;  // of all ports of the process; null: its own
   HttpLimits limits;
 };
 

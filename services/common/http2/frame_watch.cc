@@ -68,7 +68,8 @@ FrameWatch::Fault FrameWatch::TakeBlockHead() {
 FrameWatch::Fault FrameWatch::TakePayload(std::string_view piece) {
   if (!in_block_) return Fault::kNone;
   const bool last = payload_bytes_ == 0 && (head_[4] & kEndHeaders) != 0;
-  return headers_.Take(piece) && (!last || headers_.End()) ? Fault::kNone : Fault::kHeaders;
+  if (headers_.Take(piece) && (!last || headers_.End())) return Fault::kNone;
+  return headers_.refused() ? Fault::kGuesses : Fault::kHeaders;
 }
 
 FrameWatch::Fault FrameWatch::TakeReset() {
@@ -94,6 +95,8 @@ const char* FaultText(FrameWatch::Fault fault) {
       return "sent headers that no client of gRPC sends, or more than 8 KiB of them";
     case FrameWatch::Fault::kResets:
       return "reset more than 1000 streams at once, or more than 33 a second";
+    case FrameWatch::Fault::kGuesses:
+      return "showed a token after 30 unknown ones from its address, or more than one a second";
   }
   return "";
 }

@@ -1,7 +1,8 @@
 // FrameWatch: looks at the HTTP/2 frames of one direction of a connection, in front of gRPC, and says when the
 // connection must end. gRPC 1.51 buffers a header block as long as it goes on, before it looks at any limit: a HEADERS
 // frame and CONTINUATION frames without an end take all memory (CVE-2023-33953). It also takes memory for streams that are
-// opened and reset, and for SETTINGS whose answers are not read. Headers that end it are found by header_reader.h.
+// opened and reset, and for SETTINGS whose answers are not read. Headers that end it are found by header_reader.h, and with
+// them a token that may not be tried now.
 // Ownership: borrows the clock.
 // Threads:   thread-compatible: one reader at a time.
 // Units:     bytes as they came, cut anywhere. Of payloads, those of header blocks alone are looked at.
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "services/common/http2/header_reader.h"
@@ -24,7 +26,7 @@ class FrameWatch {
  public:
   // kServer: the bytes that a server reads; they begin with the preface. kClient: those that a client reads.
   enum class Side { kServer, kClient };
-  enum class Fault { kNone, kPreface, kLongHeaders, kManyFrames, kHeaders, kResets };
+  enum class Fault { kNone, kPreface, kLongHeaders, kManyFrames, kHeaders, kResets, kGuesses };
 
   // Of one header block: gRPC's own splits it at 16 KiB, and keeps 8 KiB of it.
   static constexpr size_t kMostHeaderBytes = 64 << 10;
@@ -35,10 +37,13 @@ class FrameWatch {
   static constexpr double kResetStock = 1000;
   static constexpr double kResetsPerSecond = 33;
 
-  explicit FrameWatch(Side side, const Clock* clock = SystemClock::Get())
+  // may_authorize: of the tokens that a server reads; empty: any may be tried.
+  explicit FrameWatch(Side side, const Clock* clock = SystemClock::Get(),
+                      MayAuthorize may_authorize = {})
       : side_(side),
         clock_(clock),
-        headers_(side == Side::kServer ? kMostFieldBytes : kMostAnswerFieldBytes) {}
+        headers_(side == Side::kServer ? kMostFieldBytes : kMostAnswerFieldBytes,
+                 std::move(may_authorize)) {}
 
   Fault Take(std::string_view bytes);
 

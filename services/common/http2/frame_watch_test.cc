@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "services/common/http2/frames_testing.h"
@@ -95,6 +97,22 @@ TEST_F(FrameWatchTest, HeadersThatNoClientSendsAreAFaultBeforeTheirBlockEnds) {
   }
   FrameWatch client(Side::kClient, &clock_);
   EXPECT_EQ(client.Take(Whole(Field("grpclb_client_stats", "x"))), Fault::kHeaders);
+}
+
+TEST_F(FrameWatchTest, ATokenThatMayNotBeTriedNowIsAFaultBeforeGrpcReadsTheEndOfIt) {
+  std::vector<std::string> asked;
+  FrameWatch watch(Side::kServer, &clock_, [&](std::string_view value) {
+    asked.emplace_back(value);
+    return value != "Bearer b";
+  });
+  ASSERT_EQ(watch.Take(Hello()), Fault::kNone);
+  EXPECT_EQ(watch.Take(Whole(Field("authorization", "Bearer a") + Field("other", "Bearer b"))),
+            Fault::kNone);
+  const std::string refused = FrameOf(kHeadersFrame, 0, 3, Field("authorization", "Bearer b"));
+  EXPECT_EQ(watch.Take(refused.substr(0, refused.size() - 1)), Fault::kNone);
+  EXPECT_EQ(watch.Take(refused.substr(refused.size() - 1)), Fault::kGuesses);
+  EXPECT_EQ(asked, (std::vector<std::string>{"Bearer a", "Bearer b"}));
+  EXPECT_EQ(watch.Take(Whole(Field("a", "b"))), Fault::kGuesses);
 }
 
 // Indexed, so that one byte is a field.

@@ -1,6 +1,7 @@
 #include "services/common/http2/header_reader.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "base/check.h"
 
@@ -22,10 +23,17 @@ std::string_view TextOf(const uint8_t* text, size_t size) {
 
 }  // namespace
 
-HeaderReader::HeaderReader(size_t most_bytes) : most_bytes_(most_bytes) {
+HeaderReader::HeaderReader(size_t most_bytes, MayAuthorize may_authorize)
+    : most_bytes_(most_bytes), may_authorize_(std::move(may_authorize)) {
   nghttp2_hd_inflater* made = nullptr;
   CHECK_EQ(nghttp2_hd_inflate_new(&made), 0) << "no memory for a decoder of headers";
   inflater_.reset(made);
+}
+
+bool HeaderReader::IsWelcome(std::string_view name, std::string_view value) {
+  if (!IsFine(name, value)) return false;
+  refused_ = may_authorize_ && name == "authorization" && !may_authorize_(value);
+  return !refused_;
 }
 
 bool HeaderReader::Inflate(std::string_view fragment, bool last) {
@@ -42,7 +50,7 @@ bool HeaderReader::Inflate(std::string_view fragment, bool last) {
     if (whole) {
       bytes_ += field.namelen + field.valuelen + kFieldBytes;
       if (bytes_ > most_bytes_) return false;
-      if (!IsFine(TextOf(field.name, field.namelen), TextOf(field.value, field.valuelen))) {
+      if (!IsWelcome(TextOf(field.name, field.namelen), TextOf(field.value, field.valuelen))) {
         return false;
       }
     }

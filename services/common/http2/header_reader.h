@@ -5,7 +5,7 @@
 // Ownership: owns nghttp2's decoder, whose table is that of the connection: every block goes through, in order.
 // Threads:   thread-compatible.
 // Units:     bytes of a block's fields as RFC 9113, 6.5.2 counts them: name, value and 32 each.
-// Errors:    false: the connection has to end, before gRPC sees these bytes.
+// Errors:    false: the connection has to end, before gRPC sees these bytes. refused() says whether for a token.
 // Source:    RFC 7541; RFC 9113, 8.3.1; gRPC's PROTOCOL-HTTP2.md ("te: trailers").
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_
@@ -13,19 +13,24 @@
 #include <nghttp2/nghttp2.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 
 namespace stagecoach {
 
+// Of the value of an "authorization" field: whether a server's calls may go by it now.
+using MayAuthorize = std::function<bool(std::string_view value)>;
+
 class HeaderReader {
  public:
-  // most_bytes: that the fields of a block may have; gRPC's limit must not be lower.
-  explicit HeaderReader(size_t most_bytes);
+  // most_bytes: that the fields of a block may have; gRPC's limit must not be lower. may_authorize: empty: any may.
+  explicit HeaderReader(size_t most_bytes, MayAuthorize may_authorize = {});
 
   void Begin() { bytes_ = 0; }  // a block
   bool Take(std::string_view fragment) { return Inflate(fragment, false); }
-  bool End() { return Inflate("", true); }  // the block
+  bool End() { return Inflate("", true); }   // the block
+  bool refused() const { return refused_; }  // by may_authorize
 
  private:
   struct Deleter {
@@ -33,8 +38,11 @@ class HeaderReader {
   };
 
   bool Inflate(std::string_view fragment, bool last);
+  bool IsWelcome(std::string_view name, std::string_view value);
 
   size_t most_bytes_;
+  MayAuthorize may_authorize_;
+  bool refused_ = false;
   size_t bytes_ = 0;  // of the block's fields so far
   std::unique_ptr<nghttp2_hd_inflater, Deleter> inflater_;
 };

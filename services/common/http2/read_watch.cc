@@ -35,7 +35,8 @@ constexpr std::pair<Fault, const char*> kReasons[] = {{Fault::kPreface, "preface
                                                       {Fault::kLongHeaders, "header_bytes"},
                                                       {Fault::kManyFrames, "header_frames"},
                                                       {Fault::kHeaders, "headers"},
-                                                      {Fault::kResets, "resets"}};
+                                                      {Fault::kResets, "resets"},
+                                                      {Fault::kGuesses, "guesses"}};
 
 struct PlainConnection {
   ino_t inode = 0;
@@ -46,10 +47,11 @@ struct PlainConnection {
 // Never destroyed: gRPC reads until the process has ended.
 struct Shared {
   std::atomic<bool> started{false};
-  std::atomic<uint64_t> faults[6] = {};  // by Fault
+  std::atomic<uint64_t> faults[7] = {};  // by Fault
   LogTurn turn{kSecondsBetweenFaults};
-  int ssl_index = -1;  // of a TLS connection's watch among its data
-  std::mutex mutex;    // guards plain
+  int ssl_index = -1;     // of a TLS connection's watch among its data
+  int origin_index = -1;  // of its Origin
+  std::mutex mutex;       // guards plain
   std::unordered_map<int, std::shared_ptr<PlainConnection>> plain;
 };
 
@@ -68,12 +70,27 @@ void Report(Fault fault, const std::string& who) {
                FaultText(fault));
 }
 
+// What a server knows of a connection with TLS before it is read.
+struct Origin {
+  std::string from;  // "10.0.0.1"
+  MayAuthorize may_authorize;
+};
+
+thread_local std::optional<Origin> arriving;
+
+// Null: this process dialed.
+const Origin* OriginOf(SSL* ssl) {
+  return static_cast<const Origin*>(SSL_get_ex_data(ssl, TheShared().origin_index));
+}
+
 std::string PeerNameOf(SSL* ssl) {
+  const Origin* const origin = OriginOf(ssl);
+  const std::string at = origin != nullptr ? absl::StrCat(" at ", origin->from) : "";
   X509* const certificate = SSL_get0_peer_certificate(ssl);
-  if (certificate == nullptr) return "a peer without a certificate";
+  if (certificate == nullptr) return absl::StrCat("a peer without a certificate", at);
   char name[256] = "";
   X509_NAME_oneline(X509_get_subject_name(certificate), name, sizeof(name));
-  return absl::StrCat("the certificate ", ShownName(name));
+  return absl::StrCat("the certificate ", ShownName(name), at);
 }
 
 std::string PeerNameOf(int descriptor) {
@@ -96,6 +113,18 @@ void FreeWatch(void*, void* watch, CRYPTO_EX_DATA*, int, long, void*) {
   delete static_cast<FrameWatch*>(watch);
 }
 
+// OpenSSL calls it for every SSL that is made.
+void NoteOrigin(void*, void*, CRYPTO_EX_DATA* data, int index, long, void*) {
+  if (!arriving.has_value()) return;
+  auto origin = std::make_unique<Origin>(*arriving);
+  CHECK_EQ(CRYPTO_set_ex_data(data, index, origin.get()), 1) << "no memory for an address";
+  origin.release();
+}
+
+void FreeOrigin(void*, void* origin, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<Origin*>(origin);
+}
+
 // gRPC refuses a peer that does not agree on HTTP/2 in the handshake; other clients of this process do not ask for it.
 bool SpeaksHttp2(SSL* ssl) {
   const unsigned char* protocol = nullptr;
@@ -113,8 +142,12 @@ FrameWatch* WatchOf(SSL* ssl) {
   }
   const bool server = SSL_is_server(ssl) != 0;
   if (!server && !SpeaksHttp2(ssl)) return nullptr;
+  // Of one with a certificate no token counts.
+  const Origin* const origin = OriginOf(ssl);
+  const bool by_token = origin != nullptr && SSL_get0_peer_certificate(ssl) == nullptr;
   auto made =
-      std::make_unique<FrameWatch>(server ? FrameWatch::Side::kServer : FrameWatch::Side::kClient);
+      std::make_unique<FrameWatch>(server ? FrameWatch::Side::kServer : FrameWatch::Side::kClient,
+                                   SystemClock::Get(), by_token ? origin->may_authorize : nullptr);
   CHECK_EQ(SSL_set_ex_data(ssl, shared.ssl_index, made.get()), 1) << "no memory for a watch";
   return made.release();
 }
@@ -163,10 +196,21 @@ void StartReadWatch() {
           dlsym(RTLD_DEFAULT, "recvmsg") == reinterpret_cast<void*>(&recvmsg))
         << "gRPC does not read through this program's SSL_read and recvmsg (read_watch.h)";
     TheShared().ssl_index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, FreeWatch);
-    CHECK(TheShared().ssl_index >= 0) << "OpenSSL has no place for a watch";
+    TheShared().origin_index = SSL_get_ex_new_index(0, nullptr, NoteOrigin, nullptr, FreeOrigin);
+    CHECK(TheShared().ssl_index >= 0 && TheShared().origin_index >= 0)
+        << "OpenSSL has no place for a watch";
     TheShared().started.store(true, std::memory_order_release);
   });
 }
+
+bool ReadsAreWatched() { return TheShared().started.load(std::memory_order_acquire); }
+
+Arrival::Arrival(int descriptor, MayAuthorize may_authorize) {
+  CHECK(!arriving.has_value()) << "a thread hands over one at a time";
+  arriving = Origin{PeerNameOf(descriptor), std::move(may_authorize)};
+}
+
+Arrival::~Arrival() { arriving.reset(); }
 
 void WatchReads(int descriptor) {
   auto connection = std::make_shared<PlainConnection>();

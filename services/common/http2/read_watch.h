@@ -6,19 +6,34 @@
 // program, or with another gRPC, runs read_watch_test.cc.
 // Threads:   thread-safe; a connection has one reader at a time.
 // Errors:    StartReadWatch CHECKs that the names lead here. Faults are counted, and logged at most once in
-//            kSecondsBetweenFaults, with the certificate's or the peer's name.
+//            kSecondsBetweenFaults, with the peer's address and, where it shows one, the name of its certificate.
 // See:       SECURITY.md, "Libraries".
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
 
+#include "services/common/http2/header_reader.h"
 #include "services/common/observe/metrics.h"
 
 namespace stagecoach {
 
 inline constexpr double kSecondsBetweenFaults = 10;
 
-// Of every connection with TLS from now on; once and again is the same.
+// Of every connection with TLS from now on; once and again is the same. Whoever makes credentials for TLS calls it first: no
+// channel can be there without them, so none is read before this. (A server calls it as well, as it may have no TLS.)
 void StartReadWatch();
+bool ReadsAreWatched();
+
+// A connection that a server accepted. gRPC makes the connection's SSL within the call that hands its descriptor over, and
+// shows nobody the descriptor again, so for that call, on that thread, this says where the connection comes from.
+class Arrival {
+ public:
+  // may_authorize: of the tokens that come on it, if it shows no certificate; called by the connection's reader, for as long as
+  // gRPC reads.
+  Arrival(int descriptor, MayAuthorize may_authorize);
+  ~Arrival();
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+};
 
 // Also of this one without TLS, which a server accepted and nobody has read from.
 void WatchReads(int descriptor);

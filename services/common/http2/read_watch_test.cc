@@ -7,10 +7,14 @@
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,10 +22,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "services/common/grpc/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/http2/frames_testing.h"
+#include "services/common/observe/log.h"
 #include "services/common/tls/certificates_testing.h"
+#include "services/common/tls/tls_identity.h"
 
 namespace stagecoach {
 namespace {
@@ -69,9 +78,11 @@ class RawPeer {
                                                                SSL_CTX_free);
     static const unsigned char kProtocols[] = "\x02h2";
     SSL_CTX_set_alpn_protos(context.get(), kProtocols, sizeof(kProtocols) - 1);
-    CHECK_EQ(SSL_CTX_use_certificate_chain_file(context.get(), tls.server_cert.c_str()), 1);
-    CHECK_EQ(SSL_CTX_use_PrivateKey_file(context.get(), tls.server_key.c_str(), SSL_FILETYPE_PEM),
-             1);
+    if (!tls.server_cert.empty()) {
+      CHECK_EQ(SSL_CTX_use_certificate_chain_file(context.get(), tls.server_cert.c_str()), 1);
+      CHECK_EQ(SSL_CTX_use_PrivateKey_file(context.get(), tls.server_key.c_str(), SSL_FILETYPE_PEM),
+               1);
+    }
     ssl_.reset(SSL_new(context.get()));
     SSL_set_fd(ssl_.get(), socket_);
     CHECK_EQ(SSL_connect(ssl_.get()), 1);
@@ -178,6 +189,61 @@ TEST_P(ReadWatchTest, AFloodOfResetsEndsTheConnection) {
   EXPECT_TRUE(peer.IsEnded());
   EXPECT_TRUE(Counted("resets"));
   EXPECT_TRUE(Serves());
+}
+
+// What one process does once is looked at in a process of its own.
+class ReadWatchProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  // Exit codes: 0, it is watched; 2, it was before; 3, it is not.
+  void MakeCredentials(bool of_server) {
+    const TlsFlags tls = authority_.IssueRole("stage", "stage-0");
+    if (ReadsAreWatched()) _exit(2);
+    if (of_server) {
+      CHECK_OK(TlsIdentity::Load(tls).status());
+    } else {
+      CHECK_OK(MakeChannelCredentials(tls).status());
+    }
+    _exit(ReadsAreWatched() ? 0 : 3);
+  }
+
+  // The log's line about it is the last thing that the process says.
+  void EndAConnectionWithoutACertificate() {
+    CHECK_OK(SetUpLogging("coordinator", "text", false));
+    const std::string tokens = absl::StrCat(::testing::TempDir(), "/read-watch-tokens-", getpid());
+    std::ofstream(tokens) << "ann " << Sha256Hex("a token") << "\n";
+    CHECK_EQ(chmod(tokens.c_str(), 0600), 0);
+    const std::unique_ptr<Callers> callers = Callers::Open(tokens).value();
+    GrpcServerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.tls = authority_.IssueRole("coordinator", "here");
+    options.callers = callers.get();
+    GrpcServer server(options, {}, nullptr);
+    CHECK_OK(server.Start());
+    RawPeer peer(server.port(), {.use_ssl = true});
+    peer.Send("GET / HTTP/1.1\r\n\r\n");
+    CHECK(peer.IsEnded());
+    for (const LogEntry& line : ProcessLogRing()->Read(0, "", 0, 0).lines) {
+      std::fprintf(stderr, "%s\n", line.message.c_str());
+    }
+    std::filesystem::remove(tokens);
+    _exit(0);
+  }
+
+  TestAuthority authority_;
+};
+
+// The story: it began with the first server, and a stage has credentials, by which it may dial, before that.
+TEST_F(ReadWatchProcessTest, NobodyHasCredentialsForTlsBeforeReadsAreWatched) {
+  EXPECT_EXIT(MakeCredentials(true), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(MakeCredentials(false), ::testing::ExitedWithCode(0), "");
+}
+
+// The story: the line had no name at all of a stranger who floods a coordinator that takes tokens.
+TEST_F(ReadWatchProcessTest, AnEndedConnectionWithoutACertificateIsLoggedWithItsAddress) {
+  EXPECT_EXIT(EndAConnectionWithoutACertificate(), ::testing::ExitedWithCode(0),
+              "a peer without a certificate at 127.0.0.1: it did not begin with HTTP/2");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ReadWatchTest, ::testing::Bool(),

@@ -76,6 +76,11 @@ std::string PeerProblem(const std::string& address) {
   });
   if (!plain || host.empty())
     return "want host:port, with a host of letters, digits, '.', '-', '_'";
+  if (host == "0.0.0.0" || host == "::") {
+    return absl::StrCat(host,
+                        " is every address of a machine, and nobody can dial it; give the one by "
+                        "which others reach this machine");
+  }
   const bool scheme = std::any_of(std::begin(kSchemes), std::end(kSchemes), [&](const char* known) {
     return absl::EqualsIgnoreCase(host, known);
   });

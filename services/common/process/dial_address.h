@@ -15,7 +15,8 @@ namespace stagecoach {
 absl::Status CheckDialAddress(const std::string& name, const std::string& address);
 
 // Of an address that a peer gave and that others are to dial: "host:port" or "[IPv6]:port" and nothing else. gRPC reads the
-// host before the colon as a scheme where it knows one ("unix:1"), so those are no hosts. Errors as above.
+// host before the colon as a scheme where it knows one ("unix:1"), so those are no hosts, and neither are 0.0.0.0 and [::].
+// Errors as above.
 absl::Status CheckPeerAddress(const std::string& name, const std::string& address);
 
 }  // namespace stagecoach

@@ -62,7 +62,8 @@ TEST(DialAddress, AnAddressOfAPeerIsAHostAndAPortAndNoOtherFormOfGrpc) {
   }
   for (const char* address :
        {"unix:/run/x.sock", "unix:1", "UNIX:1", "dns:8001", "dns:///host:8001", "xds:1", "http:80",
-        "http://host:80", "ipv4:127.0.0.1:1", "ipv6:1", "a,b:1", "host", "[]:1", "a/b:1", ""}) {
+        "http://host:80", "ipv4:127.0.0.1:1", "ipv6:1", "a,b:1", "host", "[]:1", "a/b:1", "",
+        "0.0.0.0:8101", "[::]:8101"}) {
     const absl::Status refused = CheckPeerAddress("stage.address", address);
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << address;
     EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string("stage.address=") + address));

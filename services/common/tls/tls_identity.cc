@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/http2/read_watch.h"
 
 namespace stagecoach {
 namespace {
@@ -101,6 +102,7 @@ TlsIdentity::~TlsIdentity() {
 
 absl::StatusOr<std::unique_ptr<TlsIdentity>> TlsIdentity::Load(const TlsFlags& tls) {
   if (!tls.use_ssl) return std::unique_ptr<TlsIdentity>();
+  StartReadWatch();
   ASSIGN_OR_RETURN(TlsPems pems, ReadPems(tls));
   RETURN_IF_ERROR(CheckIdentity(tls, pems));
   WarnOfOpenKey(tls);

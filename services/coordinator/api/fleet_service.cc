@@ -29,9 +29,7 @@ void SetGrant(const LeaseGrant& grant, v1::RenewLeaseResponse* response) {
   response->set_job_progress(grant.job_progress);
 }
 
-absl::Status CheckOwnName(const grpc::CallbackServerContext& context, const char* field,
-                          const std::string& name) {
-  const absl::Status status = CheckMayBeStage(*context.auth_context(), name);
+absl::Status OfOwnName(const absl::Status& status, const char* field, const std::string& name) {
   if (status.ok()) return status;
   return absl::PermissionDeniedError(
       absl::StrCat(field, "=", name, ": ", std::string(status.message()),
@@ -45,6 +43,17 @@ absl::Status CheckShowable(const char* field, const std::string& value) {
   return absl::InvalidArgumentError(
       absl::StrCat(field, "=", ShownName(value.substr(0, 253)),
                    ": holds characters that a terminal obeys; give the stage another one"));
+}
+
+// The name of the caller's certificate, if that is one of a stage that may have this name at this address; empty where there
+// is none, or one without a role, which has been let in as it is.
+absl::StatusOr<std::string> CertificateFor(const grpc::CallbackServerContext& context,
+                                           const v1::Stage& stage) {
+  const absl::StatusOr<PeerIdentity> holder = PeerOf(*context.auth_context());
+  if (!holder.ok()) return "";
+  RETURN_IF_ERROR(OfOwnName(CheckRegisters(*holder, stage.name(), stage.address()), "stage.name",
+                            stage.name()));
+  return holder->name;
 }
 
 // Of a message that came whole: its texts go into lists, labels and logs.
@@ -76,12 +85,15 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
   if (status.ok()) status = CheckShowable("stage.name", request->stage().name());
   if (status.ok()) status = CheckShowable("stage.address", request->stage().address());
   if (status.ok()) status = CheckPeerAddress("stage.address", request->stage().address());
-  if (status.ok()) status = CheckOwnName(*context, "stage.name", request->stage().name());
-  if (!status.ok()) {
-    reactor->Finish(ToGrpc(status));
+  absl::StatusOr<std::string> certificate = status.ok() ? CertificateFor(*context, request->stage())
+                                                        : absl::StatusOr<std::string>(status);
+  if (!certificate.ok()) {
+    reactor->Finish(ToGrpc(certificate.status()));
     return reactor;
   }
-  manager_->RegisterStage(FromProto(received->stage()), ReplyGrant(reactor, response));
+  StageRegistration registration = FromProto(received->stage());
+  registration.certificate = *std::move(certificate);
+  manager_->RegisterStage(registration, ReplyGrant(reactor, response));
   return reactor;
 }
 
@@ -91,7 +103,10 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RenewLease(grpc::CallbackServerCo
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const absl::StatusOr<v1::RenewLeaseRequest> received = Received(*request);
   absl::Status status = received.status();
-  if (status.ok()) status = CheckOwnName(*context, "name", request->name());
+  if (status.ok()) {
+    status = OfOwnName(CheckMayBeStage(*context->auth_context(), request->name()), "name",
+                       request->name());
+  }
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;

@@ -173,7 +173,46 @@ TEST_F(FleetServiceTest, ASharedCertificateIsForTheNumbersBehindItsName) {
   EXPECT_EQ(Register(pods, "other-0").error_code(), grpc::StatusCode::PERMISSION_DENIED);
   const grpc::Status ghost = Register(pods, "stage-9998");
   EXPECT_EQ(ghost.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_THAT(ghost.error_message(), HasSubstr("stage-0 to -1023 only"));
+  EXPECT_THAT(ghost.error_message(),
+              AllOf(HasSubstr("stage-0 to -1023 or, at an address with that port, stage-PORT"),
+                    HasSubstr("address is 127.0.0.1:1")));
+}
+
+// The story: numbers ended at 1,023, so a stage that was started without --name was refused under its host's certificate.
+TEST_F(FleetServiceTest, TheDefaultNameIsOneOfItsHostsCertificate) {
+  Start();
+  const TlsFlags box = authority_.IssueRole("stage", "box.example");
+  EXPECT_TRUE(Register(box, "box.example-8101", "10.0.0.7:8101").ok());
+  EXPECT_TRUE(Register(box, "box.example-8102", "10.0.0.7:8102").ok());
+  EXPECT_TRUE(Renew(box, "box.example-8101").ok());
+  EXPECT_EQ(Register(box, "box.example-8103", "10.0.0.7:9000").error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Stages(authority_.IssueRole("user", "ann")), "box.example-8101 box.example-8102");
+}
+
+// The story: with all ports for numbers the holder of one certificate could register 65,000 names.
+TEST_F(FleetServiceTest, ACertificateHas1024StagesAtATime) {
+  Start();
+  const TlsFlags box = authority_.IssueRole("stage", "box");
+  const auto stub = v1::FleetService::NewStub(Dial(box));
+  const auto add = [&](int port) {
+    v1::RegisterStageRequest request;
+    request.mutable_stage()->set_name(absl::StrCat("box-", port));
+    request.mutable_stage()->set_incarnation("1");
+    request.mutable_stage()->set_address(absl::StrCat("127.0.0.1:", port));
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::RegisterStageResponse response;
+    return stub->RegisterStage(&context, WithChecksum(request), &response);
+  };
+  for (int i = 0; i < 1024; ++i) ASSERT_TRUE(add(2000 + i).ok()) << i;
+  EXPECT_EQ(add(9000).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::ListStagesResponse response;
+  const auto user = v1::FleetService::NewStub(Dial(authority_.IssueRole("user", "ann")));
+  ASSERT_TRUE(user->ListStages(&context, {}, &response).ok());
+  EXPECT_EQ(response.stages_size(), 1024);
 }
 
 TEST_F(FleetServiceTest, AnAddressThatIsNoHostAndPortIsRefused) {

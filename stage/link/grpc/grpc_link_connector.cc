@@ -15,8 +15,8 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "stage/link/grpc/channel_arguments.h"
 #include "stage/link/grpc/client_stream.h"
-#include "stage/link/grpc/dial_times.h"
 #include "stage/link/grpc/newest_incarnations.h"
 #include "stage/link/grpc/server_stream.h"
 #include "stage/link/grpc/waiting_streams.h"
@@ -32,9 +32,7 @@ std::shared_ptr<grpc::Channel> MakeDataChannel(const GrpcLinkConnector::Options&
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, options.keepalive_time_ms);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options.keepalive_timeout_ms);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  SetDialTimes(&arguments);
-  arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
+  SetCommonArguments(&arguments);
   // Every generation gets a connection of its own, without another one's backoff.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(static_cast<int>(options.link.chunk_bytes) +

@@ -299,11 +299,13 @@ TEST_F(GrpcLinkTest, AnAnswerThatGrpcMakesUpIsABrokenLink) {
 
 class Refuses final : public v1::LinkService::Service {
  public:
-  grpc::Status Exchange(grpc::ServerContext*,
-                        grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>*) override {
-    return grpc::Status(code, "no");
+  grpc::Status Exchange(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>*) override {
+    return grpc::Status(code, text);
   }
   grpc::StatusCode code = grpc::StatusCode::OK;
+  std::string text = "no";
 };
 
 // Of a length with a flipped bit gRPC says RESOURCE_EXHAUSTED, of a certificate of another role PERMISSION_DENIED: the
@@ -325,6 +327,24 @@ TEST_F(GrpcLinkTest, ARefusalThatIsNoFaultOfTheJobIsABrokenLink) {
     Hear();
     EXPECT_TRUE(absl::IsUnavailable(WaitClosed(*up_))) << up_->status();
   }
+}
+
+// The story: of more than 8 KiB gRPC said "received initial metadata size exceeds limit" in their place.
+TEST_F(GrpcLinkTest, ALongReasonComesAsItIs) {
+  Start();
+  Refuses refuses;
+  refuses.code = grpc::StatusCode::ABORTED;
+  refuses.text = std::string(20'000, 'a');
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&refuses);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  up_ = dialler_->Dial(absl::StrCat("127.0.0.1:", port), boundary_, *allocator_, kAnyMessageBytes);
+  Hear();
+  const absl::Status closed = WaitClosed(*up_);
+  EXPECT_EQ(closed.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(closed.message()), HasSubstr(refuses.text));
 }
 
 TEST_F(GrpcLinkTest, LinksMayBeDestroyedAtAnyTime) {
