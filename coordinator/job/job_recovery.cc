@@ -147,6 +147,32 @@ void JobTransition::On(const StageLost& event) {
   Recover(cause);
 }
 
+// By then the stage is lost, and the job recovers or has gone on elsewhere.
+void JobTransition::On(const StageDied& event) {
+  const Fence& fence = event.death.fence;
+  StageDeaths& deaths = state_.deaths;
+  const Fence counted{.term = deaths.term, .generation = deaths.generation};
+  const bool counts =
+      CompareIncarnation(fence, FenceOf(state_)) <= 0 && CompareIncarnation(fence, counted) > 0;
+  const bool done = state_.activity == Activity::kHeld || state_.activity == Activity::kExport;
+  if (!counts || done) return Stale();
+  const bool again = deaths.count > 0 && deaths.step == fence.step &&
+                     deaths.instruction == event.death.instruction;
+  if (!again) deaths = {.step = fence.step, .instruction = event.death.instruction};
+  ++deaths.count;
+  deaths.stages.insert(event.name);
+  deaths.term = fence.term;
+  deaths.generation = fence.generation;
+  state_.suspects.push_back(event.name);
+  const std::string text = absl::StrCat("stage ", event.name, " ended by ", DeathText(event.death));
+  Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", text));
+  if (deaths.count < state_.limits.max_failures_per_step) return;
+  Fail(absl::AbortedError(absl::StrCat(
+      Context(), ": ", text, "; ", deaths.count,
+      " times in a row a process ended so at this step and instruction, on ",
+      absl::StrJoin(deaths.stages, " and "), "; its log, or a core dump, says where")));
+}
+
 void JobTransition::AbortStages(const std::string& reason) {
   for (const StageSlot& slot : state_.slots) {
     actions_.push_back(SendAbort{slot.stage, FenceOf(state_), reason});

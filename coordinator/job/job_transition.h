@@ -32,6 +32,7 @@ class JobTransition {
   void On(const StagesOffered& event);
   void On(const StagesShort& event);
   void On(const StageLost& event);
+  void On(const StageDied& event);
   void On(const CheckpointSearched& event);
   void On(const SnapshotsFound& event);
   void On(const Profiled& event);

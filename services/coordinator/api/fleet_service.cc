@@ -2,6 +2,7 @@
 
 #include <grpcpp/security/auth_context.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "services/common/convert/clean_texts.h"
+#include "services/common/convert/convert_control.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/peer_identity.h"
@@ -77,11 +79,17 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
   if (status.ok()) status = CheckShowable("stage.address", request->stage().address());
   if (status.ok()) status = CheckPeerAddress("stage.address", request->stage().address());
   if (status.ok()) status = CheckOwnName(*context, "stage.name", request->stage().name());
+  std::optional<StageDeath> death;
+  if (status.ok() && received->has_last_death()) {
+    absl::StatusOr<StageDeath> told = FromProto(received->last_death());
+    status = told.status();
+    if (told.ok()) death = *std::move(told);
+  }
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
-  manager_->RegisterStage(FromProto(received->stage()), ReplyGrant(reactor, response));
+  manager_->RegisterStage(FromProto(received->stage()), ReplyGrant(reactor, response), death);
   return reactor;
 }
 
