@@ -14,7 +14,8 @@ enum class FailureClass : uint8_t {
   kJob,
   // A reason of the stage's own, as a kernel that failed. The same step failing so on different stages is poison.
   kStage,
-  // A process, a connection, a disk, or time: never the job's fault, however often.
+  // A process, a connection, a disk, or time: never the job's fault, however often. What a signal of its own ended is
+  // counted by itself (StageDied).
   kWorld
 };
 

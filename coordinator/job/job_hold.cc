@@ -28,6 +28,7 @@ void JobTransition::On(const JobResumed& event) {
   state_.accepts_fewer = false;
   // Whoever resumes looks on: what failed before the interruption counts anew.
   state_.failures.clear();
+  state_.deaths.count = 0;
   state_.load_failures = 0;
   state_.setbacks = 0;
   BeginGeneration();

@@ -27,6 +27,16 @@ Json FailuresJson(const std::map<uint64_t, StepFailures>& failures) {
   return json;
 }
 
+Json DeathsJson(const StageDeaths& deaths) {
+  return {{"count", deaths.count},   {"step", deaths.step}, {"instruction", deaths.instruction},
+          {"stages", deaths.stages}, {"term", deaths.term}, {"generation", deaths.generation}};
+}
+
+StageDeaths ReadDeaths(const Json& json) {
+  return {json.at("count"),  json.at("step"), json.at("instruction"),
+          json.at("stages"), json.at("term"), json.at("generation")};
+}
+
 Json StagesJson(const std::vector<StageSlot>& slots) {
   Json json = Json::array();
   for (const StageSlot& slot : slots) {
@@ -133,6 +143,7 @@ std::string EncodeJobState(const JobState& state) {
       {"wanted_stages", state.wanted_stages},
       {"furthest_step", state.furthest_step},
       {"failures", FailuresJson(state.failures)},
+      {"deaths", DeathsJson(state.deaths)},
       {"last_checkpoint_step", state.last_checkpoint_step},
       {"snapshots", state.snapshots.taken},
       {"fingerprint", state.fingerprint},
@@ -198,6 +209,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
       if (entry.size() > 2)
         failed.stages = entry.at(2).get<std::set<std::string>>();  // later than the others
     }
+    if (json.contains("deaths")) state->deaths = ReadDeaths(json.at("deaths"));  // later
     state->last_checkpoint_step = json.at("last_checkpoint_step");
     state->snapshots.taken = json.value("snapshots", false);  // later than the others
     state->fingerprint = json.at("fingerprint");

@@ -148,6 +148,41 @@ void JobTransition::On(const StageLost& event) {
   Recover(cause);
 }
 
+// Nobody else's word counts: a stage can tell of any job. Of the coordinator's time, as the counts of faults are.
+bool JobTransition::HasServed(const std::string& stage_name) const {
+  const auto is_it = [&](const auto& of) { return of.stage_name == stage_name; };
+  return std::any_of(state_.faults.begin(), state_.faults.end(), is_it) ||
+         std::any_of(state_.slots.begin(), state_.slots.end(),
+                     [&](const StageSlot& slot) { return slot.stage.name == stage_name; });
+}
+
+// By then the stage is lost, and the job recovers or has gone on elsewhere.
+void JobTransition::On(const StageDied& event) {
+  const Fence& fence = event.death.fence;
+  StageDeaths& deaths = state_.deaths;
+  const Fence counted{.term = deaths.term, .generation = deaths.generation};
+  const bool counts =
+      CompareIncarnation(fence, FenceOf(state_)) <= 0 && CompareIncarnation(fence, counted) > 0;
+  const bool done = state_.activity == Activity::kHeld || state_.activity == Activity::kExport;
+  if (!counts || done || !HasServed(event.name)) return Stale();
+  const bool again = deaths.count > 0 && deaths.step == fence.step &&
+                     deaths.instruction == event.death.instruction;
+  if (!again) deaths = {.step = fence.step, .instruction = event.death.instruction};
+  ++deaths.count;
+  deaths.stages.insert(event.name);
+  deaths.term = fence.term;
+  deaths.generation = fence.generation;
+  state_.suspects.push_back(event.name);
+  const std::string text = absl::StrCat("stage ", event.name, " ended by ", DeathText(event.death));
+  Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", text));
+  if (deaths.count < state_.limits.max_failures_per_step) return;
+  Fail(absl::AbortedError(TextAt(
+      absl::StrCat(text, "; ", deaths.count,
+                   " times in a row a process ended so at this step and instruction, on ",
+                   absl::StrJoin(deaths.stages, " and "), "; its log, or a core dump, says where"),
+      Place())));
+}
+
 void JobTransition::AbortStages(const std::string& reason) {
   for (const StageSlot& slot : state_.slots) {
     actions_.push_back(SendAbort{slot.stage, FenceOf(state_), reason});

@@ -339,6 +339,14 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "restart") return Apply(JobOpened{uint64_t(Number(options, "term", 2)), true});
   if (verb == "cancel") return Apply(CancelRequested{});
   if (verb == "term") return Apply(TermRaised{uint64_t(stage()), "a stage knew a higher term"});
+  if (verb == "died") {
+    const Fence fence{.job = state_->job->id,
+                      .term = uint64_t(Number(options, "term", 1)),
+                      .generation = uint64_t(Number(options, "generation", 1)),
+                      .step = uint64_t(Number(options, "step", 0))};
+    return Apply(
+        StageDied{second, {third, fence, MicroBatchId(0), options.at("instruction"), "linear"}});
+  }
   if (verb == "lost") return Apply(StageLost{second, third, "stage " + second + " is gone"});
   if (verb == "short") {
     return Apply(StagesShort{Number(options, "needed", 2),

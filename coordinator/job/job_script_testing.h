@@ -8,6 +8,7 @@
 //                  classes=1: classes are counted, of which reports tell; iou=0.3 ends it by that mean_iou
 //   open | restart term=2 | term 7 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   short needed=2 ready=1 alive=1 a:1   the stages that are ready
+//   died a SIGSEGV generation=1 step=0 instruction=forward   as the next process of stage a tells; term=1
 //   found step=2 | found none | found error | found away | found unmounted
 //   job hold=1             plans wait for `planned`; else they are made at once
 //   job snapshots=2        with snapshots every 2 steps, whole with the report of that step; stay=1: never whole;

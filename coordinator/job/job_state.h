@@ -39,6 +39,7 @@
 #include "coordinator/job/job_view.h"
 #include "plan/control.h"
 #include "plan/plan.h"
+#include "plan/stage_death.h"
 
 namespace stagecoach {
 
@@ -65,6 +66,16 @@ struct StepFailures {
   std::set<std::string> stages;  // names
 };
 
+// Of stages' processes by a signal of their own, in a row at one step and instruction, without a new step behind it.
+struct StageDeaths {
+  int64_t count = 0;
+  uint64_t step = 0;
+  std::string instruction;
+  std::set<std::string> stages;  // names
+  // Of the newest: a generation counts once, however many stages it lost.
+  uint64_t term = 0, generation = 0;
+};
+
 // Deadlines are of standing still: each starts anew whenever something that the operation waits for
 // shows progress (DeadlinePassed). What computes, reads or writes may take as long as it likes.
 struct JobLimits {
@@ -77,6 +88,7 @@ struct JobLimits {
   double snapshot_deadline_seconds = 5;  // who has not said by then what it holds is not asked
   // A step that fails so often for reasons of stages' own, on different ones, is poison: the job ends. If it was one
   // stage each time, because there is no other, twice as often. Kills, broken connections and the like do not count.
+  // Of deaths by a signal so many in a row are the end, on whichever stage.
   int64_t max_failures_per_step = 3;
   double average_weight = 0.2;          // of the newest step in the average step time
   double deadline_factor = 5;           // of the average step time
@@ -232,10 +244,11 @@ struct JobState {
 
   uint64_t furthest_step = 0;                 // decided steps, ever
   std::map<uint64_t, StepFailures> failures;  // by step, since the furthest step was reached
-  int64_t load_failures = 0;                  // of stages' own, since the last load that worked
-  uint64_t failed_generation = 0;             // the last one whose failure was counted above
-  int64_t setbacks = 0;                       // recoveries since it last got on
-  double loaded_seconds = 0;                  // when it began to run last
+  StageDeaths deaths;
+  int64_t load_failures = 0;       // of stages' own, since the last load that worked
+  uint64_t failed_generation = 0;  // the last one whose failure was counted above
+  int64_t setbacks = 0;            // recoveries since it last got on
+  double loaded_seconds = 0;       // when it began to run last
   std::string unsaved;  // why the last checkpoint is not written, while it is tried again
   // Of the generation before: an answer may still come from there.
   Fence former;
@@ -299,6 +312,11 @@ struct StagesShort {
 };
 struct StageLost {
   std::string name, incarnation, reason;
+};
+// As its next process tells: it ended by a signal of its own.
+struct StageDied {
+  std::string name;
+  StageDeath death;
 };
 struct FoundCheckpoint {
   CheckpointRef ref;
@@ -373,7 +391,7 @@ struct SaveRequested {};  // the coordinator is about to end
 struct JobEvent {
   std::string job;
   Moment now;  // when it happened
-  std::variant<JobOpened, TermRaised, JobResumed, StagesOffered, StagesShort, StageLost,
+  std::variant<JobOpened, TermRaised, JobResumed, StagesOffered, StagesShort, StageLost, StageDied,
                CheckpointSearched, SnapshotsFound, Profiled, Planned, FolderProbed, FolderChecked,
                Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
                WeightsExported, DeadlinePassed, CancelRequested, SaveRequested>

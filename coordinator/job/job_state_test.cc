@@ -238,6 +238,11 @@ TEST(JobStateTest, TakesEveryEventInEveryState) {
     events.push_back(StagesShort{2, 1, 1});
     events.push_back(StageLost{"a", "1", "x"});
     events.push_back(StageLost{"a", "2", "x"});
+    for (const uint64_t generation : {state.generation - 1, state.generation}) {
+      Fence fence = FenceOf(state);
+      fence.generation = generation;
+      events.push_back(StageDied{"a", {"SIGSEGV", fence, MicroBatchId(0), "forward", ""}});
+    }
     events.push_back(DeadlinePassed{});
     events.push_back(CancelRequested{});
     events.push_back(SaveRequested{});

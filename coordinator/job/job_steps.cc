@@ -153,6 +153,7 @@ void JobTransition::FinishTrain() {
   // But where they are done for the last checkpoint alone, each try waits longer, however long they take.
   const bool calm = now_.seconds - state_.loaded_seconds >= kCalmSeconds;
   if (calm && state_.unsaved.empty()) state_.setbacks = 0;
+  if (state_.step > state_.deaths.step) state_.deaths.count = 0;
   if (state_.step > state_.furthest_step) {
     state_.furthest_step = state_.step;
     state_.failures.clear();

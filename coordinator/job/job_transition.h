@@ -32,6 +32,7 @@ class JobTransition {
   void On(const StagesOffered& event);
   void On(const StagesShort& event);
   void On(const StageLost& event);
+  void On(const StageDied& event);
   void On(const CheckpointSearched& event);
   void On(const SnapshotsFound& event);
   void On(const Profiled& event);
@@ -169,6 +170,7 @@ class JobTransition {
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
+  bool HasServed(const std::string& stage_name) const;
   bool IsOfLastGeneration(const Fence& fence) const;
   void LateFailure(const Reported& event);
   // Of a stage's own. True: once too often, and the job has ended.

@@ -553,12 +553,17 @@ absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
 }
 
 absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& registration,
-                                                  Moment arrived) {
+                                                  Moment arrived,
+                                                  const std::optional<StageDeath>& death) {
   std::vector<LostStage> lost;
   RETURN_IF_ERROR(fleet_.Register(registration, arrived, &lost));
   parts_.outside.stages->Reconnect(registration);  // before anything is sent there
   placement_due_ = true;
   DeliverLost(lost);
+  // Before the stage is placed again: it may be the end of the job.
+  if (death.has_value() && Find(death->fence.job) != nullptr) {
+    Deliver({death->fence.job, Now(), StageDied{registration.name, *death}});
+  }
   Settle();
   return LeaseGrant{term_, fleet_.lease_seconds()};
 }

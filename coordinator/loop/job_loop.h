@@ -103,7 +103,8 @@ class JobLoop {
   void Unwatch(uint64_t watch_id);
   int64_t watches() const { return watch_count_; }  // any thread
   // `arrived`: stamped where the call came in; never less than that of the call before.
-  absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration, Moment arrived);
+  absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration, Moment arrived,
+                                           const std::optional<StageDeath>& death = std::nullopt);
   absl::StatusOr<LeaseGrant> RenewLease(const StageHeartbeat& heartbeat, Moment arrived);
   std::vector<StageView> ListStages() const { return fleet_.View(); }
 

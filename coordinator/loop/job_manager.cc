@@ -334,10 +334,11 @@ int64_t JobManager::watches() const { return state_->loop->watches(); }
 // Stamped here: what comes in time must not be late because the loop is busy. A stage has one call
 // under way, so there is room.
 void JobManager::RegisterStage(const StageRegistration& registration,
-                               std::function<void(absl::StatusOr<LeaseGrant>)> done) {
+                               std::function<void(absl::StatusOr<LeaseGrant>)> done,
+                               const std::optional<StageDeath>& death) {
   const bool accepted =
-      state_->Arrive([loop = state_->loop.get(), registration, done](Moment arrived) {
-        done(loop->RegisterStage(registration, arrived));
+      state_->Arrive([loop = state_->loop.get(), registration, done, death](Moment arrived) {
+        done(loop->RegisterStage(registration, arrived, death));
       });
   if (!accepted) done(Refused(*state_->mailbox));
 }

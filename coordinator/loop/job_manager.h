@@ -36,6 +36,7 @@
 #include "coordinator/loop/stage_client.h"
 #include "plan/job/job_spec.h"
 #include "plan/plan.h"
+#include "plan/stage_death.h"
 
 namespace stagecoach {
 
@@ -159,8 +160,10 @@ class JobManager {
   // Watches that the loop holds, as of its last change of them; any thread, does not wait.
   int64_t watches() const;
 
+  // death: of the process of the stage before this one, if that ended by a signal of its own.
   void RegisterStage(const StageRegistration& registration,
-                     std::function<void(absl::StatusOr<LeaseGrant>)> done);
+                     std::function<void(absl::StatusOr<LeaseGrant>)> done,
+                     const std::optional<StageDeath>& death = std::nullopt);
   // NOT_FOUND: register again (expired, replaced, or the coordinator restarted).
   void RenewLease(const StageHeartbeat& heartbeat,
                   std::function<void(absl::StatusOr<LeaseGrant>)> done);

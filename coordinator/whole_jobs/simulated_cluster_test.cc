@@ -199,7 +199,7 @@ void SimulatedCluster::Register(int number) {
     registration.incarnation = stage.incarnation;
     registration.address = stage.address;
     registration.identity = stage.address;
-    CHECK_OK(loop_->RegisterStage(registration, Now()).status());
+    CHECK_OK(loop_->RegisterStage(registration, Now(), stage.last_death).status());
   }
   After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
 }
@@ -251,6 +251,15 @@ void SimulatedCluster::KillStage(int number) {
   stage.loaded = false;
 }
 
+void SimulatedCluster::CrashStage(int number, const std::string& signal,
+                                  const std::string& instruction) {
+  const SimulatedStage& dying = stage(number);
+  Fence fence = dying.command.fence;
+  fence.step = dying.next_step;
+  KillStage(number);
+  stage(number).last_death = StageDeath{signal, fence, MicroBatchId(1), instruction, "linear"};
+}
+
 void SimulatedCluster::RestartStage(int number) {
   SimulatedStage fresh;
   const SimulatedStage& old = *stages_.at(number);
@@ -260,6 +269,7 @@ void SimulatedCluster::RestartStage(int number) {
   fresh.data_sha256 = old.data_sha256;
   fresh.weights_sha256 = old.weights_sha256;
   fresh.own_files = old.own_files;
+  fresh.last_death = old.last_death;
   fresh.heartbeat_epoch = old.heartbeat_epoch;
   fresh.incarnation = absl::StrCat("i", ++incarnations_);
   *stages_.at(number) = fresh;

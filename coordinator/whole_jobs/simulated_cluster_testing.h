@@ -44,6 +44,7 @@ struct SimulatedStage {
   std::string fingerprint = "avx2";
   std::string data_sha256 = "data", weights_sha256 = "weights";
   FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
+  std::optional<StageDeath> last_death;  // told when it registers
   bool old_version = false;              // knows nothing of probe_folder
   absl::Status folder_fault;             // what it meets when it looks there, once
   bool alive = true;                     // false: killed; calls answer UNAVAILABLE
@@ -76,6 +77,8 @@ class SimulatedCluster final : private StageClient {
   void AddStage(int number);
   void KillStage(int number);
   void RestartStage(int number);  // a new process under the old name
+  // It is killed, and the process that follows tells that this signal ended it at this instruction of its step.
+  void CrashStage(int number, const std::string& signal, const std::string& instruction);
   void StopStage(int number) { stage(number).stopped = true; }
   void ContinueStage(int number);
   SimulatedStage& stage(int number) { return *stages_.at(number); }

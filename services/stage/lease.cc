@@ -84,6 +84,10 @@ void Lease::Loop() {
 double Lease::RegisterOnce() {
   v1::RegisterStageRequest request;
   *request.mutable_stage() = parts_.stage;
+  LastDeath* const last = parts_.last_death;
+  // One that fell between two commands is of no job.
+  const bool tells = last != nullptr && last->death() && !last->death()->fence.job.empty();
+  if (tells) *request.mutable_last_death() = ToProto(*last->death());
   SetChecksum(&request);
   v1::RegisterStageResponse response;
   auto context = ContextWithin(kRegisterDeadlineSeconds);
@@ -107,6 +111,7 @@ double Lease::RegisterOnce() {
     return wait;
   }
   backoff_seconds_ = 0.1;
+  if (last != nullptr) last->Told();
   lease_seconds_ = response.lease_seconds();
   parts_.runtime->KnowTerm(response.term());
   registered_ = true;

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "base/thread.h"
+#include "services/common/process/last_death.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 
@@ -34,6 +35,8 @@ class Lease {
     v1::Stage stage;
     StageRuntime* runtime = nullptr;
     std::function<v1::StageTelemetry()> telemetry;
+    LastDeath* last_death =
+        nullptr;  // told with the first registration that is granted; null: nothing to tell
     // Adds to an error what TLS has to do with it (services/common/tls/tls_check.h).
     std::function<absl::Status(const absl::Status&)> explain;
   };

@@ -37,7 +37,8 @@ class StageIdentity {
   StageIdentity(const StageIdentity&) = delete;
   StageIdentity& operator=(const StageIdentity&) = delete;
 
-  const std::string& text() const { return text_; }  // tells nothing of what it is made from
+  const std::string& text() const { return text_; }       // tells nothing of what it is made from
+  bool holds_folder() const { return descriptor_ >= 0; }  // no other process has it meanwhile
 
  private:
   StageIdentity(const std::string& source, int descriptor);

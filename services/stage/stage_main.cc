@@ -11,12 +11,15 @@
 #include "services/common/flags/exit_code.h"
 #include "services/common/flags/flag_parser.h"
 #include "services/common/observe/log.h"
+#include "services/common/process/last_death.h"
 #include "services/common/process/process.h"
 #include "services/stage/stage_server.h"
 
 int main(int argc, char** argv) {
   using namespace stagecoach;
   PrepareProcess();
+  static CurrentWork work;  // a handler reads it until the last moment
+  HandleFatalSignals(&work);
   FlagParser parser("Stage server of Stagecoach: hosts consecutive layers of a network.");
   StageFlags flags;
   AddServerFlags(parser, &flags.server);
@@ -24,10 +27,11 @@ int main(int argc, char** argv) {
               "STAGECOACH_ADDRESS");
   parser.Text("--name", &flags.name, "unique name; default: <host name>-<port>",
               "STAGECOACH_STAGE_NAME");
-  parser.Text("--state-dir", &flags.state_dir,
-              "keeps what a restart is known by, one process at a time; default: nothing, this "
-              "machine and --listen are what it is known by",
-              "STAGECOACH_STAGE_STATE_DIR");
+  parser.Text(
+      "--state-dir", &flags.state_dir,
+      "keeps what a restart is known by and which signal ended the process before, one process "
+      "at a time; default: nothing, this machine and --listen are what it is known by",
+      "STAGECOACH_STAGE_STATE_DIR");
   parser.Text("--advertise", &flags.advertise,
               "address that coordinator and neighbours dial; default: the listening one",
               "STAGECOACH_ADVERTISE");

@@ -25,6 +25,7 @@
 #include "services/common/observe/metric_names.h"
 #include "services/common/observe/metrics.h"
 #include "services/common/process/dial_address.h"
+#include "services/common/process/last_death.h"
 #include "services/common/process/process.h"
 #include "services/common/tls/tls_check.h"
 #include "services/common/tls/tls_expiry.h"
@@ -120,7 +121,8 @@ struct StageServer::State {
   std::string fingerprint;
   std::optional<CardProfile> card_profile;  // of the device
   std::unique_ptr<StageIdentity> identity;
-  std::unique_ptr<NvmlCard> card;  // null: no card, or no NVML
+  std::unique_ptr<LastDeath> last_death;  // null: there is no folder
+  std::unique_ptr<NvmlCard> card;         // null: no card, or no NVML
   ProgressCounter progress;
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
@@ -205,6 +207,7 @@ absl::Status StageServer::State::StartRuntime() {
   StageRuntime::Options options;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
   options.progress = &progress;
+  options.work = WatchedWork();
   options.data_roots = data_roots.get();
   options.weight_files = data_roots.get();
   // A made-up device takes no time from anybody, but must wake up in time.
@@ -296,6 +299,13 @@ absl::Status StageServer::State::StartGrpc() {
   if (flags.name.empty()) flags.name = absl::StrCat(HostName(), "-", grpc->port());
   ASSIGN_OR_RETURN(identity, StageIdentity::Make(flags.state_dir, ThisMachine(),
                                                  port == 0 ? "" : flags.server.listen));
+  if (identity->holds_folder()) {
+    ASSIGN_OR_RETURN(last_death, LastDeath::Open(flags.state_dir));
+    if (last_death->death()) {
+      spdlog::error("the process of this stage before this one ended by {}",
+                    DeathText(*last_death->death()));
+    }
+  }
   service->set_name(flags.name);
   spdlog::info("stage {} serves gRPC on {}:{} as {}, device {}", flags.name, host, grpc->port(),
                flags.advertise, fingerprint);
@@ -336,6 +346,7 @@ absl::Status StageServer::State::StartLease() {
       .stage = Registration(),
       .runtime = runtime.get(),
       .telemetry = [this] { return Telemetry(); },
+      .last_death = last_death.get(),
       .explain = [address = flags.coordinator, tls = flags.server.tls](
                      const absl::Status& error) { return WithTlsReason(error, address, tls); }});
   has_lease = true;

@@ -24,8 +24,9 @@ namespace stagecoach {
 struct StageFlags {
   ServerFlags server = {.listen = "127.0.0.1:8101", .http = "127.0.0.1:8100"};
   std::string coordinator = "127.0.0.1:8001";
-  std::string name;       // default: <host name>-<port>
-  std::string state_dir;  // keeps the stage's identity; empty: the place is it (stage_identity.h)
+  std::string name;  // default: <host name>-<port>
+  // Keeps the stage's identity; empty: the place is it (stage_identity.h). And how its process ended (last_death.h).
+  std::string state_dir;
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
   // File of matrix algorithms (stage/backends/cuda/matmul_table.h), for a card alone; empty: the library's choice.

@@ -24,6 +24,7 @@
 #include "services/common/convert/convert_control.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/observe/log.h"
+#include "services/common/process/last_death.h"
 #include "stage/testing/staged_backend.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
@@ -46,6 +47,7 @@ class ListeningFleet final : public v1::FleetService::Service {
                              v1::RegisterStageResponse* response) override {
     std::lock_guard<std::mutex> lock(mutex_);
     registrations_.push_back(request->stage());
+    if (request->has_last_death()) deaths_.push_back(request->last_death());
     changed_.notify_all();
     if (!refusal_.ok()) return refusal_;
     response->set_lease_seconds(lease_seconds_);
@@ -100,6 +102,10 @@ class ListeningFleet final : public v1::FleetService::Service {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return wanted(renewals_[stage]); });
   }
+  std::vector<v1::StageDeath> deaths() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return deaths_;
+  }
   bool Heard(const std::string& state) {
     std::lock_guard<std::mutex> lock(mutex_);
     return states_.count(state) > 0;
@@ -112,6 +118,7 @@ class ListeningFleet final : public v1::FleetService::Service {
   std::map<std::string, v1::RenewLeaseRequest> renewals_;
   std::set<std::string> states_;
   std::vector<v1::Stage> registrations_;
+  std::vector<v1::StageDeath> deaths_;
   grpc::Status refusal_;
   bool forgets_ = false;
 };
@@ -276,6 +283,26 @@ TEST_F(StageServerTest, AnswersWithTheTraceOfTheLastSteps) {
   v1::GetStageTraceResponse response;
   EXPECT_EQ(stubs_[0]->GetStageTrace(&context, {}, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StageServerTest, TellsOnceHowTheProcessBeforeItEnded) {
+  state_dir_ = folder_ + "-state";
+  std::filesystem::create_directories(state_dir_);
+  std::ofstream(state_dir_ + "/last_death")
+      << "signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 instruction=backward "
+         "operation=linear\n";
+  StartStage(1, coordinator_address_);
+  const std::string incarnation = fleet_.WaitForRegistrations(2, "s1").back().incarnation();
+  ASSERT_TRUE(fleet_.WaitFor(
+      [&](const v1::RenewLeaseRequest& renewal) { return renewal.incarnation() == incarnation; },
+      "s1"));
+  ASSERT_EQ(fleet_.deaths().size(), 1u);
+  const auto told = FromProto(fleet_.deaths()[0]);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->fence, (Fence{.job = "a", .term = 1, .generation = 2, .step = 12}));
+  EXPECT_EQ(DeathText(*told), "SIGSEGV at step 12, micro-batch 3, backward (linear)");
+  EXPECT_EQ(ReadDeath(state_dir_), std::nullopt) << "the next process has nothing to tell";
+  std::filesystem::remove_all(state_dir_);
 }
 
 // What a stage builds is in the message: it needs no entry of the zoo.

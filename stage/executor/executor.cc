@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/current_work.h"
 #include "base/error_place.h"
 #include "base/status.h"
 #include "plan/schedules/pipeline_walk.h"
@@ -21,6 +22,16 @@ MicroBatchId CountMicroBatches(const StageProgram& program) {
   }
   return MicroBatchId(most.value + 1);
 }
+
+// For people, when the process dies of it; in the order of Op.
+constexpr const char* kInstructionNames[kOps] = {
+    "load_input",          "receive_activation",  "forward",
+    "send_activation",     "load_target",         "loss",
+    "receive_gradient",    "recompute",           "backward",
+    "backward_input",      "backward_weight",     "send_gradient",
+    "receive_tied_values", "send_tied_values",    "receive_tied_gradients",
+    "add_tied_gradients",  "send_tied_gradients",
+};
 
 MessageKind KindOf(const LinkEnd& end) {
   if (end.tied) return end.activations ? MessageKind::kTiedValue : MessageKind::kTiedGradient;
@@ -42,6 +53,8 @@ std::string StageExecutor::State::Where(MicroBatchId id) const {
 absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instruction) {
   const MicroBatchId id = instruction.micro_batch;
   const Fence& fence = work->fence;
+  NoteInstruction(
+      work->training ? kInstructionNames[static_cast<size_t>(instruction.op)] : "evaluation", id);
   switch (instruction.op) {
     case Op::kReceiveActivation:
       return ReceiveActivation(id);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/current_work.h"
 #include "base/status.h"
 #include "stage/executor/executor_state.h"
 #include "stage/executor/shown_answers.h"
@@ -328,6 +329,7 @@ void StageExecutor::State::SumLosses(StepReport* report) {
 }
 
 absl::Status StageExecutor::State::Finish() {
+  NoteInstruction("step_end");
   parts.phases->Enter(Phase::kOptimizer);
   StepReport done;
   done.fence = work->fence;

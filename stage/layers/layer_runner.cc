@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/current_work.h"
 #include "base/status.h"
 #include "network/passes/padded_output.h"
 
@@ -114,6 +115,7 @@ std::vector<Tensor*> LayerRunner::Places(const std::vector<ValueId>& ids) {
 absl::StatusOr<LayerRunner::Step> LayerRunner::PrepareStep(const ListedCall& listed) {
   const Call& call = listed.call;
   Step step;
+  step.operation = call.operation.c_str();
   for (const ValueId id : call.outputs) step.types.push_back(&lists_->value(id).type);
   ASSIGN_OR_RETURN(step.kernel, backend_.Prepare(call, lists_->TypesOf(call), dtype_));
   step.inputs = Operands(Places(call.inputs));
@@ -210,10 +212,12 @@ absl::Status LayerRunner::RunSteps(const Program& program, const ForwardContext&
   const KernelContext where = {context, index_};
   for (Tensor* unused : program.unused) unused->Reset();
   for (const Step& step : program.steps) {
+    NoteOperation(step.operation);
     RETURN_IF_ERROR(MakeOutputs(step, context));
     step.kernel(where, {step.inputs, step.outputs, step.adds});
     for (Tensor* dropped : step.dropped) dropped->Reset();
   }
+  NoteOperation(nullptr);
   return absl::OkStatus();
 }
 

@@ -66,6 +66,7 @@ class LayerRunner {
  private:
   // A call ready to be run again and again. Its operands are places in the table.
   struct Step {
+    const char* operation = nullptr;  // of lists_
     Kernel kernel;
     Operands inputs, outputs, adds;
     std::vector<const ValueType*> types;  // of the outputs
@@ -108,9 +109,10 @@ class LayerRunner {
   std::vector<Parameter> parameters_;
   std::vector<LayerState> states_;
   Tensors accumulators_, gathered_;
-  Tensors table_;                   // by value; parameters, their gradients and states stay in it
-  std::vector<Tensor*> passing_;    // all others
-  const Tensor* padded_ = nullptr;  // whose rows are padded in training (network/passes/padded_output.h)
+  Tensors table_;                 // by value; parameters, their gradients and states stay in it
+  std::vector<Tensor*> passing_;  // all others
+  const Tensor* padded_ =
+      nullptr;  // whose rows are padded in training (network/passes/padded_output.h)
   Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_,
       commit_;
 };

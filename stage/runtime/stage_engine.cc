@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/current_work.h"
 #include "base/error_place.h"
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
@@ -75,6 +76,8 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
     status_.fence = command.fence;
     status_.stage = command.stage;
   }
+  BeginWork(command.fence);
+  NoteInstruction("load");
   Publish("loading");
   // Before anything is read or drawn: on another disk the load would find no checkpoint, or a wrong
   // one. A full disk keeps nobody from training on.
@@ -187,6 +190,7 @@ StageEngine::Going StageEngine::Begin(const RunCommand& command) {
   }
   if (const absl::Status next = CheckRun(command); !next.ok()) return {.answer = next};
   tracer_.Begin(command.fence, loaded_->command.stage);
+  BeginWork(command.fence);
   // Getting ready counts as the decision that comes first.
   run_ = CurrentRun{command, phases_.Enter(Phase::kOptimizer), StallTimer(parts_.clock)};
   const absl::Status started = Start(command);
@@ -206,6 +210,7 @@ absl::Status StageEngine::Start(const RunCommand& command) {
   if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
   if (snapshots_.Wants(command)) {
     phases_.Enter(Phase::kCheckpoint);
+    NoteInstruction("snapshot");
     snapshots_.Take(command, *loaded_);
     phases_.Enter(Phase::kOptimizer);
   }
@@ -242,6 +247,7 @@ StageEngine::Going StageEngine::End(absl::StatusOr<StepReport> report) {
 absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
   if (!is_new) return absl::OkStatus();
+  NoteInstruction("apply");
   if (decision.apply) {
     // Before the update, whose averages follow the states too.
     RETURN_IF_ERROR(loaded_->cell->CommitStates());
@@ -401,6 +407,8 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
         "shard of step ", command.fence.step, " asked for, stage ", loaded_->command.stage.value,
         " is at step ", loaded_->next_step, " (", command.fence.ToString(), ")"));
   }
+  BeginWork(command.fence);
+  NoteInstruction("checkpoint");
   tracer_.Begin(command.fence, loaded_->command.stage);
   phases_.Enter(Phase::kCheckpoint);
   loaded_->Hold(LoadedCell::Weights::kLive);

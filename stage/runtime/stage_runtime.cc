@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/current_work.h"
 #include "base/thread.h"
 #include "stage/runtime/stage_engine.h"
 #include "stage/runtime/stage_mailbox.h"
@@ -31,6 +32,7 @@ struct StageRuntime::State {
       : nice(options.compute_nice),
         drain_idle(Nanoseconds(options.drain_idle_seconds)),
         on_fault(options.on_fault),
+        work(options.work),
         progress(options.progress != nullptr ? options.progress : &own_progress),
         backend(std::move(owned_backend)),
         mailbox(std::make_shared<StageMailbox>(kCommands)),
@@ -58,6 +60,7 @@ struct StageRuntime::State {
   const std::chrono::nanoseconds drain_idle;
   const std::function<void(const absl::Status&)> on_fault;
   bool fault_told = false;
+  CurrentWork* const work;
   ProgressCounter own_progress;
   ProgressCounter* const progress;
   const std::unique_ptr<Backend> backend;
@@ -71,11 +74,13 @@ void StageRuntime::State::Main() {
   // refused.
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice));
   const ProgressScope scope(progress);
+  const CurrentWorkScope work_scope(work);
   while (!mailbox->closed()) {
     std::optional<StageRequest> request = mailbox->Next();
     engine.HandleAbort();
     if (request.has_value()) {
       std::visit([this](auto& of_kind) { Handle(of_kind); }, *request);
+      EndWork();
       TellFault();
     }
   }

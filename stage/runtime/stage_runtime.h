@@ -57,6 +57,8 @@ struct StageStatus {
   std::optional<LinkStatistics> upstream, downstream;
 };
 
+class CurrentWork;
+
 class StageRuntime {
  public:
   struct Options {
@@ -66,6 +68,7 @@ class StageRuntime {
     // A coordinator that knows that a stage drains asks for what it still wants within this.
     double drain_idle_seconds = 2;
     ProgressCounter* progress = nullptr;  // borrowed, what others count too; null: its own
+    CurrentWork* work = nullptr;          // borrowed; what the executor is doing; null: nobody asks
     // Borrowed, never null: what a job's data may be, and its weights to begin with.
     const DataRoots* data_roots = nullptr;
     ReadableFiles* weight_files = nullptr;

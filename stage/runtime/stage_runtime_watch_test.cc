@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/strings/match.h"
+#include "base/current_work.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/runtime_fleet.h"
@@ -100,6 +101,28 @@ TEST_F(StageRuntimeWatchTest, NobodyIsWaitedForOnceTheCoordinatorIsGone) {
   EXPECT_EQ(fleet.runtime(0).Snapshot().state, "running") << "left as it is";
   fleet.runtime(0).Shutdown();
   EXPECT_TRUE(absl::IsCancelled(run.Get().status()));
+}
+
+TEST_F(StageRuntimeWatchTest, WhatTheExecutorIsDoingCanBeReadAtAnyMoment) {
+  CurrentWork work;
+  RuntimeFleet::Options options = Options(2);
+  options.work = &work;
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(3).ok());
+  Await([&] { return work.Look().instruction == nullptr; });
+  RunAnswer first, second;
+  fleet.runtime(1).Run(RuntimeFleet::Train(3, 0, false), second.callback());
+  Await([&] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+  const CurrentWork::View view = work.Look();
+  EXPECT_STREQ(view.job.data(), "a");
+  EXPECT_EQ(view.generation, 3u);
+  EXPECT_EQ(view.step, 0u);
+  EXPECT_EQ(view.micro_batch, 0);
+  EXPECT_STREQ(view.instruction, "receive_activation");
+  fleet.runtime(0).Run(RuntimeFleet::Train(3, 0, false), first.callback());
+  ASSERT_TRUE(first.Get().ok());
+  ASSERT_TRUE(second.Get().ok());
+  Await([&] { return work.Look().instruction == nullptr; });
 }
 
 TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/current_work.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "checkpoint/fault_file_system.h"
@@ -79,6 +80,7 @@ class RuntimeFleet {
     std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the reference
     std::function<void(const absl::Status&)> on_fault;       // of any stage
     ProgressCounter* progress = nullptr;                     // of all stages
+    CurrentWork* work = nullptr;                             // of the last one
     std::string data_path;                                   // 2000 bytes are written here
     AverageSpec average;
     bool tied_embeddings = false;
@@ -126,6 +128,7 @@ class RuntimeFleet {
     make_runtime_ = [this, options, runtime, connector](int k) {
       StageRuntime::Options own = runtime;
       own.trace = traces_[static_cast<size_t>(k)].get();
+      if (k + 1 == options.stages) own.work = options.work;
       return std::make_unique<StageRuntime>(
           own,
           options.make_backend

@@ -82,6 +82,8 @@ void ReadAnswers(const std::string& bytes, uint8_t which) {
   if (which == 4 && Parse(bytes, &stage)) {
     CleanTexts(&stage);
     CheckShown(FromProto(stage.stage()).device);
+    const absl::StatusOr<StageDeath> death = FromProto(stage.last_death());
+    if (death.ok()) CheckShown(DeathText(*death));
   }
   v1::RenewLeaseRequest renewal;
   if (which == 5 && Parse(bytes, &renewal)) {

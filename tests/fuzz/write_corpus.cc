@@ -164,6 +164,12 @@ Files MessageFiles() {
   stage.mutable_stage()->set_name("stage-0");
   stage.mutable_stage()->set_device("cuda:0");
   stage.mutable_stage()->mutable_card();
+  *stage.mutable_last_death() =
+      ToProto(StageDeath{"SIGSEGV",
+                         {.job = "a", .term = 1, .generation = 2, .step = 3},
+                         MicroBatchId(1),
+                         "forward",
+                         "linear"});
   files["register"] = After('\11', stage.SerializeAsString());
   v1::RenewLeaseRequest renewal;
   renewal.set_name("stage-0");

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
 #include "base/status.h"
+#include "services/common/process/last_death.h"
 
 namespace stagecoach {
 namespace {
@@ -64,17 +66,23 @@ ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
 ProcessSpec StageSpec(const LocalClusterOptions& options, int stage, int stages, int threads,
                       const std::vector<std::string>& data_roots, const std::string& coordinator) {
   const std::string name = StageName(stage);
+  const std::string folder = absl::StrCat(options.state_folder, "/stages/", name);
   ProcessSpec spec = MakeSpec(options, name);
+  spec.death = [folder](int signal_number) {
+    const std::optional<StageDeath> death = ReadDeath(folder);
+    const char* const signal_name = FatalSignalName(signal_number);
+    const bool same = death && signal_name != nullptr && death->signal == signal_name;
+    return same ? DeathText(*death) : std::string();
+  };
   const std::string device = DeviceOfStage(stage, stages, options.devices);
-  spec.arguments = [options, name, device, threads, data_roots, coordinator,
+  spec.arguments = [options, name, folder, device, threads, data_roots, coordinator,
                     port_file = spec.port_file](const ProcessPorts&) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-stage", port_file, ProcessPorts{});
-    arguments.insert(
-        arguments.end(),
-        {"--name", name, "--state-dir", absl::StrCat(options.state_folder, "/stages/", name),
-         "--coordinator", coordinator, "--device", device, "--threads", absl::StrCat(threads),
-         "--memory-limit-bytes", absl::StrCat(options.memory_per_stage)});
+    arguments.insert(arguments.end(),
+                     {"--name", name, "--state-dir", folder, "--coordinator", coordinator,
+                      "--device", device, "--threads", absl::StrCat(threads),
+                      "--memory-limit-bytes", absl::StrCat(options.memory_per_stage)});
     for (const std::string& root : data_roots) {
       arguments.insert(arguments.end(), {"--data-root", root});
     }

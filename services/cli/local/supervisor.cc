@@ -63,6 +63,14 @@ bool HasEnded(pid_t pid, bool wait) {
   return info.si_pid != 0;
 }
 
+// Before the process is started again, which may forget it.
+std::string HowItEnded(const ProcessSpec& spec, int wait_status) {
+  const std::string death =
+      WIFSIGNALED(wait_status) && spec.death ? spec.death(WTERMSIG(wait_status)) : "";
+  return death.empty() ? absl::StrCat("with ", DescribeEnd(wait_status))
+                       : absl::StrCat("by ", death);
+}
+
 }  // namespace
 
 struct Supervisor::Child {
@@ -106,7 +114,7 @@ void Supervisor::Run(Child* child) {
       return;
     }
     const std::chrono::duration<double> life = SteadyClock::now() - start;
-    if (!WaitToRestart(child, DescribeEnd(wait_status), life.count())) return;
+    if (!WaitToRestart(child, HowItEnded(child->spec, wait_status), life.count())) return;
   }
 }
 
@@ -177,12 +185,12 @@ bool Supervisor::WaitToRestart(Child* child, const std::string& how_it_ended, do
   if (!child->spec.port_file.empty()) ++child->failed_starts;
   give_up = give_up || child->failed_starts > options_.max_failed_starts;
   if (give_up) {
-    Fail(child, absl::StrCat("ended with ", how_it_ended, " after ", child->restarts, " restarts"));
+    Fail(child, absl::StrCat("ended ", how_it_ended, " after ", child->restarts, " restarts"));
     return false;
   }
   if (options_.on_note) {
     options_.on_note(
-        absl::StrCat(child->spec.name, " ended with ", how_it_ended, "; starting it again"));
+        absl::StrCat(child->spec.name, " ended ", how_it_ended, "; starting it again"));
   }
   std::unique_lock<std::mutex> lock(mutex_);
   if (changed_.wait_for(lock, Seconds(child->backoff_seconds), [this] { return stopping_; })) {

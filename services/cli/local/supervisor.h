@@ -39,6 +39,8 @@ struct ProcessSpec {
   // others know by its address asks for the same port again.
   std::function<std::vector<std::string>(const ProcessPorts& last)> arguments;
   std::string log_file;  // standard output and error are appended here
+  // What is known of its end by this signal, to be told in the place of its number; "": no more. May be empty.
+  std::function<std::string(int signal_number)> death;
   std::string
       port_file;  // the program writes "<gRPC port> <HTTP port>" into it; empty: it has none
 };

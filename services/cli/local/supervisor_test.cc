@@ -116,6 +116,17 @@ TEST_F(SupervisorTest, RestartsAProcessThatWasKilledAndSaysSoInTheStateFile) {
   EXPECT_EQ(State()[0]["pid"], 0);
 }
 
+TEST_F(SupervisorTest, SaysWhatIsKnownOfASignal) {
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("stage-0", "kill -SEGV $$");
+  spec.death = [](int signal_number) {
+    return signal_number == SIGSEGV ? "SIGSEGV at step 12, micro-batch 3, backward" : "";
+  };
+  supervisor.Start(spec);
+  EXPECT_THAT(WaitForNote(), HasSubstr("stage-0 ended by SIGSEGV at step 12, micro-batch 3, "
+                                       "backward; starting it again"));
+}
+
 TEST_F(SupervisorTest, GivesUpOnAProcessThatDiesAgainAndAgain) {
   options_.max_restarts = 3;
   Supervisor supervisor(options_);

@@ -114,6 +114,33 @@ Fence FromProto(const v1::Fence& proto) {
   return {proto.job(), proto.term(), proto.generation(), proto.step(), proto.attempt()};
 }
 
+v1::StageDeath ToProto(const StageDeath& death) {
+  v1::StageDeath proto;
+  proto.set_signal(death.signal);
+  *proto.mutable_fence() = ToProto(death.fence);
+  if (death.micro_batch.valid()) proto.set_micro_batch(death.micro_batch.value);
+  proto.set_instruction(death.instruction);
+  proto.set_operation(death.operation);
+  return proto;
+}
+
+absl::StatusOr<StageDeath> FromProto(const v1::StageDeath& proto) {
+  for (const auto& [field, text] :
+       {std::pair("signal", &proto.signal()), std::pair("instruction", &proto.instruction()),
+        std::pair("operation", &proto.operation())}) {
+    constexpr size_t kMostCharacters = 63;
+    if (text->size() <= kMostCharacters) continue;
+    return absl::InvalidArgumentError(absl::StrCat("last_death.", field, " has ", text->size(),
+                                                   " characters; give at most ", kMostCharacters));
+  }
+  return StageDeath{
+      .signal = proto.signal(),
+      .fence = FromProto(proto.fence()),
+      .micro_batch = proto.has_micro_batch() ? MicroBatchId(proto.micro_batch()) : MicroBatchId(),
+      .instruction = proto.instruction(),
+      .operation = proto.operation()};
+}
+
 v1::PhaseTimes ToProto(const PhaseSeconds& phases) {
   v1::PhaseTimes proto;
   for (int i = 0; i < kPhases; ++i) {

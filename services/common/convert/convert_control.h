@@ -10,12 +10,17 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/shard.h"
 #include "plan/control.h"
+#include "plan/stage_death.h"
+#include "stagecoach/v1/fleet.pb.h"
 #include "stagecoach/v1/stage.pb.h"
 
 namespace stagecoach {
 
 v1::Fence ToProto(const Fence& fence);
 Fence FromProto(const v1::Fence& proto);
+
+v1::StageDeath ToProto(const StageDeath& death);
+absl::StatusOr<StageDeath> FromProto(const v1::StageDeath& proto);
 
 v1::PhaseTimes ToProto(const PhaseSeconds& phases);
 PhaseSeconds FromProto(const v1::PhaseTimes& proto);  // unknown phases are dropped

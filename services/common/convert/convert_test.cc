@@ -43,6 +43,23 @@ TEST(ConvertSpec, EpochsTargetsAveragesAndInitialWeightsComeBack) {
   EXPECT_EQ(*back, spec);
 }
 
+TEST(ConvertControl, ADeathComesBackAndLongTextsAreRefused) {
+  const StageDeath death = {"SIGSEGV",
+                            {.job = "a", .term = 3, .generation = 2, .step = 12},
+                            MicroBatchId(3),
+                            "backward",
+                            "linear"};
+  EXPECT_EQ(FromProto(ToProto(death)).value(), death);
+  StageDeath load = death;
+  load.micro_batch = MicroBatchId();
+  EXPECT_EQ(FromProto(ToProto(load)).value(), load);
+  load.instruction = std::string(64, 'x');
+  const absl::Status status = FromProto(ToProto(load)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("last_death.instruction has 64 characters; give at most 63"));
+}
+
 TEST(ConvertSpec, EveryScheduleComesBack) {
   for (const std::string& schedule : ScheduleNames()) {
     JobSpec spec = GptJob();

@@ -2,6 +2,7 @@
 
 #include <grpcpp/security/auth_context.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "services/common/convert/clean_texts.h"
+#include "services/common/convert/convert_control.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/peer_identity.h"
@@ -87,13 +89,19 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
   if (status.ok()) status = CheckPeerAddress("stage.address", request->stage().address());
   absl::StatusOr<std::string> certificate = status.ok() ? CertificateFor(*context, request->stage())
                                                         : absl::StatusOr<std::string>(status);
+  std::optional<StageDeath> death;
+  if (certificate.ok() && received->has_last_death()) {
+    absl::StatusOr<StageDeath> told = FromProto(received->last_death());
+    if (told.ok()) death = *std::move(told);
+    else certificate = told.status();
+  }
   if (!certificate.ok()) {
     reactor->Finish(ToGrpc(certificate.status()));
     return reactor;
   }
   StageRegistration registration = FromProto(received->stage());
   registration.certificate = *std::move(certificate);
-  manager_->RegisterStage(registration, ReplyGrant(reactor, response));
+  manager_->RegisterStage(registration, ReplyGrant(reactor, response), death);
   return reactor;
 }
 

@@ -1,0 +1,76 @@
+// CurrentWork: what the executor of a stage is doing, in fields that a handler of a fatal signal may read
+// at any moment. Code that works says NoteInstruction() and NoteOperation() and knows nothing of who
+// reads; the scope of its thread decides which CurrentWork is meant, as with TickProgress().
+// Ownership: a scope borrows its CurrentWork. Texts that are noted are borrowed until the next note.
+// Threads:   one thread notes; Look() from any thread, and from a signal handler.
+// Cost:      a few stores; no lock, no allocation.
+// Errors:    a look that falls into BeginWork() may see parts of two jobs.
+#ifndef STAGECOACH_BASE_CURRENT_WORK_H_
+#define STAGECOACH_BASE_CURRENT_WORK_H_
+
+#include <signal.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/ids.h"
+#include "base/job_name.h"
+
+namespace stagecoach {
+
+class CurrentWork {
+ public:
+  // Of plain values, for a signal handler.
+  struct View {
+    std::array<char, kMaxJobNameLength + 1> job{};  // ends with 0
+    uint64_t term = 0, generation = 0, step = 0;
+    int32_t micro_batch = -1;           // -1: of none
+    const char* instruction = nullptr;  // null: no work at hand
+    const char* operation = nullptr;    // null: of none
+  };
+  View Look() const;
+
+  void Begin(const Fence& fence);  // what follows belongs to this; no instruction yet
+  void SetInstruction(const char* instruction, MicroBatchId micro_batch);
+  void SetOperation(const char* operation) {
+    operation_.store(operation, std::memory_order_relaxed);
+  }
+
+ private:
+  template <typename T>
+  struct Readable : std::atomic<T> {
+    using std::atomic<T>::atomic;
+    static_assert(std::atomic<T>::is_always_lock_free, "a signal handler reads it");
+  };
+  std::array<Readable<char>, kMaxJobNameLength + 1> job_{};
+  Readable<uint64_t> term_{0}, generation_{0}, step_{0};
+  Readable<int32_t> micro_batch_{-1};
+  Readable<const char*> instruction_{nullptr}, operation_{nullptr};
+};
+
+// While it lives, notes of this thread go into `work`. The thread has a stack for signal handlers meanwhile, so that a
+// stack that ran over can be told too.
+class CurrentWorkScope {
+ public:
+  explicit CurrentWorkScope(CurrentWork* work);
+  ~CurrentWorkScope();
+  CurrentWorkScope(const CurrentWorkScope&) = delete;
+  CurrentWorkScope& operator=(const CurrentWorkScope&) = delete;
+
+ private:
+  CurrentWork* const outer_;
+  std::unique_ptr<std::array<char, size_t{64} << 10>> stack_;  // null: somebody else's is there
+};
+
+// Of the calling thread; without a scope they do nothing. A note ends what was noted before it.
+void BeginWork(const Fence& fence);
+void NoteInstruction(const char* instruction, MicroBatchId micro_batch = MicroBatchId());
+void NoteOperation(const char* operation);
+void EndWork();
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_BASE_CURRENT_WORK_H_

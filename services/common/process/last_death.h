@@ -1,0 +1,52 @@
+// LastDeath: a stage's process that ends by a fatal signal leaves a line of what it was doing, and the next process of
+// the stage finds it. A handler writes the line to standard error and into a file that was opened before, and the signal
+// then does what it did without the handler: core dumps, wait statuses and a sanitizer's report stay. SIGKILL leaves
+// none.
+//   signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 instruction=backward operation=linear
+// Threads: HandleFatalSignals once, before other threads. LastDeath: one thread at a time.
+// Errors:  FAILED_PRECONDITION naming --state-dir. A file that holds something else counts as none.
+#ifndef STAGECOACH_SERVICES_COMMON_PROCESS_LAST_DEATH_H_
+#define STAGECOACH_SERVICES_COMMON_PROCESS_LAST_DEATH_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/current_work.h"
+#include "plan/stage_death.h"
+
+namespace stagecoach {
+
+// "SIGSEGV" of SIGSEGV, and likewise SIGABRT, SIGBUS, SIGILL and SIGFPE; null of all others, which are not told.
+const char* FatalSignalName(int number);
+
+// From now on. `work` stays for the rest of the process.
+void HandleFatalSignals(CurrentWork* work);
+CurrentWork* WatchedWork();  // what the handler reads; null: there is no handler
+
+std::optional<StageDeath> ParseDeath(absl::string_view line);
+// Of the process that used this folder last; nullopt: it ended otherwise, or its death has been told.
+std::optional<StageDeath> ReadDeath(const std::string& folder);
+
+// The folder of a running process, which no other one may use meanwhile (services/stage/stage_identity.h).
+class LastDeath {
+ public:
+  static absl::StatusOr<std::unique_ptr<LastDeath>> Open(const std::string& folder);
+  ~LastDeath();
+  LastDeath(const LastDeath&) = delete;
+  LastDeath& operator=(const LastDeath&) = delete;
+
+  const std::optional<StageDeath>& death() const { return death_; }  // of the process before
+  void Told();                                                       // it is forgotten
+
+ private:
+  LastDeath(std::optional<StageDeath> death, int descriptor);
+  std::optional<StageDeath> death_;
+  const int descriptor_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_PROCESS_LAST_DEATH_H_

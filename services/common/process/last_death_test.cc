@@ -1,0 +1,203 @@
+// How a process ends by a signal, told by the process itself: each death is that of a child.
+#include "services/common/process/last_death.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/sanitized.h"
+#include "base/thread.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+char* Page(int protection, int flags, int descriptor) {
+  void* const page = mmap(nullptr, 4096, protection, flags, descriptor, 0);
+  CHECK(page != MAP_FAILED) << "a page of memory";
+  return static_cast<char*>(page);
+}
+
+void WriteWhereNobodyMay() {
+  *static_cast<volatile char*>(Page(PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1)) = 1;
+}
+
+class LastDeathTest : public ::testing::Test {
+ protected:
+  LastDeathTest()
+      : folder_(absl::StrCat(::testing::TempDir(), "/last_death_test_", getpid(), "_",
+                             ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~LastDeathTest() override { std::filesystem::remove_all(folder_); }
+
+  void WriteWhereNoFileIs() const {
+    const int file = open((folder_ + "/empty").c_str(), O_RDWR | O_CREAT, 0600);
+    *static_cast<volatile char*>(Page(PROT_READ | PROT_WRITE, MAP_SHARED, file)) = 1;
+  }
+
+  // A process of a stage in the middle of `work`; the wait status.
+  int Run(const std::function<void()>& work, bool with_folder = true) const {
+    const pid_t child = fork();
+    if (child != 0) {
+      int status = 0;
+      CHECK_EQ(waitpid(child, &status, 0), child);
+      return status;
+    }
+    const rlimit no_core{};
+    setrlimit(RLIMIT_CORE, &no_core);
+    const int log = open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(log, STDERR_FILENO);
+    CurrentWork current;
+    HandleFatalSignals(&current);
+    std::unique_ptr<LastDeath> last;
+    if (with_folder) last = LastDeath::Open(folder_).value();
+    const CurrentWorkScope scope(&current);
+    BeginWork({.job = "a", .term = 5, .generation = 2, .step = 12});
+    NoteInstruction("backward", MicroBatchId(3));
+    NoteOperation("linear");
+    work();
+    _exit(0);
+  }
+  std::string Log() const {
+    std::ifstream file(folder_ + "/log");
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  static StageDeath Expected(const std::string& signal) {
+    return {signal,
+            {.job = "a", .term = 5, .generation = 2, .step = 12},
+            MicroBatchId(3),
+            "backward",
+            "linear"};
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(LastDeathTest, ASignalOfItsOwnIsToldAndEndsTheProcessAsWithoutAHandler) {
+  const struct {
+    int number;
+    std::function<void()> work;
+  } kDeaths[] = {{SIGSEGV, WriteWhereNobodyMay},
+                 {SIGBUS, [this] { WriteWhereNoFileIs(); }},
+                 {SIGABRT, [] { std::abort(); }},
+                 {SIGABRT, [] { CHECK(false) << "a bug of ours"; }},
+                 {SIGILL, [] { __builtin_trap(); }},
+                 {SIGFPE, [] { raise(SIGFPE); }},
+                 {SIGSEGV, [] { kill(getpid(), SIGSEGV); }}};
+  for (const auto& [number, work] : kDeaths) {
+    const std::string name = FatalSignalName(number);
+    SCOPED_TRACE(name);
+    const int status = Run(work);
+    // A sanitizer reports, and exits.
+    if (!kSanitized) {
+      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
+    }
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(ReadDeath(folder_), Optional(Expected(name)));
+    EXPECT_THAT(Log(), HasSubstr(absl::StrCat("signal=", name,
+                                              " job=a term=5 generation=2 step=12 micro_batch=3 "
+                                              "instruction=backward operation=linear\n")));
+  }
+}
+
+TEST_F(LastDeathTest, TheExecutorIsToldWhicheverThreadDies) {
+  Run([] { Thread("worker", WriteWhereNobodyMay).Join(); });
+  EXPECT_THAT(ReadDeath(folder_), Optional(Expected("SIGSEGV")));
+}
+
+// Each call has memory on the stack that is written to.
+int Deeper(volatile char* above, int levels) {
+  volatile char here[4096];
+  here[0] = above[0];
+  return levels == 0 ? here[0] : Deeper(here, levels - 1) + here[0];
+}
+
+TEST_F(LastDeathTest, AStackThatRanOverIsTold) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers have a stack for handlers of their own";
+  Run([] {
+    volatile char first[1] = {1};
+    std::fprintf(stderr, "%d\n", Deeper(first, 1 << 20));
+  });
+  EXPECT_THAT(ReadDeath(folder_), Optional(Expected("SIGSEGV")));
+}
+
+TEST_F(LastDeathTest, OtherEndsLeaveNothing) {
+  EXPECT_EQ(WTERMSIG(Run([] { raise(SIGKILL); })), SIGKILL);
+  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_EQ(Run([] {}), 0);
+  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_EQ(FatalSignalName(SIGKILL), nullptr);
+}
+
+TEST_F(LastDeathTest, WithoutAFolderTheLogHasIt) {
+  Run([] { std::abort(); }, /*with_folder=*/false);
+  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_THAT(Log(), HasSubstr("signal=SIGABRT job=a"));
+}
+
+TEST_F(LastDeathTest, WithoutWorkAtHandTheSignalAloneIsTold) {
+  Run([] {
+    EndWork();
+    std::abort();
+  });
+  EXPECT_THAT(ReadDeath(folder_), Optional(StageDeath{.signal = "SIGABRT"}));
+  EXPECT_EQ(DeathText(*ReadDeath(folder_)), "SIGABRT with no work at hand");
+}
+
+TEST_F(LastDeathTest, TheNextProcessFindsItUntilItIsTold) {
+  Run([] { std::abort(); });
+  {
+    const auto next = LastDeath::Open(folder_);
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_THAT((*next)->death(), Optional(Expected("SIGABRT")));
+  }
+  Run([] { raise(SIGKILL); });  // before it could tell
+  const auto last = LastDeath::Open(folder_);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_THAT((*last)->death(), Optional(Expected("SIGABRT")));
+  (*last)->Told();
+  EXPECT_EQ((*last)->death(), std::nullopt);
+  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+}
+
+TEST_F(LastDeathTest, AFileOfSomethingElseIsNone) {
+  for (const char* text :
+       {"", "\n", "hello\n", "signal=SIGTERM\n", "signal=SIGSEGV", "signal=SIGSEGV job=a\n",
+        "signal=SIGSEGV job=A term=1 generation=1 step=1 instruction=load\n",
+        "signal=SIGSEGV job=a term=x generation=1 step=1 instruction=load\n",
+        "signal=SIGSEGV job=a term=1 generation=1 step=-1 instruction=load\n",
+        "signal=SIGSEGV job=a term=1 generation=1 step=1 micro_batch=m instruction=load\n",
+        "signal=SIGSEGV job=a term=1 generation=1 step=1 instruction=\n"}) {
+    EXPECT_EQ(ParseDeath(text), std::nullopt) << text;
+  }
+  const auto load = ParseDeath("signal=SIGBUS job=a term=1 generation=2 step=3 instruction=load\n");
+  ASSERT_TRUE(load.has_value());
+  EXPECT_EQ(DeathText(*load), "SIGBUS at step 3, load");
+  EXPECT_EQ(DeathText(Expected("SIGSEGV")), "SIGSEGV at step 12, micro-batch 3, backward (linear)");
+}
+
+TEST_F(LastDeathTest, AFolderThatCannotBeWrittenIsNamed) {
+  const absl::Status status = LastDeath::Open(folder_ + "/none").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--state-dir: " + folder_ + "/none"));
+}
+
+}  // namespace
+}  // namespace stagecoach
