@@ -207,6 +207,7 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
                      Mebibytes(s.memory.parameters), ", gradients ", Mebibytes(s.memory.gradients),
                      ", optimizer ", Mebibytes(s.memory.optimizer), ", activations ",
                      Mebibytes(s.memory.activations), "), a stage has ", Mebibytes(limit),
+                     " (--memory-per-stage, or --memory-limit-bytes of the stage servers)"
                      "; use more stages, more micro_batches, or rematerialization: always"));
   }
   return absl::OkStatus();

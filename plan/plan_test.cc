@@ -151,7 +151,9 @@ TEST(MakePlan, SaysWhatDoesNotFitAndWhatHelps) {
   const auto plan = MakePlan(Spec(), 2, {.stage_memory_limit_bytes = 100'000}, {});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("plan: stage 0 with layers [0, "));
-  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("a stage has 0.1 MiB"));
+  EXPECT_THAT(std::string(plan.status().message()),
+              HasSubstr("a stage has 0.1 MiB (--memory-per-stage, or --memory-limit-bytes of "
+                        "the stage servers); use"));
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("use more stages"));
   EXPECT_TRUE(MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{1} << 30}, {}).ok());
 }

@@ -380,6 +380,13 @@ class CommandTree {
       context_.console->Print(CompletionScript(app_, shell_));
       return static_cast<int>(kExitSuccess);
     });
+    CLI::App* complete = Add("__complete", "Print words for a completion script", [this] {
+      return complete_ == "jobs" ? CompleteJobs(context_) : CompleteDevices(context_);
+    });
+    complete->group("");  // hidden
+    complete->add_option("what", complete_, "words of which kind")
+        ->required()
+        ->check(CLI::IsMember({"jobs", "devices"}));
     completion->add_option("shell", shell_, "whose script")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -402,7 +409,7 @@ class CommandTree {
   TraceOptions trace_;
   LogsOptions logs_;
   std::string log_format_ = "text";
-  std::string job_, shell_, health_address_, ui_folder_;
+  std::string job_, shell_, complete_, health_address_, ui_folder_;
 };
 
 }  // namespace

@@ -221,9 +221,9 @@ TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
   };
   EXPECT_EQ(planned("1MiB"), 0) << notes_.str();
   EXPECT_EQ(planned("190 kB"), 1);
-  EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB"));
+  EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB (--memory-per-stage, or "));
   EXPECT_EQ(planned("190000"), 1);
-  EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB"));
+  EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB (--memory-per-stage, or "));
   EXPECT_EQ(planned("0.001GB"), 0) << notes_.str();
   for (const char* wrong : {"0", "-1MiB", "many", "1 mile", "99999999999GiB"}) {
     EXPECT_EQ(planned(wrong), 2) << wrong;
@@ -288,6 +288,28 @@ ask stagecoach checkpoints ver
 )");
   ASSERT_TRUE(answer.has_value()) << "tools/setup installs bash's users' shell with the system";
   EXPECT_EQ(*answer, "checkpoints\n--threads-per-stage\nndjson\nzsh\nverify\n");
+}
+
+TEST_F(CompletionTest, BashAsksTheClientForJobsAndDevices) {
+  const std::optional<std::string> answer = Ask("bash", "", R"(
+stagecoach() { case "$*" in "__complete jobs") echo tiny-1; echo tiny-2 ;; "__complete devices") echo cpu ;; esac; }
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
+ask stagecoach cancel ti
+ask stagecoach describe tiny-2
+ask stagecoach checkpoints verify tiny-1
+ask stagecoach local --device c
+)");
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(*answer, "tiny-1 tiny-2\ntiny-2\ntiny-1\ncpu\n");
+}
+
+TEST_F(CompletionTest, OfJobsIsSilentWithoutACoordinator) {
+  EXPECT_EQ(Run({"--address", "127.0.0.1:1", "__complete", "jobs"}), 0);
+  EXPECT_EQ(out_.str() + notes_.str(), "");
+  EXPECT_EQ(Run({"__complete", "devices"}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("cpu\n"));
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_THAT(out_.str(), Not(HasSubstr("__complete"))) << "hidden";
 }
 
 TEST_F(CompletionTest, Zsh) {

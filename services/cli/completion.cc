@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -29,12 +30,19 @@ struct CommandWords {
   std::vector<std::string> values;   // of a word that is no option; empty: a file
 };
 
+// Without those that are hidden, which have no group.
 std::vector<const CLI::App*> Subcommands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
+
+// Values that the script asks the client for when they are wanted; silent if it has no answer.
+constexpr char kJobs[] = "$(stagecoach __complete jobs 2>/dev/null)";
+constexpr char kDevices[] = "$(stagecoach __complete devices 2>/dev/null)";
 
 // "TEXT:{table,json,ndjson}" is how CLI11 shows a list of values.
 std::vector<std::string> ValuesOf(const CLI::Option& option) {
+  if (absl::StartsWith(option.get_description(), "job id")) return {kJobs};
+  if (option.check_lname("device")) return {kDevices};
   const std::string type = option.get_type_name();
   const size_t begin = type.find('{'), end = type.rfind('}');
   if (begin == std::string::npos || end == std::string::npos) return {};
@@ -73,7 +81,10 @@ std::vector<CommandWords> AllWords(const CLI::App& app) {
     CommandWords words;
     words.name = command->get_name();
     words.description = command->get_description();
-    for (const CLI::App* nested : Subcommands(*command)) words.nested.push_back(nested->get_name());
+    for (const CLI::App* nested : Subcommands(*command)) {
+      words.nested.push_back(nested->get_name());
+      AddOptions(*nested, &words);
+    }
     AddOptions(*command, &words);
     AddOptions(app, &words);
     all.push_back(std::move(words));
@@ -108,8 +119,11 @@ std::string ValueCases(const std::vector<CommandWords>& all, const std::string& 
 std::string Bash(const std::vector<CommandWords>& all) {
   std::string cases;
   for (const CommandWords& command : all) {
-    absl::StrAppend(&cases, "    ", command.name.empty() ? "''" : command.name, ") words=\"",
-                    absl::StrJoin(WordsOf(command), " "), "\" ;;\n");
+    // An option is completed without asking the coordinator.
+    const std::string words = absl::StrReplaceAll(absl::StrJoin(WordsOf(command), " "),
+                                                  {{"$(", "$([[ $current == -* ]] || "}});
+    absl::StrAppend(&cases, "    ", command.name.empty() ? "''" : command.name, ") words=\"", words,
+                    "\" ;;\n");
   }
   return absl::StrCat(
       "# bash completion of stagecoach; load it with:  source <(stagecoach completion bash)\n"
@@ -196,6 +210,11 @@ std::string Zsh(const std::vector<CommandWords>& all) {
       "fi\n");
 }
 
+// Between single quotes: fish runs "(...)" when the values are wanted.
+std::string FishValues(const std::vector<std::string>& values) {
+  return absl::StrReplaceAll(absl::StrJoin(values, " "), {{"$(", "("}});
+}
+
 std::string FishOption(const OptionWords& option, const std::string& condition) {
   std::string line = absl::StrCat("complete -c stagecoach -n '", condition, "'");
   for (const std::string& name : option.names) {
@@ -203,7 +222,7 @@ std::string FishOption(const OptionWords& option, const std::string& condition) 
     absl::StrAppend(&line, is_long ? " -l " : " -s ", name.substr(is_long ? 2 : 1));
   }
   if (!option.values.empty()) {
-    absl::StrAppend(&line, " -x -a '", absl::StrJoin(option.values, " "), "'");
+    absl::StrAppend(&line, " -x -a '", FishValues(option.values), "'");
   } else if (option.wants_value) {
     absl::StrAppend(&line, " -r");
   }
@@ -228,7 +247,7 @@ std::string Fish(const std::vector<CommandWords>& all) {
     plain.insert(plain.end(), command.values.begin(), command.values.end());
     if (!plain.empty()) {
       absl::StrAppend(&script, "complete -c stagecoach -f -n '", condition, "' -a '",
-                      absl::StrJoin(plain, " "), "'\n");
+                      FishValues(plain), "'\n");
     }
     for (const OptionWords& option : command.options) {
       absl::StrAppend(&script, FishOption(option, condition));

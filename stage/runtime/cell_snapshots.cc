@@ -74,7 +74,8 @@ void CellSnapshots::Begin(LoadedCell& loaded) {
   if (!HasRoom(loaded, *backend_)) {
     loaded.result.snapshot_note =
         absl::StrCat("no snapshots in memory: ", backend_->allocator().Use().limit,
-                     " bytes that this stage may take have no room for two of its own and two of "
+                     " bytes that this stage may take (--memory-limit-bytes of stagecoach-stage, "
+                     "--memory-per-stage of stagecoach) have no room for two of its own and two of "
                      "its neighbour's beside the job; a lost stage costs the steps since the last "
                      "checkpoint");
     return;

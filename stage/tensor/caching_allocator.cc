@@ -13,6 +13,10 @@
 namespace stagecoach {
 namespace {
 
+// Names the flag that set the limit, of whichever program the user started.
+constexpr char kLimitFlags[] =
+    " (--memory-limit-bytes of stagecoach-stage, --memory-per-stage of stagecoach)";
+
 // Accounting and the cache, shared by the allocator and its living buffers.
 class MemoryPool {
  public:
@@ -27,9 +31,9 @@ class MemoryPool {
     const int k = static_cast<int>(kind);
     std::lock_guard<std::mutex> lock(mutex_);
     if (use_.limit > 0 && use_.total_current + rounded > use_.limit) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("memory for ", MemoryKindName(kind), ": ", rounded, " bytes asked, ",
-                       use_.total_current, " in use, limit ", use_.limit, source_->Explain(use_)));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "memory for ", MemoryKindName(kind), ": ", rounded, " bytes asked, ", use_.total_current,
+          " in use, limit ", use_.limit, kLimitFlags, source_->Explain(use_)));
     }
     std::byte* data = TakeCached(rounded);
     if (data == nullptr) data = TakeFresh(rounded);

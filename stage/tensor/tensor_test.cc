@@ -41,7 +41,9 @@ TEST(HostAllocator, RefusesOverTheLimitAndNamesTheNumbers) {
   ASSERT_TRUE(held.ok());
   auto refused = allocator->Allocate(64, MemoryKind::kWorkspace);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(refused.status().ToString().find("workspace: 64 bytes asked, 4096 in use, limit 4096"),
+  EXPECT_NE(refused.status().ToString().find(
+                "workspace: 64 bytes asked, 4096 in use, limit 4096 (--memory-limit-bytes of "
+                "stagecoach-stage, --memory-per-stage of stagecoach)"),
             std::string::npos)
       << refused.status();
   held->reset();

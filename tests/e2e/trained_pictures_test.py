@@ -88,6 +88,8 @@ class TrainedPictures(harness.EndToEndTest):
         cluster = self.run_job(job)
         accuracy = self.reported(cluster)
         self.assertTrue(0.4 < accuracy < 1, accuracy)
+        self.assertIn(f"to see its page again:\n  stagecoach ui {cluster.state_dir}\n", cluster.stderr)
+        self.assertRegex(cluster.stderr, rf"stagecoach classify --weights {cluster.state_dir}/exports/\S+ PICTURE\n")
         answer, _ = self.answer("classify", "--weights", cluster.state_dir, self.folder / "test")
         right = self.right(answer)
         self.assertEqual(len(right), 3 * HELD_OUT)
@@ -110,6 +112,7 @@ class TrainedPictures(harness.EndToEndTest):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("gives one class for a whole picture: use `stagecoach classify`", refused.stderr)
         text = self.run_job(self.job_file("text.json", name="text"))
+        self.assertRegex(text.stderr, rf"stagecoach generate {text.state_dir}/exports/\S+ --prompt 'The '\n")
         refused = self.cli("classify", "--weights", text.state_dir, self.folder / "test")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("model: gpt; reads a text, not pictures", refused.stderr)
@@ -147,6 +150,7 @@ class TrainedPictures(harness.EndToEndTest):
             "masks", {"unet": {"base": 4, "depth": 1, "image": [height, width, 3], "channels_out": 3}},
             {"mask_folder": {"train": "train", "masks": "train-masks", "test": "test", "test_masks": "test-masks"}}, batch=6))
         self.write(self.folder / "bad.png", b"no picture")
+        self.assertRegex(cluster.stderr, rf"stagecoach segment --weights {cluster.state_dir}/exports/\S+ --out masks PICTURE\n")
         answer, notes = self.answer("segment", "--weights", cluster.state_dir, "--out", self.folder / "out",
                                     self.folder / "bad.png", self.folder / "test", code=1)
         self.assertIn("bad.png: text, not JPEG, PNG, TIFF or WebP", notes)

@@ -9,6 +9,7 @@
 
 #include "services/cli/client/fake_job_client.h"
 #include "services/cli/commands/local_run.h"
+#include "services/cli/commands/what_next.h"
 
 namespace stagecoach {
 namespace {

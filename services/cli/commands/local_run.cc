@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/names.h"
 #include "checkpoint/store.h"
@@ -13,6 +12,7 @@
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/save_trace.h"
+#include "services/cli/commands/what_next.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
@@ -116,6 +116,7 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
         absl::StrCat("job ", job.id(), " had ended as ", StateName(now->state()), " by then"));
   }
   Stop();
+  if (over) context_.console->Note(WhatNext(*now, state_folder_));
   return code;
 }
 
@@ -165,14 +166,6 @@ void LocalRun::NoteHeldJobs(const std::string& except) {
                                         " of ", TotalSteps(job), " and waits; to go on with it:\n",
                                         ResumeLine(job.id())));
   }
-}
-
-std::string ShellWord(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_@%+=:,./-") == std::string::npos;
-  if (plain) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
 }  // namespace stagecoach

@@ -57,9 +57,6 @@ class LocalRun {
   std::unique_ptr<JobClient> client_;
 };
 
-// The word as a shell takes it: with quotes if it needs them.
-std::string ShellWord(const std::string& word);
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_SERVICES_CLI_COMMANDS_LOCAL_RUN_H_

@@ -157,6 +157,23 @@ TEST(Progress, TheBarFitsTheTerminal) {
   EXPECT_THAT(progress.Bar(200), HasSubstr("[========================] 100% 200/200"));
 }
 
+TEST(Progress, ANarrowBarKeepsLossAndTimeLeft) {
+  ProgressState progress(200, SpecOf(64));
+  progress.OnStep(120, StepRecord(120).step_done());
+  EXPECT_EQ(progress.Bar(20), "loss 2.310  ETA 11s");
+  EXPECT_EQ(progress.Bar(40), "[==> ]  60% 120/200  loss 2.310  ETA 11s");
+  EXPECT_EQ(progress.Bar(60), "[==============>         ]  60% 120/200  loss 2.310  ETA 11s");
+  EXPECT_EQ(progress.Bar(80),
+            "[==============>         ]  60% 120/200  loss 2.310  ETA 11s  117k tokens/s");
+}
+
+TEST(Progress, ANarrowBarOfALongJobLeavesTheCountsOut) {
+  ProgressState progress(200000, SpecOf(64));
+  progress.OnStep(120000, StepRecord(120000).step_done());
+  EXPECT_EQ(progress.Bar(20), "2.310 3h06m");
+  EXPECT_EQ(progress.Bar(40), "[======>    ] 60%  loss 2.310  ETA 3h06m");
+}
+
 TEST(Progress, TheBarHasSharesInPercentAndLossesAsTheyAre) {
   ProgressState progress(200, SpecOf(64));
   v1::WatchJobResponse record = StepRecord(120);

@@ -1,6 +1,7 @@
 #include "services/cli/output/progress.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,7 +15,21 @@ namespace {
 
 // Weight of the newest step in the average that the ETA is made of.
 constexpr double kNewest = 0.1;
-constexpr int kBarColumns = 24;
+constexpr size_t kBarColumns = 24;
+// A shorter bar shows nothing.
+constexpr size_t kFewestBarColumns = 4;
+
+// "[====>   ] ", as wide as fits beside `taken` columns of text; empty where there is no room.
+std::string BarText(double share, size_t room, size_t taken) {
+  const size_t frame = 3;
+  if (room < taken + frame + kFewestBarColumns) return "";
+  const size_t columns = std::min(kBarColumns, room - taken - frame);
+  const auto done = static_cast<size_t>(share * static_cast<double>(columns));
+  std::string bar(done, '=');
+  if (done < columns) bar += '>';
+  bar.resize(columns, ' ');
+  return absl::StrCat("[", bar, "] ");
+}
 
 }  // namespace
 
@@ -65,15 +80,7 @@ std::string ProgressState::ConsoleLine() const {
          MeasuresText(last_.measures());
 }
 
-std::string ProgressState::Bar(int columns) const {
-  const double share =
-      steps_ > 0 ? std::min(1.0, static_cast<double>(step_) / static_cast<double>(steps_)) : 0;
-  const int done = static_cast<int>(share * kBarColumns);
-  std::string bar(done, '=');
-  if (done < kBarColumns) bar += '>';
-  bar.resize(kBarColumns, ' ');
-  std::string line = absl::StrFormat("[%s] %3.0f%% %d/%d", bar, share * 100, step_, steps_);
-  // The most wanted first: what does not fit is left out from the end.
+std::string ProgressState::SharesText() const {
   std::string shares;
   for (const v1::Measure& measure : last_.measures()) {
     if (IsALoss(measure.name())) {
@@ -82,19 +89,42 @@ std::string ProgressState::Bar(int columns) const {
       absl::StrAppendFormat(&shares, "  %s %.1f%%", measure.name(), measure.value() * 100);
     }
   }
-  const Throughput rate = ThroughputOf(spec_, last_.tokens_per_second(), last_.step_seconds());
-  const std::string parts[] = {
-      absl::StrFormat("  loss %.3f", last_.loss()), shares,
-      absl::StrCat("  ETA ", FormatDuration(EtaSeconds())),
-      absl::StrCat("  ", FormatCount(rate.per_second), " ", rate.what, "/s"),
-      absl::StrFormat("  bubble %.1f%% (ideal %.1f%%)", last_.bubble() * 100,
-                      last_.bubble_ideal() * 100)};
-  for (const std::string& part : parts) {
-    if (step_ == 0 || static_cast<int>(line.size() + part.size()) > columns) break;
-    line += part;
+  return shares;
+}
+
+std::string ProgressState::Bar(int columns) const {
+  const auto room = static_cast<size_t>(std::max(columns, 0));
+  const double share =
+      steps_ > 0 ? std::min(1.0, static_cast<double>(step_) / static_cast<double>(steps_)) : 0;
+  std::string counts = absl::StrFormat("%3.0f%% %d/%d", share * 100, step_, steps_);
+  if (step_ == 0) {
+    const std::string line = BarText(share, room, counts.size()) + counts;
+    return line.substr(0, room);
   }
-  if (static_cast<int>(line.size()) > columns) line.resize(std::max(columns, 0));
-  return line;
+  const std::string loss = absl::StrFormat("loss %.3f", last_.loss());
+  const std::string eta = FormatDuration(EtaSeconds());
+  // Loss and time left stay the longest; the counts go before them.
+  const size_t kept = loss.size() + std::string_view("  ETA ").size() + eta.size();
+  if (counts.size() + 2 + kept > room) counts = absl::StrFormat("%.0f%%", share * 100);
+  if (counts.size() + 2 + kept > room) counts.clear();
+  if (kept > room) return absl::StrFormat("%.3f %s", last_.loss(), eta).substr(0, room);
+  if (counts.empty()) return absl::StrCat(loss, "  ETA ", eta);
+  const size_t taken = counts.size() + 2 + kept;
+  const std::string bar = BarText(share, room, taken);
+  size_t left = room - taken - bar.size();
+  const Throughput rate = ThroughputOf(spec_, last_.tokens_per_second(), last_.step_seconds());
+  // The most wanted first: what does not fit is left out from the end.
+  std::string parts[] = {SharesText(),
+                         absl::StrCat("  ", FormatCount(rate.per_second), " ", rate.what, "/s"),
+                         absl::StrFormat("  bubble %.1f%% (ideal %.1f%%)", last_.bubble() * 100,
+                                         last_.bubble_ideal() * 100)};
+  bool fits = true;
+  for (std::string& part : parts) {
+    fits = fits && part.size() <= left;
+    if (!fits) part.clear();
+    left -= part.size();
+  }
+  return absl::StrCat(bar, counts, "  ", loss, parts[0], "  ETA ", eta, parts[1], parts[2]);
 }
 
 }  // namespace stagecoach

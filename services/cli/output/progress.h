@@ -34,10 +34,13 @@ class ProgressState {
 
   std::string ConsoleLine() const;
   // "[=====>    ]  60% 120/200  loss 2.310  ETA 2m03s  117k tokens/s  bubble 31.0% (ideal 27.3%)",
-  // at most `columns` wide.
+  // at most `columns` wide. Where it is narrow the other parts go first, then the bar's width, then the counts:
+  // loss and time left stay.
   std::string Bar(int columns) const;
 
  private:
+  std::string SharesText() const;  // what else the network measures, for the bar
+
   int64_t steps_;
   const v1::JobSpec spec_;
   uint64_t step_ = 0;

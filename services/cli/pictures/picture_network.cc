@@ -91,6 +91,14 @@ PictureNetwork::PictureNetwork(TrainedNetwork trained, PictureForm form,
       numbers_(form_.mean, form_.deviation),
       names_(std::move(names)) {}
 
+absl::Status PictureNetwork::Check(const JobSpec& spec, PictureAnswer wanted) {
+  ASSIGN_OR_RETURN(const Network network, ExpandModel(spec.model));
+  RETURN_IF_ERROR(CheckReadsImages(spec, network));
+  RETURN_IF_ERROR(CheckAnswer(spec, network, wanted));
+  if (DataKinds().Named(spec.data.kind).Pictures(spec.data).has_value()) return absl::OkStatus();
+  return FieldError("data", spec.data.kind, "gives no pictures");
+}
+
 absl::StatusOr<std::unique_ptr<PictureNetwork>> PictureNetwork::Load(
     const std::string& weights_file, const JobSpec& spec, const DataFacts& facts,
     PictureAnswer wanted, std::unique_ptr<Backend> backend) {

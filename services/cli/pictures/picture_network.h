@@ -27,6 +27,9 @@ enum class PictureAnswer { kClass, kClassOfEachPixel };
 
 class PictureNetwork {
  public:
+  // INVALID_ARGUMENT with the reason, unless the network of this job gives that for pictures.
+  static absl::Status Check(const JobSpec& spec, PictureAnswer wanted);
+
   // spec, facts: the job, and what its data told, that are beside the weights.
   static absl::StatusOr<std::unique_ptr<PictureNetwork>> Load(const std::string& weights_file,
                                                               const JobSpec& spec,

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "services/cli/commands/commands.h"
+#include "services/cli/output/exit_code.h"
+
+namespace stagecoach {
+namespace {
+
+// Whoever waits at the prompt waits no longer.
+constexpr double kPromptSeconds = 1;
+
+}  // namespace
+
+int CompleteJobs(CommandContext& context) {
+  ClientOptions options = context.client;
+  options.timeout_seconds = std::min(options.timeout_seconds, kPromptSeconds);
+  const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(options);
+  if (!client.ok()) return kExitSuccess;
+  const absl::StatusOr<v1::ListJobsResponse> jobs = (*client)->List();
+  if (!jobs.ok()) return kExitSuccess;
+  for (const v1::Job& job : jobs->jobs()) context.console->PrintLine(job.id());
+  return kExitSuccess;
+}
+
+int CompleteDevices(CommandContext& context) {
+  context.console->PrintLine("cpu");
+  // The driver's files: to start CUDA takes longer than a prompt should.
+  std::vector<int> cards;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/dev", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view number = name;
+    int card = 0;
+    if (absl::ConsumePrefix(&number, "nvidia") && absl::SimpleAtoi(number, &card)) {
+      cards.push_back(card);
+    }
+  }
+  std::sort(cards.begin(), cards.end());
+  for (const int card : cards) context.console->PrintLine(absl::StrCat("cuda:", card));
+  context.console->PrintLine("reference");
+  return kExitSuccess;
+}
+
+}  // namespace stagecoach
