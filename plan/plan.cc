@@ -35,7 +35,7 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
                       absl::StrCat("the model has ", layers,
                                    " layers and a stage needs one: use at most ", layers));
   }
-  const double flops = assumptions.flops_per_second;
+  const double flops = assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
   if (!(flops > 0) || !std::isfinite(flops)) {
     return absl::InvalidArgumentError(
         absl::StrCat("plan: flops_per_second ", flops, "; must be a number > 0"));
@@ -58,7 +58,7 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
                         const PlanAssumptions& assumptions, std::span<const LayerProfile> profile) {
   const double sequences =
       static_cast<double>(MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0));
-  const double per_flop = sequences / assumptions.flops_per_second;
+  const double per_flop = sequences / assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
   Seconds seconds;
   seconds.layers.assign(profile.begin(), profile.end());
   if (profile.empty()) {
@@ -72,6 +72,17 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
   for (const WireId id : model.objective.outputs()) logits += model.wire(id).type.shape.elements();
   seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits) * per_flop;
   return seconds;
+}
+
+void SetRate(const PlanAssumptions& assumptions, std::span<const LayerProfile> profile,
+             Plan* plan) {
+  if (!profile.empty()) {
+    plan->rate_source = RateSource::kProfile;
+    return;
+  }
+  const bool given = assumptions.flops_per_second.has_value();
+  plan->rate_source = given ? RateSource::kGiven : RateSource::kAssumed;
+  plan->flops_per_second = assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
 }
 
 // By stage, the part of its forwards that the schedule runs a second time. The last stage has none: it
@@ -401,6 +412,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
   }
   if (!best.has_value()) return too_large;
   best->layers = PlanLayers(model);
+  SetRate(assumptions, profile, &*best);
   return *std::move(best);
 }
 

@@ -48,7 +48,7 @@ absl::StatusOr<Partition> UniformPartition(int layers, int stages);
 
 // What the planner knows of the machines; defaults are a 2-core x86 machine on a 10 Gbit/s network.
 struct PlanAssumptions {
-  double flops_per_second = 150e9;  // one stage
+  std::optional<double> flops_per_second;  // one stage; none: kAssumedFlopsPerSecond
   double link_bytes_per_second = 1.0e9;
   double link_latency_seconds = 100e-6;
   int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
@@ -82,8 +82,10 @@ struct Plan {
   Schedule schedule;
   Timeline timeline;        // simulated
   double step_seconds = 0;  // forecast
-  double bubble = 0;        // forecast: 1 - busy / (K * step)
-  double bubble_ideal = 0;  // (K - 1) / (M + K - 1)
+  RateSource rate_source = RateSource::kAssumed;
+  double flops_per_second = 0;  // of a stage; 0 with a profile
+  double bubble = 0;            // forecast: 1 - busy / (K * step)
+  double bubble_ideal = 0;      // (K - 1) / (M + K - 1)
 };
 
 // `profile` empty: costs from the cost model. `stages` must be > 0 (auto is resolved by the caller).

@@ -94,6 +94,19 @@ TEST(MakePlan, FollowsAMeasuredProfile) {
 }
 
 // Knowing which stages recompute must never make a step slower than not knowing it.
+TEST(MakePlan, SaysWhereItsTimesComeFrom) {
+  const Plan assumed = Planned(Spec(), 2);
+  EXPECT_EQ(assumed.rate_source, RateSource::kAssumed);
+  EXPECT_EQ(assumed.flops_per_second, kAssumedFlopsPerSecond);
+  const auto given = MakePlan(Spec(), 2, {.flops_per_second = kAssumedFlopsPerSecond / 2}, {});
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->rate_source, RateSource::kGiven);
+  EXPECT_EQ(given->flops_per_second, kAssumedFlopsPerSecond / 2);
+  EXPECT_GT(given->step_seconds, assumed.step_seconds);
+  const std::vector<LayerProfile> profile(assumed.layers.size(), {1, 2});
+  EXPECT_EQ(Planned(Spec(), 2, profile).rate_source, RateSource::kProfile);
+}
+
 TEST(MakePlan, TakesThePartitionWithTheFasterForecast) {
   JobSpec spec = Spec();
   spec.pipeline.schedule = "one_forward_one_backward";

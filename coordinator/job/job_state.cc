@@ -122,6 +122,12 @@ JobView ViewOf(const JobState& state) {
   view.data_wait_seconds = state.data_wait_seconds;
   view.faults = state.faults;
   view.forecast_step_seconds = state.forecast_step_seconds;
+  // A profile is kept over recoveries, and every plan behind it is made with it.
+  if (state.profile.empty()) {
+    view.forecast_flops_per_second = kAssumedFlopsPerSecond;
+  } else {
+    view.forecast_rate_source = RateSource::kProfile;
+  }
   view.submitted_unix_seconds = state.job->submitted_unix_seconds;
   view.owner = state.job->owner;
   view.finished_unix_seconds = state.finished_unix_seconds;

@@ -85,7 +85,9 @@ struct JobView {
   int64_t snapshot_step = -1;    // of the newest that stages have in memory; -1: none
   double data_wait_seconds = 0;  // of all stages, since this coordinator started
   std::vector<StageFaults> faults;
-  double forecast_step_seconds = 0;
+  double forecast_step_seconds = 0;  // 0: there is no plan yet
+  RateSource forecast_rate_source = RateSource::kAssumed;
+  double forecast_flops_per_second = 0;  // of a stage; 0: from a profile
   double submitted_unix_seconds = 0, finished_unix_seconds = 0;
   std::string owner;                    // who submitted it, "user/alice"; empty: not known
   std::vector<StageAssignment> stages;  // those of the placement that are not lost

@@ -26,6 +26,16 @@ struct LayerCost {
   int64_t backward_flops = 0;    // per sequence, input and weight part together
 };
 
+// The rate of a stage that nobody measured: two cores of an x86 server.
+inline constexpr double kAssumedFlopsPerSecond = 150e9;
+
+// Where the planned times come from.
+enum class RateSource : uint8_t {
+  kAssumed,  // the cost model at kAssumedFlopsPerSecond
+  kGiven,    // the cost model at a rate that somebody gave
+  kProfile,  // a stage measured every layer
+};
+
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.
 struct LayerProfile {
   double forward_seconds = 0;

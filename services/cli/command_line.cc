@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/device_name.h"
+#include "plan/costs/cost_model.h"
 #include "services/cli/command_mistake.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/completion.h"
@@ -222,6 +224,11 @@ class CommandTree {
     AddMemoryPerStage(plan, &plan_.memory_per_stage,
                       "that stages have, as 8GiB: the partition is made to fit, or refused; a "
                       "coordinator knows its stages' own: not with --server");
+    plan->add_option("--gflops", plan_.gflops,
+                     absl::StrFormat("billions of FLOP/s of a stage, for the forecast of times; "
+                                     "default: %g, which is assumed; not with --server",
+                                     kAssumedFlopsPerSecond / 1e9))
+        ->check(CLI::Range(1e-3, 1e9));
     plan->add_flag("--server", plan_.ask_server, "ask the coordinator (default with --address)");
     plan->add_flag("--schedule", plan_.show_schedule, "also print the schedule as text");
   }

@@ -239,6 +239,17 @@ TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
   std::remove(path.c_str());
 }
 
+TEST_F(CommandLineTest, APlanComputesWithTheRateThatIsGiven) {
+  const std::string path = std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml";
+  EXPECT_EQ(Run({"plan", path.c_str()}), 0) << notes_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(" forecast at an assumed 150 GFLOP/s a stage\n"));
+  EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "40"}), 0) << notes_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(" forecast at 40 GFLOP/s a stage, as given\n"));
+  EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "0"}), 2);
+  EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "40", "--server"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("--gflops: a coordinator plans by a rate of its own"));
+}
+
 class CompletionTest : public CommandLineTest {
  protected:
   // What `shell` prints for the completion script followed by `questions`, in a home of its own;

@@ -232,6 +232,19 @@ class PageStories(parts.PartsTest):
         row = page.locator('[data-part="jobs"] tbody tr').first.locator("td").all_inner_texts()
         self.assertEqual(row[3:7], [NEVER] * 4)
 
+    # Symptom: a step "planned 222 ms", at a rate that nobody had measured, stood beside 428 ms.
+    def test_a_planned_time_says_where_it_comes_from(self):
+        self.serve(FakeCoordinator(self.STAGES))
+        self.fake.says = {"step_seconds": 0.428, "forecast_step_seconds": 0.222, "forecast_rate_source": "RATE_SOURCE_ASSUMED",
+                          "forecast_flops_per_second": 150e9}
+        page = self.job()
+        page.wait_for_selector('.tile [data-field="step_seconds"][data-value]')
+        self.assertEqual(self.hint(page, "step_seconds"), "planned 222 ms at an assumed 150 GFLOP/s")
+        self.fake.says = {**self.fake.says, "forecast_rate_source": "RATE_SOURCE_PROFILE", "forecast_flops_per_second": 0.0}
+        page.reload()
+        page.wait_for_selector('.tile [data-field="step_seconds"][data-value]')
+        self.assertEqual(self.hint(page, "step_seconds"), "planned 222 ms from a profile")
+
     # Symptom: a job on pictures had tokens a second, and a U-Net's were its pixels.
     def test_pictures_are_counted_as_pictures(self):
         self.serve(FakeCoordinator(self.STAGES))

@@ -49,6 +49,7 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const Pl
                      " (choose with --stages, or ask a cluster with --server)"));
   }
   PlanAssumptions assumptions{.stage_memory_limit_bytes = options.memory_per_stage};
+  if (options.gflops > 0) assumptions.flops_per_second = options.gflops * 1e9;
   for (int k = 0; k < stages; ++k) {
     assumptions.cards.push_back(CardToBe(options.devices[k % options.devices.size()]));
   }
@@ -74,6 +75,11 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
     return context.console->Fail(absl::InvalidArgumentError(
         "--memory-per-stage: a coordinator plans for the memory that its stages have; leave it "
         "out, or ask none: no --server, no --address"));
+  }
+  if (ask_server && options.gflops > 0) {
+    return context.console->Fail(absl::InvalidArgumentError(
+        "--gflops: a coordinator plans by a rate of its own; leave it out, or ask none: no "
+        "--server, no --address"));
   }
   // A plan needs no data, and tells what a job would cost before it is there.
   const absl::Status data = ask_server ? absl::OkStatus() : CheckDataHere(*spec_file);

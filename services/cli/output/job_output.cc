@@ -62,6 +62,24 @@ void AppendField(const std::string& name, const std::string& value, std::string*
   if (!value.empty()) absl::StrAppendFormat(text, "%-15s %s\n", name + ":", value);
 }
 
+std::string Gigaflops(double flops_per_second) {
+  return absl::StrFormat("%g GFLOP/s", flops_per_second / 1e9);
+}
+
+// Behind a planned time. Empty: an older coordinator does not tell.
+std::string RateText(v1::RateSource source, double flops_per_second) {
+  switch (source) {
+    case v1::RATE_SOURCE_ASSUMED:
+      return absl::StrCat("at an assumed ", Gigaflops(flops_per_second), " a stage");
+    case v1::RATE_SOURCE_GIVEN:
+      return absl::StrCat("at ", Gigaflops(flops_per_second), " a stage, as given");
+    case v1::RATE_SOURCE_PROFILE:
+      return "from a stage's profile";
+    default:
+      return "";
+  }
+}
+
 std::string JobStageTable(const v1::Job& job) {
   Table table({"STAGE", "NAME", "ADDRESS", "LAYERS", "PEAK MEMORY"}, {0, 4});
   for (const v1::JobStage& stage : job.stages()) {
@@ -158,9 +176,12 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
     }
   }
   if (job.step_seconds() > 0) {
+    const std::string source =
+        RateText(job.forecast_rate_source(), job.forecast_flops_per_second());
     AppendField("Step time",
                 absl::StrCat(FormatSeconds(job.step_seconds()), " (forecast ",
-                             FormatSeconds(job.forecast_step_seconds()), ")"),
+                             FormatSeconds(job.forecast_step_seconds()), source.empty() ? "" : " ",
+                             source, ")"),
                 &text);
     const Throughput rate = ThroughputOf(job.spec(), job.tokens_per_second(), job.step_seconds());
     AppendField("Throughput", absl::StrCat(FormatCount(rate.per_second), " ", rate.what, "/s"),
@@ -254,13 +275,14 @@ std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
                FormatBytes(memory.optimizer()), FormatBytes(memory.activations()),
                FormatBytes(Total(memory))});
   }
+  const std::string rate = RateText(plan.rate_source(), plan.flops_per_second());
   std::string text;
   if (plan.layers_size() > 0) text = absl::StrCat(PlannedLayerTable(plan), "\n");
   absl::StrAppend(&text, table.ToString(), "\nprecision   ", PrecisionText(plan.precision()),
                   "\nparameters  ", parameters, "\nstep time   ",
-                  FormatSeconds(plan.step_seconds()), " forecast", "\nbubble      ",
-                  Percent(plan.bubble()), " forecast, ", Percent(plan.bubble_ideal()),
-                  " ideal (K-1)/(M+K-1)\n");
+                  FormatSeconds(plan.step_seconds()), " forecast", rate.empty() ? "" : " ", rate,
+                  "\nbubble      ", Percent(plan.bubble()), " forecast, ",
+                  Percent(plan.bubble_ideal()), " ideal (K-1)/(M+K-1)\n");
   if (!plan.timeline().empty()) absl::StrAppend(&text, "\n", plan.timeline());
   if (with_schedule) {
     absl::StrAppend(&text, "\n",

@@ -369,6 +369,30 @@ TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   tensorfloat32\n"));
 }
 
+// Symptom: times at an assumed rate looked as if somebody had measured this machine.
+TEST(JobOutput, PlannedTimesSayWhereTheyComeFrom) {
+  v1::PlanJobResponse plan;
+  plan.set_step_seconds(0.222);
+  EXPECT_THAT(PlanText(plan, false), HasSubstr("\nstep time   222.0 ms forecast\n"))
+      << "an older coordinator's";
+  plan.set_rate_source(v1::RATE_SOURCE_ASSUMED);
+  plan.set_flops_per_second(150e9);
+  EXPECT_THAT(PlanText(plan, false),
+              HasSubstr("\nstep time   222.0 ms forecast at an assumed 150 GFLOP/s a stage\n"));
+  plan.set_rate_source(v1::RATE_SOURCE_GIVEN);
+  plan.set_flops_per_second(87.5e9);
+  EXPECT_THAT(PlanText(plan, false),
+              HasSubstr("\nstep time   222.0 ms forecast at 87.5 GFLOP/s a stage, as given\n"));
+  v1::Job job;
+  job.set_step_seconds(0.428);
+  job.set_forecast_step_seconds(0.222);
+  job.set_forecast_rate_source(v1::RATE_SOURCE_PROFILE);
+  std::ostringstream results, notes;
+  const Console console(results, notes, {});
+  EXPECT_THAT(JobDescription(job, console),
+              HasSubstr("428.0 ms (forecast 222.0 ms from a stage's profile)\n"));
+}
+
 TEST(JobOutput, APlanWithoutItsScheduleSaysSo) {
   v1::PlanJobResponse plan;
   EXPECT_THAT(PlanText(plan, true), HasSubstr("the schedule is too long to be sent"));

@@ -5,6 +5,18 @@
 
 namespace stagecoach {
 
+v1::RateSource ToProto(RateSource source) {
+  switch (source) {
+    case RateSource::kAssumed:
+      return v1::RATE_SOURCE_ASSUMED;
+    case RateSource::kGiven:
+      return v1::RATE_SOURCE_GIVEN;
+    case RateSource::kProfile:
+      return v1::RATE_SOURCE_PROFILE;
+  }
+  return v1::RATE_SOURCE_UNSPECIFIED;
+}
+
 v1::PlanJobResponse ToProto(const Plan& plan, size_t most_schedule_bytes) {
   constexpr int kTimelineWidth = 96;  // fits a terminal with the lane's name before it
   v1::PlanJobResponse proto;
@@ -29,6 +41,8 @@ v1::PlanJobResponse ToProto(const Plan& plan, size_t most_schedule_bytes) {
     target.set_own_cut_bytes(layer.own_cut_bytes);
   }
   proto.set_step_seconds(plan.step_seconds);
+  proto.set_rate_source(ToProto(plan.rate_source));
+  proto.set_flops_per_second(plan.flops_per_second);
   proto.set_bubble(plan.bubble);
   proto.set_bubble_ideal(plan.bubble_ideal);
   std::string schedule = FormatSchedule(plan.schedule);

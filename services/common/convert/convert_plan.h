@@ -11,6 +11,8 @@
 
 namespace stagecoach {
 
+v1::RateSource ToProto(RateSource source);
+
 // A schedule as text grows with K * M, and clients of gRPC take 4 MiB by default.
 inline constexpr size_t kMostScheduleBytes = size_t{2} << 20;
 // Without the schedule where its text is longer.

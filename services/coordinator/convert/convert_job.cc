@@ -9,6 +9,7 @@
 #include "coordinator/job/shown_json.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_plan.h"
 #include "services/common/convert/convert_spec.h"
 
 namespace stagecoach {
@@ -78,6 +79,10 @@ v1::Job ToListed(const JobView& view) {
   if (view.last_checkpoint_step >= 0) job.set_last_checkpoint_step(view.last_checkpoint_step);
   if (view.snapshot_step >= 0) job.set_snapshot_step(view.snapshot_step);
   job.set_forecast_step_seconds(view.forecast_step_seconds);
+  if (view.forecast_step_seconds > 0) {
+    job.set_forecast_rate_source(ToProto(view.forecast_rate_source));
+    job.set_forecast_flops_per_second(view.forecast_flops_per_second);
+  }
   job.set_submitted_unix_seconds(view.submitted_unix_seconds);
   if (IsTerminal(view.phase)) job.set_finished_unix_seconds(view.finished_unix_seconds);
   for (const StageAssignment& stage : view.stages) {

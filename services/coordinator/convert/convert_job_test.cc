@@ -57,6 +57,18 @@ TEST(ConvertJob, AJobThatIsSetAsideHasNoMoreThanItsName) {
   EXPECT_EQ(job.message(), "DATA_LOSS: ");
 }
 
+TEST(ConvertJob, AForecastSaysWhereItComesFrom) {
+  JobView view;
+  view.spec = std::make_shared<const JobSpec>(GptJob());
+  view.forecast_flops_per_second = kAssumedFlopsPerSecond;
+  EXPECT_EQ(ToProto(view).forecast_rate_source(), v1::RATE_SOURCE_UNSPECIFIED) << "no plan yet";
+  view.forecast_step_seconds = 0.2;
+  EXPECT_EQ(ToProto(view).forecast_rate_source(), v1::RATE_SOURCE_ASSUMED);
+  EXPECT_EQ(ToProto(view).forecast_flops_per_second(), kAssumedFlopsPerSecond);
+  view.forecast_rate_source = RateSource::kProfile;
+  EXPECT_EQ(ToProto(view).forecast_rate_source(), v1::RATE_SOURCE_PROFILE);
+}
+
 TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
   JobRecord record;
   record.number = 7;

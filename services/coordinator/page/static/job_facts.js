@@ -63,6 +63,16 @@ export function throughputText(job) {
   return hasMeasured(job) ? `${compact(of(job))} ${what}/s` : '–';
 }
 
+/** Where the planned time of a step comes from, to stand behind it. */
+export function rateText(job) {
+  switch (job.forecast_rate_source) {
+    case 'RATE_SOURCE_ASSUMED': return ` at an assumed ${num(job.forecast_flops_per_second) / 1e9} GFLOP/s`;
+    case 'RATE_SOURCE_GIVEN': return ` at ${num(job.forecast_flops_per_second) / 1e9} GFLOP/s`;
+    case 'RATE_SOURCE_PROFILE': return ' from a profile';
+    default: return '';
+  }
+}
+
 /** One stage waits for no neighbour, whatever share of its time is not spent in layers. */
 export function hasBubble(job) {
   return pipelineStages(job) !== 1;
