@@ -64,9 +64,8 @@ class Fleet(fleet.FleetTest):
                         model={"gpt": {"vocabulary": 256}})
             job = self.ended(name)
             self.assertEqual((job["state"], int(job["recoveries"]), int(job["step"])), ("JOB_STATE_FAILED", 0, 0), job)
-            shown = str(path).replace(f"{self.folder}/state/", "STATE/")  # a message names no folder of the coordinator
-            self.assertIn(f'data.text.path = "{shown}": ', job["message"])
-            answers[name] = job["message"].split(f'"{shown}": ')[1]
+            self.assertIn(f'data.text.path = "{path}": ', job["message"])
+            answers[name] = job["message"].split(f'"{path}": ')[1].split(" [at ")[0]
         self.assertIn("--data-root", answers["shadow"])
         for name in ("journal", "text", "nothing"):
             self.assertEqual(answers[name], answers["shadow"], "the same whatever is there")

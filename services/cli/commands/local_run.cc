@@ -116,7 +116,10 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
         absl::StrCat("job ", job.id(), " had ended as ", StateName(now->state()), " by then"));
   }
   Stop();
-  if (over) context_.console->Note(WhatNext(*now, state_folder_));
+  // What failed ends with its reason.
+  if (over && now->state() == v1::JOB_STATE_SUCCEEDED) {
+    context_.console->Note(WhatNext(*now, state_folder_));
+  }
   return code;
 }
 

@@ -1,4 +1,4 @@
-// WhatNext: the lines that `local` ends with.
+// WhatNext: the lines that `local` ends with where the job succeeded.
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_WHAT_NEXT_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_WHAT_NEXT_H_
@@ -9,8 +9,7 @@
 
 namespace stagecoach {
 
-// How to see the page of a job that ended, and how to use its weights where a command takes them. Of a job without weights
-// the page alone.
+// How to see the page of a job that ended, and how to use its weights where a command takes them.
 std::string WhatNext(const v1::Job& job, const std::string& state_folder);
 
 // The word as a shell takes it: with quotes if it needs them.
