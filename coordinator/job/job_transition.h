@@ -65,8 +65,9 @@ class JobTransition {
   // Names of files and bytes of theirs may be part of a message; one that is no UTF-8 would break every list of jobs.
   void Say(const std::string& message);
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
-  std::string Place() const;           // "job a, step 17, train": behind the cause of an error (base/error_place.h)
-  std::string Place(int stage) const;  // ", stage 1 (b)" behind that
+  // "job a, step 17, train", and ", stage 1 (b)": behind the cause of an error (base/error_place.h).
+  std::string Place() const;
+  std::string Place(int stage) const;
   std::string StageText(int stage) const;
 
   // Start.

@@ -330,8 +330,7 @@ absl::StatusOr<JobView> SimulatedCluster::Submit(const std::string& id, const Jo
                                                  const JobCaller& caller) {
   std::optional<absl::StatusOr<JobView>> answer;
   loop_->Submit(
-      id, spec, [&answer](absl::StatusOr<JobView> view) { answer = std::move(view); }, {},
-      caller);
+      id, spec, [&answer](absl::StatusOr<JobView> view) { answer = std::move(view); }, {}, caller);
   CHECK(RunUntil([&] { return answer.has_value(); })) << "Submit must answer";
   if (answer->ok() && !records_.contains((*answer)->id)) {
     records_[(*answer)->id];

@@ -92,8 +92,10 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
   std::optional<StageDeath> death;
   if (certificate.ok() && received->has_last_death()) {
     absl::StatusOr<StageDeath> told = FromProto(received->last_death());
-    if (told.ok()) death = *std::move(told);
-    else certificate = told.status();
+    if (told.ok())
+      death = *std::move(told);
+    else
+      certificate = told.status();
   }
   if (!certificate.ok()) {
     reactor->Finish(ToGrpc(certificate.status()));
