@@ -23,18 +23,21 @@ class Deaths(harness.EndToEndTest):
         resource.setrlimit(resource.RLIMIT_CORE, (0, limits[1]))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_CORE, limits)
 
-    def computes(self, cluster, name, restarts):
-        """A process that was started again so often is in a forward."""
+    def forward_seconds(self, cluster, name):
+        """Of the stage's process, spent in forwards that it has begun; 0 where it does not listen yet."""
         process = cluster.processes()[name]
-        if not process["pid"] or process["restarts"] != restarts:
-            return False
         try:
             with urllib.request.urlopen(f"http://{process['http']}/metrics", timeout=20) as reply:
                 text = reply.read().decode()
-        except OSError:  # it does not listen yet
-            return False
+        except OSError:
+            return 0
         seconds = re.search(r'stagecoach_stage_time_seconds_total\{[^}]*phase="forward"[^}]*\} (\S+)', text)
-        return seconds is not None and float(seconds[1]) > 0
+        return float(seconds[1]) if seconds else 0
+
+    def computes(self, cluster, name, restarts):
+        """A process that was started again so often is in a forward."""
+        process = cluster.processes()[name]
+        return process["pid"] and process["restarts"] == restarts and self.forward_seconds(cluster, name) > 0
 
     # Symptom: a kernel wrote behind its memory, the stage died at step 0, and the job recovered for ever.
     def test_three_at_one_instruction_end_the_job_and_are_named(self):
@@ -55,11 +58,16 @@ class Deaths(harness.EndToEndTest):
         self.assertRegex(log, f"the process of this stage before this one ended by {where}")
 
     def test_one_is_named_and_recovered_from_with_the_same_bits(self):
-        job = self.job_file(training={"steps": 40}, model={"gpt": {"width": 64, "context": 64, "heads": 4}})
+        # Nearly all of the time within instructions: long steps, and nothing between them.
+        job = self.job_file(training={"steps": 10}, model={"gpt": {"width": 256, "context": 128, "heads": 4}},
+                            checkpoint={"every_steps": 5}, evaluation=None)
         undisturbed = self.run_job(job)
 
         def strike(cluster):
-            cluster.wait_for_step(12)
+            cluster.wait_for_step(3)
+            # A record comes between two commands.
+            before = self.forward_seconds(cluster, "stage-1")
+            harness.wait_until("a forward", lambda: self.forward_seconds(cluster, "stage-1") > before, 60)
             cluster.signal("stage-1", signal.SIGABRT)
             cluster.wait_for_note("stage-1 ended by SIGABRT ")
 
