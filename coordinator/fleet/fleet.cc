@@ -88,6 +88,13 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
       if (absl::Status status = CheckHolder(old, registration); !status.ok()) return status;
     }
     if (old.registration.certificate != registration.certificate) {
+      // "gpu-2000" may be one of the names of the certificate "gpu", and another certificate's own.
+      if (old.registration.certificate == registration.name) {
+        return absl::PermissionDeniedError(
+            absl::StrCat("stage ", registration.name,
+                         ": the name is that of another certificate, whose stage is ",
+                         "not forgotten yet; give this stage another --name"));
+      }
       if (absl::Status status = MakePlace(registration, false); !status.ok()) return status;
     }
     if (!old.lost) {

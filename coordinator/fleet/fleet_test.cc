@@ -98,6 +98,25 @@ TEST(FleetTest, ACertificateHasSoManyStagesAtATimeAndItsOwnLostOnesGiveWay) {
   EXPECT_TRUE(known.contains("other") && known.contains("box-9000"));
 }
 
+// Certificates "gpu" and "gpu-2000" exist: the second one's name is one of the first one's, too.
+TEST(FleetTest, AStageUnderItsOwnCertificateGivesWayToNoOther) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  const auto add = [&](const std::string& certificate, const std::string& instance,
+                       double seconds) {
+    StageRegistration registration = Stage("gpu-2000", instance);
+    registration.certificate = certificate;
+    return fleet.Register(registration, At(seconds), &lost);
+  };
+  ASSERT_TRUE(add("gpu-2000", "1", 0).ok());
+  fleet.Expire(5);
+  const absl::Status taken = add("gpu", "2", 6);
+  EXPECT_EQ(taken.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(taken.message()),
+              AllOf(HasSubstr("stage gpu-2000"), HasSubstr("--name")));
+  EXPECT_TRUE(add("gpu-2000", "3", 7).ok());
+}
+
 TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {
   Fleet fleet(1.5);
   std::vector<LostStage> lost;

@@ -187,7 +187,10 @@ void JobTransition::On(const CheckpointCommitted& event) {
   state_.checkpoint_seconds = now_.seconds - state_.checkpoint_started_seconds;
   state_.unsaved_train_seconds = 0;
   Record(JobRecord::Kind::kCheckpoint, "").step_seconds = state_.checkpoint_seconds;
-  if (state_.snapshots.saving) return EndSave();
+  if (state_.snapshots.saving) {
+    state_.snapshots.save_tried = true;  // also where a holder was lost meanwhile
+    return EndSave();
+  }
   Continue();
 }
 

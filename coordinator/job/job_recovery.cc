@@ -123,8 +123,9 @@ void JobTransition::On(const StageLost& event) {
   if (found == state_.slots.end()) return Stale();
   if (state_.snapshots.saving) {  // what the others hold may be enough
     state_.slots.erase(found);
-    if (state_.activity == Activity::kCommit) return;  // its shards are on the disk
     state_.snapshots.save_tried = false;
+    if (state_.activity == Activity::kCommit)
+      return;  // its shards are on the disk; the commit may fail
     DropCheckpoint();
     return EndSave();
   }
@@ -142,29 +143,34 @@ void JobTransition::On(const StageLost& event) {
   }
   // It is told to abort all the same: where only its lease ended it may still be computing.
   actions_.push_back(SendAbort{found->stage, FenceOf(state_), cause});
-  if (state_.snapshots.taken) state_.snapshots.left.insert(found->stage);
+  const StageSlot lost = *found;
   state_.slots.erase(found);
+  if (state_.snapshots.taken) state_.snapshots.left.insert(lost.stage);
   Blame(event.name, "lost");
   Recover(cause);
+  NoteFormer(lost);
 }
 
-// Nobody else's word counts: a stage can tell of any job. Of the coordinator's time, as the counts of faults are.
-bool JobTransition::HasServed(const std::string& stage_name) const {
-  const auto is_it = [&](const auto& of) { return of.stage_name == stage_name; };
-  return std::any_of(state_.faults.begin(), state_.faults.end(), is_it) ||
+bool JobTransition::WorkedAt(const Fence& fence, const std::string& stage_name) const {
+  const std::vector<std::string>& former = state_.former_stages;
+  if (CompareIncarnation(fence, state_.former) == 0) {
+    return std::find(former.begin(), former.end(), stage_name) != former.end();
+  }
+  return CompareIncarnation(fence, FenceOf(state_)) == 0 &&
          std::any_of(state_.slots.begin(), state_.slots.end(),
                      [&](const StageSlot& slot) { return slot.stage.name == stage_name; });
 }
 
-// By then the stage is lost, and the job recovers or has gone on elsewhere.
+// By then the stage is lost, and the job recovers or has gone on elsewhere. A stage may tell anything of any job: what counts is
+// said by one that had a place in this generation or the one before, which is as late as a restart is.
 void JobTransition::On(const StageDied& event) {
   const Fence& fence = event.death.fence;
   StageDeaths& deaths = state_.deaths;
   const Fence counted{.term = deaths.term, .generation = deaths.generation};
-  const bool counts =
-      CompareIncarnation(fence, FenceOf(state_)) <= 0 && CompareIncarnation(fence, counted) > 0;
+  const bool counts = WorkedAt(fence, event.name) && fence.step <= state_.furthest_step &&
+                      CompareIncarnation(fence, counted) > 0;
   const bool done = state_.activity == Activity::kHeld || state_.activity == Activity::kExport;
-  if (!counts || done || !HasServed(event.name)) return Stale();
+  if (!counts || done) return Stale();
   const bool again = deaths.count > 0 && deaths.step == fence.step &&
                      deaths.instruction == event.death.instruction;
   if (!again) deaths = {.step = fence.step, .instruction = event.death.instruction};
@@ -199,13 +205,18 @@ void JobTransition::On(const TermRaised& event) {
   Record(JobRecord::Kind::kState, event.why);
 }
 
+void JobTransition::NoteFormer(const StageSlot& slot) {
+  std::vector<std::string>& names = state_.former_stages;
+  names.resize(std::max<size_t>(names.size(), static_cast<size_t>(slot.place) + 1));
+  names[static_cast<size_t>(slot.place)] = slot.stage.name;
+}
+
 void JobTransition::BeginGeneration() {
   state_.former = FenceOf(state_);
   state_.former_stages.clear();
   for (const StageSlot& slot : state_.slots) {
     if (state_.snapshots.taken) state_.snapshots.left.insert(slot.stage);
-    state_.former_stages.resize(std::max<size_t>(state_.former_stages.size(), slot.place + 1));
-    state_.former_stages[slot.place] = slot.stage.name;
+    NoteFormer(slot);
   }
   ++state_.generation;
   state_.term = std::max(state_.term, state_.raised_term);

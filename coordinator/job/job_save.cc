@@ -13,10 +13,11 @@
 
 namespace stagecoach {
 
-// Once a generation, as nothing new is held meanwhile; and once more where there was no room but the job is to fail.
+// Once a generation, as nothing new is held meanwhile; and once more where there was no room, but the job is to fail or
+// somebody asks for a checkpoint.
 bool JobTransition::MaySave() const {
   const bool anybody = !state_.slots.empty() || !state_.ready.empty();
-  const bool again = state_.snapshots.save_lacked_room && GivesUp();
+  const bool again = state_.snapshots.save_lacked_room && (GivesUp() || state_.save_requested);
   return MayHoldSnapshots() && (!state_.snapshots.save_tried || again) && anybody && HasRun() &&
          state_.phase == JobPhase::kRecovering;
 }

@@ -337,6 +337,7 @@ std::string JobScript::Run(const std::string& line) {
   now_ += 0.125;  // every event a little later; exact in binary
   if (verb == "open") return Apply(JobOpened{1, false});
   if (verb == "restart") return Apply(JobOpened{uint64_t(Number(options, "term", 2)), true});
+  if (verb == "save") return Apply(SaveRequested{});
   if (verb == "cancel") return Apply(CancelRequested{});
   if (verb == "term") return Apply(TermRaised{uint64_t(stage()), "a stage knew a higher term"});
   if (verb == "died") {

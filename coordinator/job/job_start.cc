@@ -291,7 +291,7 @@ void JobTransition::On(const Planned& event) {
     status = absl::InternalError(
         absl::StrCat("made for ", event.plan->partition.stages(), " stages, not ", stages));
   }
-  if (!status.ok()) return Fail(Annotate(status, "plan"));
+  if (!status.ok()) return Fail(AnnotateAt(status, Place()));
   for (int k = 0; k < stages; ++k) {
     state_.slots[k].first_layer = event.plan->partition.first(k);
     state_.slots[k].last_layer = event.plan->partition.last(k, layers());

@@ -171,7 +171,9 @@ class JobTransition {
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
-  bool HasServed(const std::string& stage_name) const;
+  // It had a place in the generation of this fence, which is the one at hand or the one before.
+  bool WorkedAt(const Fence& fence, const std::string& stage_name) const;
+  void NoteFormer(const StageSlot& slot);  // of the generation before
   bool IsOfLastGeneration(const Fence& fence) const;
   void LateFailure(const Reported& event);
   // Of a stage's own. True: once too often, and the job has ended.

@@ -358,7 +358,7 @@ void StageEngine::HandleAbort() {
 absl::Status StageEngine::WithFault(const absl::Status& status) const {
   const absl::Status fault = parts_.backend->Fault();
   if (fault.ok() || absl::StrContains(status.message(), fault.message())) return status;
-  return absl::Status(fault.code(), absl::StrCat(status.message(), "; ", fault.message()));
+  return absl::Status(fault.code(), absl::StrCat(fault.message(), "; ", status.message()));
 }
 
 void StageEngine::EndCell(const absl::Status& reason) {

@@ -1,9 +1,9 @@
 // Callers: who makes a call, by the connection's certificate or, where a server takes tokens and the
 // caller shows no certificate, by the token in the call's metadata ("authorization: Bearer TOKEN").
 // Who shows a certificate is held to it.
-// Unknown tokens are slowed by address (token_guesses.h). gRPC does not say where a call comes from before it is let in, so that
-// is asked in front of gRPC, where the connection is read: one that shows a token which may not be tried now ends. A connection
-// goes on with the token that was let in on it, whatever others of its address do.
+// Unknown tokens are slowed by address (token_guesses.h), where a connection is read, as gRPC tells no address before it lets a
+// call in. A connection with a token that may not be tried now ends. It goes on with a token that was let in on it, whatever
+// others of its address do.
 // Ownership: shares the token file's reader with the connections' checks.
 // Threads:   thread-safe. Of: one look at the time of the token file, no more.
 // Errors:    Open: as TokenFile::Open.

@@ -2,10 +2,9 @@
 // at once, then kPerSecond. A token is looked up only while its address has some of that left, and each unknown one costs one.
 // One that was unknown before, from the same address, is looked up again at no cost: the answer tells nothing that was not paid
 // for. So a client that goes on with an old token costs the others of its address one guess, and no more.
-// A right token is looked up like any other one. To let it through while the address has nothing left, even only one that was
-// let in from there before, would tell whoever guesses there which token is right, at any speed: what tells a right token from a
-// right guess has to be something that cannot be guessed. That is a cookie over HTTP, and over gRPC the connection on which the
-// token was let in before (callers.h); these are not slowed by others.
+// A right token is looked up like any other one. If it were let through while its address has nothing left, guesses there would be
+// answered at any speed. A right token differs from a right guess only by what cannot be guessed: over HTTP a cookie, over gRPC
+// the connection on which it was let in before (callers.h). These are not slowed by others.
 // Ownership: borrows the clock.
 // Threads:   thread-safe. Lookups at the same moment may be more than the stock allows, by one for each thread.
 // Errors:    none.

@@ -64,10 +64,10 @@ inline constexpr MetricDefinition kConnectionsEnded = {
     "1",
     "reason",
     "C S",
-    "Connections ended for what the peer sent: preface (no HTTP/2), header_bytes (a header block "
-    "over 64 KiB), header_frames (over 5 frames), headers (such as no client of gRPC sends), "
-    "resets (over 1000 at once or 33 a second), guesses (a token beyond 30 unknown ones from its "
-    "address, or one a second)."};
+    "Connections ended for what the peer sent. preface: no HTTP/2. header_bytes: a header block "
+    "over 64 KiB. header_frames: one in over 5 frames. headers: such as no client of gRPC sends. "
+    "resets: over 1000 at once, or 33 a second. guesses: a token beyond 30 unknown ones from its "
+    "address, or one a second."};
 inline constexpr MetricDefinition kProcessCpu = {
     "process_cpu_seconds_total", kC, "s", "", "C S", "User and system CPU time spent."};
 inline constexpr MetricDefinition kProcessMemory = {

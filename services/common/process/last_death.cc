@@ -1,15 +1,18 @@
 #include "services/common/process/last_death.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -28,7 +31,7 @@ constexpr std::array<FatalSignal, 5> kFatalSignals = {{{SIGSEGV, "SIGSEGV"},
                                                        {SIGBUS, "SIGBUS"},
                                                        {SIGILL, "SIGILL"},
                                                        {SIGFPE, "SIGFPE"}}};
-constexpr size_t kLongestLine = 512;
+constexpr size_t kLongestLine = 512, kLongestWord = 63;
 
 // What the handler reads.
 std::array<struct sigaction, kFatalSignals.size()> before{};
@@ -95,7 +98,9 @@ void TellDeath(const char* signal_name) {
     static_cast<void>(!ftruncate(file, 0));
     line.Write(file);
   }
-  line.Write(STDERR_FILENO);
+  // A pipe that nobody reads would keep the process; one that can be written at all has room for a line.
+  pollfd log{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&log, 1, 0) == 1 && (log.revents & POLLOUT) != 0) line.Write(STDERR_FILENO);
 }
 
 void OnFatalSignal(int number, siginfo_t* info, void*) {
@@ -103,7 +108,7 @@ void OnFatalSignal(int number, siginfo_t* info, void*) {
   if (teller.compare_exchange_strong(first, gettid())) {
     TellDeath(FatalSignalName(number));
   } else if (first != gettid()) {
-    while (true) pause();  // the first one is about to end the process
+    sleep(1);  // the first one is about to end the process, if its fault comes again
   }
   for (size_t i = 0; i < kFatalSignals.size(); ++i) {
     if (kFatalSignals[i].number == number) sigaction(number, &before[i], nullptr);
@@ -117,6 +122,15 @@ void OnFatalSignal(int number, siginfo_t* info, void*) {
 absl::Status FolderError(const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat("--state-dir: ", path, ": ", strerror(errno),
                                                     "; give a folder that can be written"));
+}
+
+// Of an instruction or an operation.
+bool IsWord(const std::string& text) {
+  return !text.empty() && text.size() <= kLongestWord &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+                  absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '_';
+         });
 }
 
 std::string ReadLine(int descriptor) {
@@ -166,10 +180,12 @@ std::optional<StageDeath> ParseDeath(absl::string_view line) {
   Fence& fence = death.fence;
   fence.job = words["job"];
   death.instruction = words["instruction"];
-  death.operation = words["operation"];
-  const bool whole = IsJobName(fence.job) && absl::SimpleAtoi(words["term"], &fence.term) &&
+  // Its text lies in memory that the process may have overwritten before it died of that.
+  if (IsWord(words["operation"])) death.operation = words["operation"];
+  const bool whole = IsWord(death.instruction) && IsJobName(fence.job) &&
+                     absl::SimpleAtoi(words["term"], &fence.term) &&
                      absl::SimpleAtoi(words["generation"], &fence.generation) &&
-                     absl::SimpleAtoi(words["step"], &fence.step) && !death.instruction.empty() &&
+                     absl::SimpleAtoi(words["step"], &fence.step) &&
                      (!words.contains("micro_batch") ||
                       absl::SimpleAtoi(words["micro_batch"], &death.micro_batch.value));
   if (!whole) return std::nullopt;

@@ -1,7 +1,6 @@
 // LastDeath: a stage's process that ends by a fatal signal leaves a line of what it was doing, and the next process of
-// the stage finds it. A handler writes the line to standard error and into a file that was opened before, and the signal
-// then does what it did without the handler: core dumps, wait statuses and a sanitizer's report stay. SIGKILL leaves
-// none.
+// the stage finds it. A handler writes the line to standard error, if that has room, and into a file that was opened before.
+// Then the signal does what it did without the handler: core dumps, wait statuses, a sanitizer's report. SIGKILL leaves no line.
 //   signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 instruction=backward operation=linear
 // Threads: HandleFatalSignals once, before other threads. LastDeath: one thread at a time.
 // Errors:  FAILED_PRECONDITION naming --state-dir. A file that holds something else counts as none.

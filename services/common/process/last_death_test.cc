@@ -184,13 +184,28 @@ TEST_F(LastDeathTest, AFileOfSomethingElseIsNone) {
         "signal=SIGSEGV job=a term=x generation=1 step=1 instruction=load\n",
         "signal=SIGSEGV job=a term=1 generation=1 step=-1 instruction=load\n",
         "signal=SIGSEGV job=a term=1 generation=1 step=1 micro_batch=m instruction=load\n",
-        "signal=SIGSEGV job=a term=1 generation=1 step=1 instruction=\n"}) {
+        "signal=SIGSEGV job=a term=1 generation=1 step=1 instruction=\n",
+        "signal=SIGSEGV job=a term=1 generation=1 step=1 instruction=\xff\xfe\n"}) {
     EXPECT_EQ(ParseDeath(text), std::nullopt) << text;
   }
   const auto load = ParseDeath("signal=SIGBUS job=a term=1 generation=2 step=3 instruction=load\n");
   ASSERT_TRUE(load.has_value());
   EXPECT_EQ(DeathText(*load), "SIGBUS at step 3, load");
   EXPECT_EQ(DeathText(Expected("SIGSEGV")), "SIGSEGV at step 12, micro-batch 3, backward (linear)");
+}
+
+// Seen in a review: the coordinator refused a stage with such a line, at each of its starts.
+TEST_F(LastDeathTest, AnOperationThatWasOverwrittenIsLeftOut) {
+  for (const std::string& operation :
+       {std::string("\xff\xfe"), std::string(64, 'a'), std::string("a b"), std::string("a\nb"),
+        std::string("Add")}) {
+    const auto death = ParseDeath(absl::StrCat(
+        "signal=SIGSEGV job=a term=1 generation=2 step=3 instruction=forward operation=", operation,
+        "\n"));
+    ASSERT_TRUE(death.has_value()) << operation;
+    EXPECT_EQ(death->instruction, "forward");
+    EXPECT_TRUE(death->operation.empty() || death->operation == "a") << death->operation;
+  }
 }
 
 TEST_F(LastDeathTest, AFolderThatCannotBeWrittenIsNamed) {

@@ -89,17 +89,15 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
   if (status.ok()) status = CheckPeerAddress("stage.address", request->stage().address());
   absl::StatusOr<std::string> certificate = status.ok() ? CertificateFor(*context, request->stage())
                                                         : absl::StatusOr<std::string>(status);
-  std::optional<StageDeath> death;
-  if (certificate.ok() && received->has_last_death()) {
-    absl::StatusOr<StageDeath> told = FromProto(received->last_death());
-    if (told.ok())
-      death = *std::move(told);
-    else
-      certificate = told.status();
-  }
   if (!certificate.ok()) {
     reactor->Finish(ToGrpc(certificate.status()));
     return reactor;
+  }
+  // A stage that tells nonsense about its last end can work all the same.
+  std::optional<StageDeath> death;
+  if (received->has_last_death()) {
+    const absl::StatusOr<StageDeath> told = FromProto(received->last_death());
+    if (told.ok()) death = *told;
   }
   StageRegistration registration = FromProto(received->stage());
   registration.certificate = *std::move(certificate);

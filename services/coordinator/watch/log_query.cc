@@ -47,7 +47,7 @@ void FindLogSources(JobManager& manager, const LogQuery& query,
     for (const StageView& stage : stages) {
       if (stage.state == StageState::kLost) continue;
       sources.stages.push_back({static_cast<int32_t>(sources.stages.size()),
-                                stage.registration.name, stage.registration.address});
+                                {stage.registration.name, stage.registration.address}});
     }
     done(std::move(sources));
   });

@@ -1,6 +1,6 @@
-// TarMembers: the files and links that a tar file holds, one after the other, by their headers alone: POSIX ustar, with
-// long names and sizes as pax and GNU tar write them, and tar's of Unix 7. Folders, devices and whatever else is neither
-// are left out. tests/oracle/readers/tar_files.py compares with Python's tarfile.
+// TarMembers: the files and links of a tar file, one after the other, by their headers alone. Formats: POSIX ustar with long
+// names and sizes of pax and GNU tar, and tar's of Unix 7. Folders, devices and the like are left out.
+// tests/oracle/readers/tar_files.py compares with Python's tarfile.
 // Ownership: borrows the opened file.
 // Threads:   thread-compatible.
 // Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is missing because the file is
