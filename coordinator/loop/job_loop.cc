@@ -172,8 +172,9 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   JobState state = NewJobState(definition, term_, limits);
   if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &state));
-  if (!state.weights_folder.empty())
+  if (!state.weights_folder.empty() && !parts_.options.only_shows) {
     state.weights_folder = ExportFolder(entry.id);  // it may have moved
+  }
   if (IsTerminal(state.phase)) {
     AddEnded(state, TextOf(entry.spec));
     return absl::OkStatus();
@@ -543,7 +544,15 @@ void JobLoop::Close() {
   while (!watches_.empty()) EndWatch(watches_.begin()->first, reason);
 }
 
+absl::Status JobLoop::MayChange() const {
+  if (!parts_.options.only_shows) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "these jobs are copies, only to be looked at; go on with one in the folder of its run: "
+      "stagecoach resume JOB --state-dir FOLDER");
+}
+
 absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
+  RETURN_IF_ERROR(MayChange());
   const Job* const job = Find(id);
   if (job != nullptr && !IsTerminal(job->state.phase)) Deliver({id, Now(), CancelRequested{}});
   Settle();

@@ -109,6 +109,7 @@ class JobLoop {
   std::vector<StageView> ListStages() const { return fleet_.View(); }
 
  private:
+  absl::Status MayChange() const;  // FAILED_PRECONDITION: the jobs are only shown
   // What is kept of a spec's text, which is in the journal; the spec as a value is the job's.
   struct JobText {
     std::string sha256;

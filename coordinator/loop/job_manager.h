@@ -67,6 +67,8 @@ struct JobManagerOptions {
   int64_t max_unwritten_steps =
       10000;               // kept per job in memory while the journal cannot be written
   bool hold_jobs = false;  // at the start: unfinished jobs wait for Resume
+  // The jobs are copies of other coordinators': nothing changes one, and their weights lie where they were made.
+  bool only_shows = false;
 };
 
 class JobManager {

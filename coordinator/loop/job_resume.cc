@@ -8,6 +8,7 @@
 namespace stagecoach {
 
 absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
+  RETURN_IF_ERROR(MayChange());
   if (draining_) return absl::UnavailableError("the coordinator is shutting down");
   if (const Job* const live = Find(id); live != nullptr && trouble_.has_value()) {
     if (!live->unwritten.empty()) return NotOnDisk(*live);

@@ -61,6 +61,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
                      std::function<void(absl::StatusOr<JobView>)> done,
                      std::function<bool()> wanted, const JobCaller& caller) {
   if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
+  if (absl::Status status = MayChange(); !status.ok()) return done(status);
   if (absl::Status status = CheckKnown(caller); !status.ok()) return done(status);
   if (wanted && !wanted()) return done(NobodyWaits());
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);

@@ -27,6 +27,9 @@ int main(int argc, char** argv) {
                 "on SIGTERM every running job writes a checkpoint after the step at hand");
   parser.Switch("--hold-jobs", &flags.hold_jobs,
                 "unfinished jobs are not taken up again, but wait for `stagecoach resume`");
+  parser.Texts("--show-run", &flags.show_runs,
+               "a state folder: its jobs are copied into the new --state-dir, to be looked at and "
+               "nothing else; repeatable");
   parser.Number("--keep-ended-jobs", &flags.keep_ended_jobs,
                 "ended jobs that the journal keeps, the newest; older ones are forgotten, their "
                 "files stay",

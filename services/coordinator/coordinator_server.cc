@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "base/status.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/store.h"
+#include "coordinator/journal/merged_runs.h"
 #include "coordinator/loop/job_manager.h"
 #include "services/common/grpc/callers.h"
 #include "services/common/grpc/grpc_channel.h"
@@ -96,6 +98,7 @@ struct CoordinatorServer::State {
   std::atomic<bool> unreachable{false};
 
   void KeepFault(const absl::Status& status);
+  absl::Status CopyShownRuns();
   absl::Status StartManager();
   void FollowJobs();
   absl::Status StartGrpc();
@@ -138,6 +141,18 @@ absl::Status CoordinatorServer::Start() {
   return absl::OkStatus();
 }
 
+absl::Status CoordinatorServer::State::CopyShownRuns() {
+  if (flags.show_runs.empty()) return absl::OkStatus();
+  if (PosixFileSystem()->Exists(absl::StrCat(flags.state_dir, "/journal.sqlite"))) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--state-dir=", flags.state_dir, ": has a journal; give a new folder with --show-run"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
+                   MergeRuns(flags.show_runs, flags.state_dir));
+  for (const std::string& run : left_out) spdlog::warn("not shown: {}", run);
+  return absl::OkStatus();
+}
+
 absl::Status CoordinatorServer::State::StartManager() {
   FileSystem* const files = PosixFileSystem();
   // Stages write into this folder under the same path, so it must not depend on a working folder.
@@ -159,12 +174,18 @@ absl::Status CoordinatorServer::State::StartManager() {
         });
       });
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
+  RETURN_IF_ERROR(CopyShownRuns());
   JobManagerOptions options;
   options.state_folder = flags.state_dir;
   options.lease_seconds = flags.lease_seconds;
   options.hold_jobs = flags.hold_jobs;
   options.keep_ended_jobs = flags.keep_ended_jobs;
   options.keep_ended_days = flags.keep_ended_days;
+  if (!flags.show_runs.empty()) {
+    options.hold_jobs = options.only_shows = true;
+    options.keep_ended_days = 0;
+    options.keep_ended_jobs = options.max_jobs = std::numeric_limits<int32_t>::max();
+  }
   JobManager::Parts parts;
   parts.stages = stages.get();
   parts.checkpoints = checkpoints.get();

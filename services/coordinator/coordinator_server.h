@@ -22,6 +22,8 @@ struct CoordinatorFlags {
   double lease_seconds = 1.5;
   bool checkpoint_on_exit = false;
   bool hold_jobs = false;
+  std::vector<std::string>
+      show_runs;  // folders of runs whose jobs are only shown, in a new --state-dir
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;          // 0: for ever
   std::vector<std::string> http_hosts;  // names besides localhost that browsers call us

@@ -1,5 +1,6 @@
 """Ctrl-C as a terminal sends it, to the whole process group: the job writes a checkpoint, says how to go on, and
 goes on with another number of stages to the bits of a run that nobody disturbed."""
+import contextlib
 import json
 import os
 import re
@@ -129,21 +130,54 @@ class Interrupt(harness.EndToEndTest):
         for process in cluster.processes().values():
             self.assertEqual(process["pid"], 0, "no process is left")
 
-        page = subprocess.Popen([str(harness.CLI), "ui", str(cluster.state_dir)], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, start_new_session=True)
+        with self.page_of(cluster.state_dir) as fetch:
+            jobs = fetch("api/v1/jobs")["jobs"]
+            self.assertEqual([(job["id"], job["detail"]) for job in jobs], [("tiny", "held")])
+            self.assertEqual(fetch("api/v1/stages").get("stages", []), [], "no stages are started")
+
+    @contextlib.contextmanager
+    def page_of(self, folder):
+        """What asks the page that `ui` serves of a folder. It ends by Ctrl-C, with 0."""
+        scratch = self.folder / "scratch"
+        scratch.mkdir()
+        page = subprocess.Popen([str(harness.CLI), "ui", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, start_new_session=True, env={**os.environ, "TMPDIR": str(scratch)})
         try:
             address = page.stdout.readline().strip()
-            with urllib.request.urlopen(address + "api/v1/jobs", timeout=60) as reply:
-                jobs = json.load(reply)["jobs"]
-            self.assertEqual([(job["id"], job["detail"]) for job in jobs], [("tiny", "held")])
-            with urllib.request.urlopen(address + "api/v1/stages", timeout=60) as reply:
-                self.assertEqual(json.load(reply).get("stages", []), [], "no stages are started")
+
+            def fetch(path):
+                with urllib.request.urlopen(address + path, timeout=60) as reply:
+                    return json.load(reply)
+            fetch.address = address
+            yield fetch
             os.killpg(page.pid, signal.SIGINT)
-            _, notes = page.communicate(timeout=30 * harness.TIME_FACTOR)
-            self.assertEqual(page.returncode, 0, notes)
+            _, fetch.notes = page.communicate(timeout=30 * harness.TIME_FACTOR)
+            self.assertEqual(page.returncode, 0, fetch.notes)
+            self.assertEqual(list(scratch.iterdir()), [], "what it copied is gone")
         finally:
             page.kill()
             page.communicate()
+
+    def test_the_page_of_a_folder_of_runs_shows_all_that_are_over(self):
+        losses = {}
+        for run, seed in ("tiny-1", 1), ("tiny-2", 2):
+            cluster = self.run_job(self.job_file(seed=seed, training={"steps": 2}, evaluation=None), 1, f"runs/{run}")
+            losses[run] = cluster.losses()
+        before = {path: path.read_bytes() for path in (self.folder / "runs").rglob("journal.sqlite*")}
+        at_work = self.start(self.job_file(training={"steps": 100000}), 1, "runs/tiny-3")
+        at_work.wait_for_step(1)
+        with self.page_of(self.folder / "runs") as fetch:
+            jobs = fetch("api/v1/jobs")["jobs"]
+            self.assertEqual({job["id"]: job["state"] for job in jobs},
+                             {run: "JOB_STATE_SUCCEEDED" for run in losses}, "by the names of their runs")
+            for run, of_run in losses.items():
+                records = fetch(f"api/v1/jobs/{run}/records")["records"]
+                self.assertEqual({int(one["step"]): one["step_done"]["loss"] for one in records if "step_done" in one}, of_run)
+        self.assertIn("not shown", fetch.notes)
+        self.assertIn("runs/tiny-3, at work for `stagecoach local`", fetch.notes)
+        self.assertEqual({path: path.read_bytes() for path in before}, before, "nothing is written to a run")
+        self.interrupt(at_work)
+        at_work.finish()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ absl::Status LocalRun::Reason(const absl::Status& status, const CommandContext& 
 absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& command,
                                                           const std::string& state_folder,
                                                           const LocalClusterFlags& flags,
-                                                          CommandContext& context) {
+                                                          CommandContext& context,
+                                                          std::vector<std::string> shown_runs) {
   Console& console = *context.console;
   LocalClusterOptions options;
   options.program_folder = ProgramFolder();
@@ -71,6 +72,7 @@ absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& com
   options.holder = absl::StrCat("stagecoach ", command);
   options.devices = flags.devices;
   options.memory_per_stage = flags.memory_per_stage;
+  options.shown_runs = std::move(shown_runs);
   options.on_failure = [stop = context.stop](const absl::Status& why) { stop->Request(why); };
   options.on_note = [&console](const std::string& note) { console.Note(note); };
   console.Note(absl::StrCat("state    ", state_folder));

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "services/cli/commands/commands.h"
@@ -22,11 +23,13 @@ inline constexpr int kAutoStages = 2;
 
 class LocalRun {
  public:
-  // Starts the coordinator in a folder that exists, and connects to it, for this command ("ui").
+  // Starts the coordinator in a folder that exists, and connects to it, for this command ("ui"). shown_runs: of
+  // LocalClusterOptions.
   static absl::StatusOr<std::unique_ptr<LocalRun>> Start(const std::string& command,
                                                          const std::string& state_folder,
                                                          const LocalClusterFlags& flags,
-                                                         CommandContext& context);
+                                                         CommandContext& context,
+                                                         std::vector<std::string> shown_runs = {});
   // What began and did not end as it should; the stop's own reason where it was stopped.
   static absl::Status Reason(const absl::Status& status, const CommandContext& context);
 

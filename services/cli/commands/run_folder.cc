@@ -1,8 +1,12 @@
 #include "services/cli/commands/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <vector>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 
@@ -20,19 +24,6 @@ bool HasJournal(const fs::path& folder) {
          fs::exists(folder / "local.lock", error);
 }
 
-// The newest last, as `stagecoach local` names them by their time.
-std::vector<std::string> RunsBelow(const fs::path& folder) {
-  std::vector<std::string> runs;
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (HasJournal(entry->path())) runs.push_back(entry->path().string());
-  }
-  std::sort(runs.begin(), runs.end());
-  if (runs.size() > kMostNamed) runs.erase(runs.begin(), runs.end() - kMostNamed);
-  return runs;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> FindRunFolder(const std::string& given) {
@@ -42,10 +33,35 @@ absl::StatusOr<std::string> FindRunFolder(const std::string& given) {
   std::string message = absl::StrCat(
       "state folder ", folder.string(),
       ": no run of `stagecoach local` is kept here (it has no journal.sqlite with a local.lock)");
-  const std::vector<std::string> runs = RunsBelow(folder);
+  std::vector<std::string> runs = RunsBelow(given);
+  if (runs.size() > kMostNamed) runs.erase(runs.begin(), runs.end() - kMostNamed);
   if (!runs.empty()) absl::StrAppend(&message, "; below it there are");
   for (const std::string& run : runs) absl::StrAppend(&message, "\n  ", run);
   return absl::NotFoundError(message);
+}
+
+std::vector<std::string> RunsBelow(const std::string& given) {
+  const fs::path folder = fs::absolute(given).lexically_normal();
+  std::vector<std::string> runs;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (HasJournal(entry->path())) runs.push_back(entry->path().string());
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+std::optional<std::string> HolderOf(const std::string& run) {
+  const std::string path = absl::StrCat(run, "/local.lock");
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return std::nullopt;
+  const bool held = flock(descriptor, LOCK_SH | LOCK_NB) != 0;
+  close(descriptor);
+  if (!held) return std::nullopt;
+  std::string who;
+  std::getline(std::ifstream(path), who);
+  return who.empty() ? "another `stagecoach`" : who;
 }
 
 }  // namespace stagecoach

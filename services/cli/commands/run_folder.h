@@ -3,7 +3,9 @@
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_RUN_FOLDER_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_RUN_FOLDER_H_
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -11,6 +13,10 @@ namespace stagecoach {
 
 // The folder as an absolute path, if a coordinator has kept its journal there.
 absl::StatusOr<std::string> FindRunFolder(const std::string& given);
+// Those of the folders below that one, by name; the newest come last, as `stagecoach local` names them by their time.
+std::vector<std::string> RunsBelow(const std::string& given);
+// Somebody runs a cluster in it: who, else nothing.
+std::optional<std::string> HolderOf(const std::string& run);
 
 }  // namespace stagecoach
 

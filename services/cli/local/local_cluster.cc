@@ -56,8 +56,11 @@ ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
         ServerArguments(options.program_folder + "/stagecoach-coordinator", port_file, last);
     arguments.insert(arguments.end(), {"--state-dir", options.state_folder, "--checkpoint-on-exit",
                                        "--exit-timeout-secs", absl::StrCat(kExitTimeoutSeconds)});
+    for (const std::string& run : options.shown_runs) {
+      if (last.grpc == 0) arguments.insert(arguments.end(), {"--show-run", run});
+    }
     // One that died takes its job up again.
-    if (last.grpc == 0) arguments.push_back("--hold-jobs");
+    if (last.grpc == 0 || !options.shown_runs.empty()) arguments.push_back("--hold-jobs");
     return arguments;
   };
   return spec;

@@ -28,6 +28,7 @@ struct LocalClusterOptions {
   std::string holder = "stagecoach local";     // the command, told to others who want the folder
   std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
   int64_t memory_per_stage = 0;                // bytes of tensors; 0: no limit
+  std::vector<std::string> shown_runs;         // folders; their jobs are copied, and nothing runs
   std::function<void(const absl::Status&)> on_failure;
   std::function<void(const std::string&)> on_note;
 };
