@@ -12,6 +12,7 @@
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
+#include "plan/costs/process_memory.h"
 #include "plan/costs/saturate.h"
 
 namespace stagecoach {
@@ -168,12 +169,21 @@ Programs ProgramsOf(const JobSpec& spec, ScheduleOptions fitted) {
   return programs;
 }
 
+HostProfile HostOf(const PlanAssumptions& assumptions, int stage) {
+  const auto place = static_cast<size_t>(stage);
+  return place < assumptions.hosts.size() ? assumptions.hosts[place] : HostProfile{};
+}
+
 StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const Programs& programs,
                           int first, int last, const PlanAssumptions& assumptions, int stage) {
   const std::optional<CardProfile> card = CardOf(assumptions, stage);
   if (!card) {
-    return ForecastOnHost(spec, model, programs.training, programs.evaluation, stage, first, last,
-                          assumptions.stage_memory_limit_bytes)
+    return ForecastOnHost(spec, model, programs.training, programs.evaluation,
+                          {.stage = stage,
+                           .first_layer = first,
+                           .last_layer = last,
+                           .limit = assumptions.stage_memory_limit_bytes,
+                           .host = HostOf(assumptions, stage)})
         .memory;
   }
   return ForecastStageMemory(model, programs.training, stage,
@@ -201,6 +211,18 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
   result.memory = MemoryOfStage(spec, model, programs, result.first_layer, result.last_layer,
                                 assumptions, stage);
   return result;
+}
+
+// The first stage keeps the last one's snapshots.
+void ForecastProcesses(const PlanAssumptions& assumptions, Plan* plan) {
+  const int stages = static_cast<int>(plan->stages.size());
+  for (int stage = 0; stage < stages; ++stage) {
+    if (CardOf(assumptions, stage)) continue;
+    const StageMemory* const before =
+        stages == 1 ? nullptr : &plan->stages[(stage + stages - 1) % stages].memory;
+    plan->stages[stage].process_bytes =
+        ProcessBytes(plan->stages[stage].memory, before, HostOf(assumptions, stage).threads);
+  }
 }
 
 std::string Mebibytes(int64_t bytes) {
@@ -256,6 +278,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, model, plan, programs, seconds, stage, assumptions));
   }
+  ForecastProcesses(assumptions, &plan);
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
   const LinkCost link{.bytes_per_second = assumptions.link_bytes_per_second,

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "network/network.h"
 #include "plan/costs/cost_model.h"
+#include "plan/costs/spare_memory.h"
 #include "plan/job/job_spec.h"
 #include "plan/schedules/schedule.h"
 #include "plan/schedules/simulator.h"
@@ -54,6 +55,8 @@ struct PlanAssumptions {
   int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
   // By stage, those on a card; none where it ends.
   std::vector<std::optional<CardProfile>> cards;
+  // By stage, of those on none; where it ends one thread of a processor that takes most.
+  std::vector<HostProfile> hosts;
 };
 
 struct StagePlan {
@@ -61,6 +64,7 @@ struct StagePlan {
   int64_t parameters = 0;
   double forward_seconds = 0, backward_seconds = 0;  // of one full micro-batch
   StageMemory memory;
+  int64_t process_bytes = 0;  // plan/costs/process_memory.h; 0: on a card
 };
 
 // A layer as the plan shows it. Of one sample.

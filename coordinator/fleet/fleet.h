@@ -29,6 +29,7 @@
 #include "base/ids.h"
 #include "coordinator/fleet/stage_totals.h"
 #include "plan/costs/card_memory.h"
+#include "plan/costs/spare_memory.h"
 
 namespace stagecoach {
 
@@ -49,6 +50,7 @@ struct StageRegistration {
   int64_t memory_limit_bytes = 0;
   std::string identity;  // what a restarted process shares with the one before; empty: nothing
   std::optional<CardProfile> card = std::nullopt;  // what a forecast must know of it, if it is one
+  HostProfile host = {};                           // the same of a processor
   // The name of the certificate by which it registered, as the server read it; empty: none, or one for any name.
   std::string certificate = {};
   operator StagePeer() const { return {name, address}; }

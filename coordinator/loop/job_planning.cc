@@ -37,12 +37,14 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     if (stage.state == StageState::kLost) continue;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
     assumptions.cards.push_back(CardOf(stage.registration));
+    assumptions.hosts.push_back(stage.registration.host);
   }
   ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));
   // By name, as stages are placed; those that have not come are like the last one that has.
   if (!assumptions.cards.empty()) {
     const std::optional<CardProfile> last = assumptions.cards.back();
     assumptions.cards.resize(stages, last);
+    assumptions.hosts.resize(stages, HostProfile(assumptions.hosts.back()));
   }
   return MakePlan(spec, stages, assumptions, {});
 }

@@ -7,12 +7,15 @@
 #include "operations/convolution.h"
 #include "operations/winograd.h"
 #include "plan/costs/saturate.h"
+#include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int64_t kFloat = 4;
-constexpr int64_t kScratchBytes = int64_t{1} << 20;  // of a thread at work
+constexpr int64_t kScratchBytes = int64_t{1}
+                                  << 20;  // the library's with AVX-512, of a thread at work
+constexpr int64_t kLibraryNotes = int64_t{4} << 10;  // below
 constexpr int64_t kBesideColumnsBytes = 64 << 10;    // the product's own, sums of a bias
 constexpr int64_t kLanes = 16;  // channels that the library packs beside each other, at most
 
@@ -60,12 +63,6 @@ int64_t PackedBytes(const LayerLists& lists, const CallList& list) {
   return bytes;
 }
 
-// What the back end holds until a cell ends: a piece for the shares of a weight's gradient and a room for a thread, each as
-// large as the call that wants most of it, which need not be the same one.
-struct Workspace {
-  int64_t shares = 0, room = 0;
-};
-
 ConvolutionExtents ExtentsOf(const LayerLists& lists, const Call& call) {
   const Shape& weight = lists.value(call.inputs[1]).type.shape;
   const Shape& x = lists.value(call.inputs[0]).type.shape;
@@ -101,43 +98,69 @@ int64_t ColumnBytes(const Shape& weight, const Shape& places) {
                        SaturatingMultiply(kFloat * block, weight[1] * weight[2] * weight[3]));
 }
 
+// What the library takes for a call, at most. Below AVX-512 that is only a copy of the pixels which a 1x1 with strides reads.
+int64_t LibraryScratch(const Call& call, const ConvolutionExtents& e, const HostProfile& host) {
+  if (host.avx512) return kScratchBytes;
+  const Plane stride = StepsOf(call).stride;
+  if (e.window != Plane{1, 1} || stride == Plane{1, 1}) return kLibraryNotes;
+  const int64_t pixels = SaturatingMultiply(e.places.height, e.places.width);
+  return SaturatingAdd(kLibraryNotes, SaturatingMultiply(pixels, kFloat * WholeLanes(e.in)));
+}
+
+// Has a share of a weight's gradient more calls than one, as a call shows no progress and must end soon?
+bool HasSeveralCalls(const Shape& weight, const ConvolutionExtents& e, int64_t samples) {
+  constexpr double kMostCallFlops = 2e10;
+  const int64_t places = e.places.height * e.places.width;
+  const double flops = 2.0 * static_cast<double>(weight.elements()) * static_cast<double>(places);
+  return flops * static_cast<double>(SamplesOfShare(samples, places)) > kMostCallFlops;
+}
+
 // Shares are packed weights, and so is the sum that a share of several calls has beside. In bfloat16 operands are widened as
 // they are read, and beside a packing that is not kept there is the weight in floats.
 void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool widens,
-           Workspace* most) {
+           const HostProfile& host, KernelWorkspace* most) {
   const Shape& shape = lists.value(call.inputs[1]).type.shape;
   const Shape& made = lists.value(call.outputs[0]).type.shape;
   const ConvolutionExtents extents = ExtentsOf(lists, call);
   int64_t weight = PackedBytes(call, shape);
   int64_t room = std::max(
-      kScratchBytes,
+      LibraryScratch(call, extents, host),
       ColumnBytes(shape, MakesPlaces(call) ? made : lists.value(call.inputs[0]).type.shape));
-  if (SuitsWinograd(StepsOf(call), extents)) {
+  if (host.avx512 && SuitsWinograd(StepsOf(call), extents)) {
     weight = 9 * kFloat * WholeLanes(extents.in) * WholeLanes(extents.out);
     room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);
   } else if (widens) {
     const int64_t operands =
         std::min(kMostWidenedBytes, SaturatingMultiply(samples, OperandBytes(extents)));
     room = SaturatingAdd(room + operands, weight);
+  } else if (HasSeveralCalls(shape, extents, samples)) {
+    room = SaturatingAdd(room, weight);
   }
-  most->room = std::max(most->room, room);
   int64_t shares = SaturatingMultiply(weight, SharesOfSamples(samples, made[0] * made[1]));
   if (widens) shares = std::max(shares, SaturatingAdd(weight, shape.elements() * kFloat));
-  most->shares = std::max(most->shares, shares);
+  most->Raise({room, shares});
 }
 
 }  // namespace
 
-int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples) {
-  Workspace most;
+KernelWorkspace ConvolutionWorkspace(const Network& model, int first, int last, int64_t samples,
+                                     const HostProfile& host) {
+  KernelWorkspace most;
   for (int layer = first; layer < last; ++layer) {
     const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
     for (const ListedCall& listed : lists.forward.calls) {
       if (!MakesPlaces(listed.call) && !MakesImage(listed.call)) continue;
-      Raise(lists, listed.call, samples, model.precision == Precision::kBfloat16, &most);
+      Raise(lists, listed.call, samples, model.precision == Precision::kBfloat16, host, &most);
     }
   }
-  return SaturatingAdd(most.shares, most.room);
+  return most;
+}
+
+KernelWorkspace HostWorkspace(const Network& model, int first, int last, int64_t samples,
+                              const HostProfile& host) {
+  KernelWorkspace most = KernelWorkspaceOf(model, first, last, samples, host);
+  most.Raise(ConvolutionWorkspace(model, first, last, samples, host));
+  return most;
 }
 
 int64_t PackedWeightBytes(const Network& model, int first, int last) {
@@ -152,10 +175,10 @@ int64_t PackedWeightBytes(const Network& model, int first, int last) {
 
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                             std::span<const StageProgram> programs,
-                            std::span<const StageProgram> evaluation, int stage, int first,
-                            int last, int64_t limit) {
+                            std::span<const StageProgram> evaluation, const HostQuery& query) {
   const TrainingSpec& training = spec.training;
-  HostForecast forecast{.memory = ForecastStageMemory(model, programs, stage,
+  const int first = query.first_layer, last = query.last_layer;
+  HostForecast forecast{.memory = ForecastStageMemory(model, programs, query.stage,
                                                       {.first_layer = first,
                                                        .last_layer = last,
                                                        .batch_size = training.batch_size,
@@ -164,18 +187,29 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                                                        .average = training.average.decay > 0,
                                                        .evaluation = evaluation})};
   int64_t& activations = forecast.memory.activations;
+  const auto add = [&](int64_t bytes) { activations = SaturatingAdd(activations, bytes); };
   const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
-  activations = SaturatingAdd(activations, HostWorkspaceBytes(model, first, last, samples));
+  const KernelWorkspace workspace = HostWorkspace(model, first, last, samples, query.host);
+  const int64_t threads = std::max(1, query.host.threads);
+  add(SmallTensorBytes(model, first, last, training.micro_batches,
+                       OptimizerSlots(training.optimizer).size()));
+  add(SaturatingAdd(workspace.shared, workspace.room));
+  add(kSmallRoomBytes * (threads - 1));
   const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(model, first, last);
   const int64_t with_packed = SaturatingAdd(SaturatingAdd(needed, needed / 20), packed);
-  forecast.spare.packed_weights = limit <= 0 || with_packed <= limit;
-  if (forecast.spare.packed_weights) activations = SaturatingAdd(activations, packed);
-  forecast.spare.rooms =
-      limit <= 0 ? std::numeric_limits<int64_t>::max() : std::max<int64_t>(0, limit - with_packed);
+  forecast.spare.packed_weights = query.limit <= 0 || with_packed <= query.limit;
+  if (forecast.spare.packed_weights) add(packed);
+  forecast.spare.rooms = query.limit <= 0 ? std::numeric_limits<int64_t>::max()
+                                          : std::max<int64_t>(0, query.limit - with_packed);
+  if (workspace.room > kSmallRoomBytes) {
+    const int64_t more = std::min(threads - 1, forecast.spare.rooms / workspace.room);
+    add(SaturatingMultiply(more, workspace.room));
+  }
   return forecast;
 }
 
-SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit) {
+SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit,
+                           const HostProfile& host) {
   if (limit <= 0) return {true, std::numeric_limits<int64_t>::max()};
   const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 1});
@@ -188,7 +222,8 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t li
     most = std::max(most, one.total());
     packed = std::max(packed, PackedWeightBytes(model, layer, layer + 1));
   }
-  const int64_t needed = SaturatingAdd(most, HostWorkspaceBytes(model, 0, layers, samples));
+  const KernelWorkspace workspace = HostWorkspace(model, 0, layers, samples, host);
+  const int64_t needed = SaturatingAdd(most, SaturatingAdd(workspace.shared, workspace.room));
   const int64_t left = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2;
   const bool keeps = packed <= left;
   return {keeps, keeps ? left - packed : left};

@@ -1,7 +1,8 @@
-// Host memory: what a stage on a processor takes beside what its layers compute with (stage/backends/cpu): shares of a
-// convolution's weight gradient, or its weight in the library's packing, for one call at a time; and, where there is room,
-// the packed weights of all its convolutions, kept from one micro-batch to the next. A convolution by Winograd's filtering
-// takes a room for its tiles (operations/winograd.h). Other operations take little.
+// Host memory: what a stage on a processor takes beside what its layers compute with (stage/backends/cpu): what calls of
+// operations take while they run (kernel_workspace.h); shares of a convolution's weight gradient, or its weight in the
+// library's packing, for one call at a time; and, where there is room, the packed weights of all its convolutions, kept from
+// one micro-batch to the next. A convolution by Winograd's filtering takes a room for its tiles (operations/winograd.h).
+// Forecasts are upper bounds. Those of convolutions are loose: the library tells no sizes before it is on the machine.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_COSTS_HOST_MEMORY_H_
@@ -12,32 +13,42 @@
 
 #include "network/network.h"
 #include "plan/costs/cost_model.h"
+#include "plan/costs/kernel_workspace.h"
 #include "plan/costs/spare_memory.h"
 #include "plan/job/job_spec.h"
 #include "plan/schedules/schedule.h"
 
 namespace stagecoach {
 
-// Of layers [first, last); 0 without convolutions.
-int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples);
+// Of the convolutions of layers [first, last). samples: of the largest micro-batch.
+KernelWorkspace ConvolutionWorkspace(const Network& model, int first, int last, int64_t samples,
+                                     const HostProfile& host);
+// Of all that the layers call.
+KernelWorkspace HostWorkspace(const Network& model, int first, int last, int64_t samples,
+                              const HostProfile& host);
 // Of the weights of their convolutions, in a packing for forwards and one for gradients of inputs.
 int64_t PackedWeightBytes(const Network& model, int first, int last);
 
 struct HostForecast {
-  StageMemory memory;  // at the peak of a step or an evaluation
-  SpareMemory spare;   // packed weights are in `memory`, rooms are not
+  StageMemory memory;  // at the peak of a step or an evaluation, with all that `spare` allows
+  SpareMemory spare;
 };
-// Of a stage whose memory has that limit, 0: none. What can do without stays out before anything is refused: packed weights
-// are kept where they fit beside the rest and a twentieth, for what the forecast may be off; what is left of the limit then
-// is for the rooms of further threads. The planner and the stage ask the same.
+struct HostQuery {
+  int stage = 0, first_layer = 0, last_layer = 0;  // [first, last)
+  int64_t limit = 0;                               // bytes; 0: none
+  HostProfile host;
+};
+// What can be done without stays out before anything is refused: packed weights are kept where they fit beside the rest and
+// a twentieth, for what the forecast may be off; what is left of the limit then is for the rooms of further threads. The
+// planner and the stage ask the same.
 // evaluation: its programs, if the job has some.
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                             std::span<const StageProgram> programs,
-                            std::span<const StageProgram> evaluation, int stage, int first,
-                            int last, int64_t limit);
+                            std::span<const StageProgram> evaluation, const HostQuery& query);
 // While layers are profiled, one at a time: packings that are kept and rooms for further threads, as in training, so that a
 // convolution is timed as it will run. Half of what the largest layer leaves, for what is made up as its inputs.
-SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit);
+SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit,
+                           const HostProfile& host);
 
 }  // namespace stagecoach
 

@@ -21,6 +21,11 @@ namespace {
 
 constexpr int64_t kScratch = int64_t{1} << 20;
 
+int64_t Bytes(const Network& model, int first, int last, int64_t samples) {
+  const KernelWorkspace taken = ConvolutionWorkspace(model, first, last, samples, {});
+  return taken.room + taken.shared;
+}
+
 Network SmallAmoebanet(Precision precision = Precision::kFloat32) {
   AmoebanetDSpec spec;
   spec.image = {32, 32, 3};
@@ -36,15 +41,15 @@ TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
   // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares, and
   // few samples are cut into as many, of 256 places at least.
   const int64_t weight = 4 * 9 * 3 * 16;
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 1), 4 * weight + kScratch);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 2), 8 * weight + kScratch);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 3), 6 * weight + kScratch);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 5), 5 * weight + kScratch);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 64), 8 * weight + kScratch);
+  EXPECT_EQ(Bytes(network, 0, 1, 1), 4 * weight + kScratch);
+  EXPECT_EQ(Bytes(network, 0, 1, 2), 8 * weight + kScratch);
+  EXPECT_EQ(Bytes(network, 0, 1, 3), 6 * weight + kScratch);
+  EXPECT_EQ(Bytes(network, 0, 1, 5), 5 * weight + kScratch);
+  EXPECT_EQ(Bytes(network, 0, 1, 64), 8 * weight + kScratch);
   // The last cell: 1x1 from 192 to 64 channels on 8x8 places, of which four samples make a share.
-  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4), 4 * 192 * 64 + kScratch);
-  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 8), 2 * 4 * 192 * 64 + kScratch);
-  EXPECT_EQ(HostWorkspaceBytes(network, 6, 7, 8), 0) << "a head without convolutions";
+  EXPECT_EQ(Bytes(network, 5, 6, 4), 4 * 192 * 64 + kScratch);
+  EXPECT_EQ(Bytes(network, 5, 6, 8), 2 * 4 * 192 * 64 + kScratch);
+  EXPECT_EQ(Bytes(network, 6, 7, 8), 0) << "a head without convolutions";
 }
 
 Network ResnetOfWidth(int64_t width) {
@@ -62,10 +67,10 @@ TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
         (int64_t{16} << 20) + tile * (64 * 64 + images * 16 * (64 + 64) * 3 / 2) + operands;
     return shares * weight + room + weight;
   };
-  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 8), bytes(4, 8));
-  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 4), bytes(2, 4)) << "two calls for two threads";
-  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 1), bytes(1, 1));
-  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 800), bytes(4, 8)) << "and no more";
+  EXPECT_EQ(Bytes(network, 1, 2, 8), bytes(4, 8));
+  EXPECT_EQ(Bytes(network, 1, 2, 4), bytes(2, 4)) << "two calls for two threads";
+  EXPECT_EQ(Bytes(network, 1, 2, 1), bytes(1, 1));
+  EXPECT_EQ(Bytes(network, 1, 2, 800), bytes(4, 8)) << "and no more";
 }
 
 // Where the library has no kernel for a convolution, a thread takes what 128 places read: 25 numbers of 512 channels each.
@@ -75,10 +80,10 @@ TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
                           .image = {16, 16, 512},
                           .classes = 10};
   const int64_t weight = 4 * 25 * 512 * 16, columns = 4 * 128 * 25 * 512 + (64 << 10);
-  EXPECT_EQ(HostWorkspaceBytes(*ExpandModel(wide), 0, 1, 1), weight + columns);
+  EXPECT_EQ(Bytes(*ExpandModel(wide), 0, 1, 1), weight + columns);
   SequenceSpec small = wide;
   small.image = {4, 4, 512};  // 16 places in all
-  EXPECT_EQ(HostWorkspaceBytes(*ExpandModel(small), 0, 1, 1), weight + kScratch);
+  EXPECT_EQ(Bytes(*ExpandModel(small), 0, 1, 1), weight + kScratch);
 }
 
 // Symptom: a network that was planned to fit was refused memory within a step. The widest weight has the largest shares, the
@@ -87,27 +92,26 @@ TEST(HostMemory, HasTheLargestSharesAndTheLargestRoomOfDifferentLayers) {
   const Network network =
       *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
   const int layers = static_cast<int>(network.layers.size());
-  const int64_t block = HostWorkspaceBytes(network, 1, 2, 8), share = 4 * 9 * 64 * 64;
+  const int64_t block = Bytes(network, 1, 2, 8), share = 4 * 9 * 64 * 64;
   // 3x3 from 256 channels to 256 on 4x4 places: eight samples are one share.
   const int64_t widest = 4 * 9 * 256 * 256;
-  EXPECT_EQ(HostWorkspaceBytes(network, 3, 4, 8), widest + kScratch);
+  EXPECT_EQ(Bytes(network, 3, 4, 8), widest + kScratch);
   ASSERT_GT(widest, 8 * share);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, layers, 8), block - 8 * share + widest);
+  EXPECT_EQ(Bytes(network, 0, layers, 8), block - 8 * share + widest);
 }
 
 TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
   const ResnetSpec spec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64};
-  EXPECT_EQ(HostWorkspaceBytes(*ExpandModel(spec, Precision::kBfloat16), 1, 2, 8),
-            HostWorkspaceBytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
+  EXPECT_EQ(Bytes(*ExpandModel(spec, Precision::kBfloat16), 1, 2, 8),
+            Bytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
 }
 
 // The stem, which is direct: its operands are widened, and a share of several calls has a sum beside.
 TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
   const Network network = SmallAmoebanet(Precision::kBfloat16);
   const int64_t weight = 4 * 9 * 3 * 16, operands = 4 * 32 * 32 * (3 + 16);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 5), 5 * weight + kScratch + 5 * operands + weight);
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 4096),
-            8 * weight + kScratch + (int64_t{16} << 20) + weight);
+  EXPECT_EQ(Bytes(network, 0, 1, 5), 5 * weight + kScratch + 5 * operands + weight);
+  EXPECT_EQ(Bytes(network, 0, 1, 4096), 8 * weight + kScratch + (int64_t{16} << 20) + weight);
 }
 
 TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
@@ -116,13 +120,13 @@ TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
   JobSpec spec;
   spec.training.batch_size = 8;
   spec.training.micro_batches = 2;
-  EXPECT_EQ(SpareOfProfile(spec, network, 1 << 20).rooms, 0);
-  const int64_t room = HostWorkspaceBytes(network, 1, 2, 4);
-  EXPECT_GT(SpareOfProfile(spec, network, int64_t{1} << 30).rooms, 8 * room);
-  EXPECT_EQ(SpareOfProfile(spec, network, 0).rooms, std::numeric_limits<int64_t>::max());
-  EXPECT_TRUE(SpareOfProfile(spec, network, 0).packed_weights) << "as in training";
-  EXPECT_TRUE(SpareOfProfile(spec, network, int64_t{1} << 30).packed_weights);
-  EXPECT_FALSE(SpareOfProfile(spec, network, 1 << 20).packed_weights);
+  EXPECT_EQ(SpareOfProfile(spec, network, 1 << 20, {}).rooms, 0);
+  const int64_t room = Bytes(network, 1, 2, 4);
+  EXPECT_GT(SpareOfProfile(spec, network, int64_t{1} << 30, {}).rooms, 8 * room);
+  EXPECT_EQ(SpareOfProfile(spec, network, 0, {}).rooms, std::numeric_limits<int64_t>::max());
+  EXPECT_TRUE(SpareOfProfile(spec, network, 0, {}).packed_weights) << "as in training";
+  EXPECT_TRUE(SpareOfProfile(spec, network, int64_t{1} << 30, {}).packed_weights);
+  EXPECT_FALSE(SpareOfProfile(spec, network, 1 << 20, {}).packed_weights);
 }
 
 TEST(HostMemory, HasAPackingOfEachWeightForwardAndOneBackward) {
@@ -137,12 +141,6 @@ TEST(HostMemory, HasOnePackingOfAWeightThatIsFrozenWithAllInFrontOfIt) {
   const Network network = *Freeze(ResnetOfWidth(32), {"model/0000/*", "model/0001/*"}, "freeze");
   const int64_t weight = 4 * 9 * 32 * 32;
   EXPECT_EQ(PackedWeightBytes(network, 1, 2), 2 * weight);
-}
-
-TEST(HostMemory, OfATransformerIsNotCounted) {
-  const Network network =
-      *ExpandModel(GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 8, .vocabulary = 16});
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, static_cast<int>(network.layers.size()), 8), 0);
 }
 
 // Symptom: a network was planned to fit, and ran out of memory for want of some KiB in its widest layers.
@@ -160,9 +158,10 @@ TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
   const StageMemory of_layers =
       ForecastStageMemory(network, plan->schedule.programs, 0,
                           {.last_layer = layers, .batch_size = 8, .micro_batches = 2});
-  EXPECT_EQ(plan->stages[0].memory.activations, of_layers.activations +
-                                                    HostWorkspaceBytes(network, 0, layers, 4) +
-                                                    PackedWeightBytes(network, 0, layers));
+  const KernelWorkspace workspace = HostWorkspace(network, 0, layers, 4, {});
+  EXPECT_EQ(plan->stages[0].memory.activations,
+            of_layers.activations + workspace.room + workspace.shared +
+                SmallTensorBytes(network, 0, layers, 2, 2) + PackedWeightBytes(network, 0, layers));
 }
 
 // What a step can do without refuses no network, and makes none smaller.
@@ -174,7 +173,8 @@ TEST(HostMemory, PackedWeightsAreKeptWhereAStageHasRoomBesideTheRest) {
   spec.training.micro_batches = 2;
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 2});
   const auto of = [&](int64_t limit) {
-    return ForecastOnHost(spec, network, schedule.programs, {}, 0, 0, layers, limit);
+    return ForecastOnHost(spec, network, schedule.programs, {},
+                          {.last_layer = layers, .limit = limit});
   };
   const int64_t packed = PackedWeightBytes(network, 0, layers);
   const HostForecast unlimited = of(0);

@@ -177,9 +177,10 @@ class CommandTree {
                        "the folder of a `local` run: goes on in a cluster on this machine");
     AddLocalClusterOptions(resume, &resume_.cluster);
 
-    CLI::App* ui = Add("ui", "Show the page of a `local` run that is over; runs nothing",
+    CLI::App* ui = Add("ui", "Show the page of `local` runs that are over; runs nothing",
                        [this] { return RunUi(ui_folder_, context_); });
-    ui->add_option("state-dir", ui_folder_, "the folder of the run")->required();
+    ui->add_option("state-dir", ui_folder_, "the folder of a run, or one with folders of runs")
+        ->required();
   }
 
   void AddRunCommands() {
@@ -224,6 +225,10 @@ class CommandTree {
     AddMemoryPerStage(plan, &plan_.memory_per_stage,
                       "that stages have, as 8GiB: the partition is made to fit, or refused; a "
                       "coordinator knows its stages' own: not with --server");
+    plan->add_option("--threads-per-stage", plan_.threads_per_stage,
+                     "that compute: each has memory of its own; default: as `local` has; a "
+                     "coordinator knows its stages' own: not with --server")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
     plan->add_option("--gflops", plan_.gflops,
                      absl::StrFormat("billions of FLOP/s of a stage, for the forecast of times; "
                                      "default: %g, which is assumed; not with --server",

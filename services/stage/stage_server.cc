@@ -120,6 +120,7 @@ struct StageServer::State {
   Histogram transfer_downstream{Histogram::DoublingBounds()};
   std::string fingerprint;
   std::optional<CardProfile> card_profile;  // of the device
+  HostProfile host_profile;
   std::unique_ptr<StageIdentity> identity;
   std::unique_ptr<LastDeath> last_death;  // null: there is no folder
   std::unique_ptr<NvmlCard> card;         // null: no card, or no NVML
@@ -203,6 +204,7 @@ absl::Status StageServer::State::StartRuntime() {
                    hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
   card_profile = backend->Card();
+  host_profile = backend->Host();
   OpenCard();
   StageRuntime::Options options;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
@@ -336,6 +338,7 @@ v1::Stage StageServer::State::Registration() const {
   stage.set_memory_limit_bytes(flags.memory_limit_bytes);
   stage.set_identity(identity->text());
   if (card_profile) *stage.mutable_card() = ToProto(*card_profile);
+  *stage.mutable_processor() = ToProto(host_profile);
   return stage;
 }
 

@@ -104,6 +104,7 @@ class Backend {
   }
   // What a memory forecast must know of it, if it is a card.
   virtual std::optional<CardProfile> Card() const { return std::nullopt; }
+  virtual HostProfile Host() const { return {}; }  // if it is none
   virtual Allocator& allocator() = 0;
   // Where links keep what they carry; the host reads and writes it. Other than allocator() where
   // the device's memory is not the host's: BoundaryPort then copies by the calls at the end.

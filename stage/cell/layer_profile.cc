@@ -183,7 +183,8 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, con
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   backend.SetPrecision(spec.precision);
-  backend.UseSpareMemory(SpareOfProfile(spec, network, backend.allocator().Use().limit));
+  backend.UseSpareMemory(
+      SpareOfProfile(spec, network, backend.allocator().Use().limit, backend.Host()));
   std::vector<LayerProfile> profile;
   for (const NetworkLayer& layer : network.layers) {
     // Equal layers have one object of lists.

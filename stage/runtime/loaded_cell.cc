@@ -151,9 +151,12 @@ HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Back
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
   std::span<const StageProgram> evaluation;
   if (command.spec.evaluation.given()) evaluation = programs.evaluation;
-  return ForecastOnHost(command.spec, loaded.network(), programs.training, evaluation, stage,
-                        command.partition.first(stage), command.partition.last(stage, layers),
-                        backend.allocator().Use().limit);
+  return ForecastOnHost(command.spec, loaded.network(), programs.training, evaluation,
+                        {.stage = stage,
+                         .first_layer = command.partition.first(stage),
+                         .last_layer = command.partition.last(stage, layers),
+                         .limit = backend.allocator().Use().limit,
+                         .host = backend.Host()});
 }
 
 absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {

@@ -164,6 +164,7 @@ Files MessageFiles() {
   stage.mutable_stage()->set_name("stage-0");
   stage.mutable_stage()->set_device("cuda:0");
   stage.mutable_stage()->mutable_card();
+  stage.mutable_stage()->mutable_processor()->set_threads(2);
   *stage.mutable_last_death() =
       ToProto(StageDeath{"SIGSEGV",
                          {.job = "a", .term = 1, .generation = 2, .step = 3},

@@ -72,6 +72,7 @@ struct PlanOptions {
   int64_t stages = 0;                          // 0: as the job says
   std::vector<std::string> devices = {"cpu"};  // as in LocalOptions; the server knows its own
   int64_t memory_per_stage = 0;                // bytes; 0: no limit; the server knows its own
+  int64_t threads_per_stage = 0;               // 0: as in LocalClusterFlags; the same
   double gflops = 0;                           // of a stage; 0: assumed
   bool ask_server = false;
   bool show_schedule = false;

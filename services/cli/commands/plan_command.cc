@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
+#include "services/cli/local/local_cluster.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/data_here.h"
@@ -23,6 +24,15 @@ constexpr int kAutoStages = 2;
 std::optional<CardProfile> CardToBe(const std::string& device) {
   if (!IsCudaDevice(device)) return std::nullopt;
   return CardProfile{.attention = cudnn::Attention()};
+}
+
+// A processor like this one, whose library may be told to do with less.
+HostProfile ProcessorToBe(int threads) {
+#if defined(__x86_64__)
+  return {.threads = threads, .avx512 = __builtin_cpu_supports("avx512f") != 0};
+#else
+  return {.threads = threads};
+#endif
 }
 
 // What makes attention slow on a card, and how its head goes, is known from the job alone.
@@ -50,8 +60,12 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const Pl
   }
   PlanAssumptions assumptions{.stage_memory_limit_bytes = options.memory_per_stage};
   if (options.gflops > 0) assumptions.flops_per_second = options.gflops * 1e9;
+  const int threads = options.threads_per_stage > 0
+                          ? static_cast<int>(options.threads_per_stage)
+                          : DefaultThreadsPerStage(stages, options.devices);
   for (int k = 0; k < stages; ++k) {
     assumptions.cards.push_back(CardToBe(options.devices[k % options.devices.size()]));
+    assumptions.hosts.push_back(ProcessorToBe(threads));
   }
   const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());
@@ -80,6 +94,11 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
     return context.console->Fail(absl::InvalidArgumentError(
         "--gflops: a coordinator plans by a rate of its own; leave it out, or ask none: no "
         "--server, no --address"));
+  }
+  if (ask_server && options.threads_per_stage > 0) {
+    return context.console->Fail(absl::InvalidArgumentError(
+        "--threads-per-stage: a coordinator plans for the threads that its stages have; leave it "
+        "out, or ask none: no --server, no --address"));
   }
   // A plan needs no data, and tells what a job would cost before it is there.
   const absl::Status data = ask_server ? absl::OkStatus() : CheckDataHere(*spec_file);

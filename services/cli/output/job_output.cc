@@ -261,8 +261,8 @@ std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
 
 std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
   Table table({"STAGE", "LAYERS", "PARAMETERS", "FORWARD", "BACKWARD", "WEIGHTS", "GRADIENTS",
-               "OPTIMIZER", "ACTIVATIONS", "MEMORY"},
-              {0, 2, 3, 4, 5, 6, 7, 8, 9});
+               "OPTIMIZER", "ACTIVATIONS", "MEMORY", "PROCESS"},
+              {0, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   int64_t parameters = 0;
   for (int i = 0; i < plan.stages_size(); ++i) {
     const v1::PlannedStage& stage = plan.stages(i);
@@ -273,7 +273,8 @@ std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
                FormatSeconds(stage.forward_seconds()), FormatSeconds(stage.backward_seconds()),
                FormatBytes(memory.parameters()), FormatBytes(memory.gradients()),
                FormatBytes(memory.optimizer()), FormatBytes(memory.activations()),
-               FormatBytes(Total(memory))});
+               FormatBytes(Total(memory)),
+               stage.process_bytes() > 0 ? FormatBytes(stage.process_bytes()) : "-"});
   }
   const std::string rate = RateText(plan.rate_source(), plan.flops_per_second());
   std::string text;

@@ -5,6 +5,11 @@
 #include "services/common/convert/convert_spec.h"
 
 namespace stagecoach {
+namespace {
+
+constexpr int32_t kMostThreads = 1 << 12;  // a stage may say anything
+
+}  // namespace
 
 v1::Card ToProto(const CardProfile& card) {
   v1::Card proto;
@@ -40,6 +45,20 @@ CardProfile FromProto(const v1::Card& proto) {
     }
   }
   return card;
+}
+
+v1::Processor ToProto(const HostProfile& host) {
+  v1::Processor proto;
+  proto.set_threads(host.threads);
+  proto.set_no_avx512(!host.avx512);
+  proto.set_native_bfloat16(host.native_bfloat16);
+  return proto;
+}
+
+HostProfile FromProto(const v1::Processor& proto) {
+  return {.threads = std::clamp(proto.threads(), 1, kMostThreads),
+          .avx512 = !proto.no_avx512(),
+          .native_bfloat16 = proto.native_bfloat16()};
 }
 
 }  // namespace stagecoach

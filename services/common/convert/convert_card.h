@@ -1,17 +1,20 @@
-// Conversion of a CardProfile (plan/costs/card_memory.h) to proto/stagecoach/v1/fleet.proto and back: a stage
-// registers it, the coordinator plans by it.
+// Conversion of a CardProfile (plan/costs/card_memory.h) and of a HostProfile (spare_memory.h) to
+// proto/stagecoach/v1/fleet.proto and back: a stage registers it, the coordinator plans by it.
 // Errors:    none. What is not known, as precisions of a newer stage, is left out; what divides is at
 //            least 1.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
 
 #include "plan/costs/card_memory.h"
+#include "plan/costs/spare_memory.h"
 #include "stagecoach/v1/fleet.pb.h"
 
 namespace stagecoach {
 
 v1::Card ToProto(const CardProfile& card);
 CardProfile FromProto(const v1::Card& proto);
+v1::Processor ToProto(const HostProfile& host);
+HostProfile FromProto(const v1::Processor& proto);  // of nothing: what takes most, with one thread
 
 }  // namespace stagecoach
 

@@ -29,6 +29,7 @@ v1::PlanJobResponse ToProto(const Plan& plan, size_t most_schedule_bytes) {
     target.set_forward_seconds(stage.forward_seconds);
     target.set_backward_seconds(stage.backward_seconds);
     *target.mutable_memory() = ToProto(stage.memory);
+    target.set_process_bytes(stage.process_bytes);
   }
   for (const LayerPlan& layer : plan.layers) {
     v1::PlannedLayer& target = *proto.add_layers();

@@ -205,6 +205,7 @@ v1::Stage ToProto(const StageRegistration& registration) {
   proto.set_memory_limit_bytes(registration.memory_limit_bytes);
   // Not the identity: whoever knows it may take the name of a stage that lives.
   if (registration.card) *proto.mutable_card() = ToProto(*registration.card);
+  *proto.mutable_processor() = ToProto(registration.host);
   return proto;
 }
 
@@ -217,7 +218,8 @@ StageRegistration FromProto(const v1::Stage& proto) {
           proto.fingerprint(),
           proto.memory_limit_bytes(),
           proto.identity(),
-          proto.has_card() ? std::optional(FromProto(proto.card())) : std::nullopt};
+          proto.has_card() ? std::optional(FromProto(proto.card())) : std::nullopt,
+          FromProto(proto.processor())};
 }
 
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {

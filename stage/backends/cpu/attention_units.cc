@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "hwy/contrib/math/math-inl.h"
+#include "operations/attention_scratch.h"
 #include "stage/backends/cpu/attention_units.h"
 #include "stage/backends/cpu/philox-inl.h"
 #include "stage/backends/cpu/tile-inl.h"
@@ -22,14 +23,9 @@
 #define STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_UNITS_ONCE_
 namespace stagecoach::cpu {
 
-// Scratch is laid out in vectors of the widest instruction set, whatever the one in use.
-constexpr int64_t kPad = 16;
-// Taller blocks load and store the sums of dK and dV less often; two of them fit the second cache.
-constexpr int64_t kQueryRows = 96;
-inline int64_t Padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
-// One vector more than a row needs: room for the zeros beyond the diagonal, and an odd distance in
-// cache lines, which spreads a column over all cache sets when the context is a power of two.
-inline int64_t ScoreStride(int64_t context) { return Padded(context) + kPad; }
+constexpr int64_t kPad = AttentionScratch::kPad, kQueryRows = AttentionScratch::kQueryRows;
+inline int64_t Padded(int64_t n) { return AttentionScratch::Padded(n); }
+inline int64_t ScoreStride(int64_t context) { return AttentionScratch::ScoreStride(context); }
 
 }  // namespace stagecoach::cpu
 #endif
@@ -37,6 +33,8 @@ inline int64_t ScoreStride(int64_t context) { return Padded(context) + kPad; }
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {
 namespace HWY_NAMESPACE {
+
+static_assert(kRandomSlack <= AttentionScratch::kWordsSlack);
 
 // Hands out pieces of the caller's scratch.
 struct Scratch {
@@ -381,20 +379,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace stagecoach::cpu {
-
-constexpr int64_t kWordsSlack = 64;  // room for kRandomSlack, and one vector
-
-int64_t AttentionForwardScratch(int64_t context, int64_t head_width) {
-  const int64_t width = Padded(head_width), stride = ScoreStride(context);
-  return 2 * context * width + head_width * stride + kQueryRows * (2 * width + stride) + stride +
-         kWordsSlack;
-}
-
-int64_t AttentionBackwardScratch(int64_t context, int64_t head_width) {
-  const int64_t width = Padded(head_width), stride = ScoreStride(context);
-  return 4 * context * width + 2 * head_width * stride + kQueryRows * (3 * width + 2 * stride) +
-         stride + kWordsSlack;
-}
 
 HWY_EXPORT(ForwardFloat);
 HWY_EXPORT(ForwardBfloat16);

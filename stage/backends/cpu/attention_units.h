@@ -30,8 +30,7 @@ struct AttentionUnit {
   // Rows that a row attends to, from the first on.
   int64_t visible(int64_t row) const { return full ? context : row + 1; }
 };
-int64_t AttentionForwardScratch(int64_t context, int64_t head_width);   // floats
-int64_t AttentionBackwardScratch(int64_t context, int64_t head_width);  // floats
+// scratch: as many floats as AttentionScratch says (operations/attention_scratch.h).
 void AttentionForwardUnit(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,
                           float* scratch);
 void AttentionForwardUnit(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, float* log_sum_exp,

@@ -39,7 +39,8 @@ struct PanelMatrix {
   const void *b, *rest_b;  // a lower last block may want another layout: it reads the plain matrix
   const float* bias;
   int64_t full;                          // rows of all blocks but a lower last one
-  int64_t scratch, sums_bytes, a_bytes;  // of a thread's workspace
+  int64_t scratch, sums_bytes, a_bytes;  // of a thread's room
+  int rooms;
 };
 
 // Chooses the primitives, then widens and reorders what all blocks of rows share.
@@ -75,11 +76,9 @@ bool PreparePanel(CpuBackend& backend, const PanelProduct& p, int64_t column, in
   const int64_t packed_bytes = packs ? product.packed_bytes() : 0;
   const int64_t shared_bytes = Padded(bias_bytes) + Padded(wide_bytes) + Padded(packed_bytes);
   Carver shared(backend.ReserveShared(std::max<int64_t>(64, shared_bytes)));
-  if (!shared.valid() ||
-      !backend.ReserveWorkers(Padded(matrix->scratch) + 2 * Padded(matrix->sums_bytes) +
-                              matrix->a_bytes)) {
-    return false;
-  }
+  matrix->rooms = backend.ReserveRooms(Padded(matrix->scratch) + 2 * Padded(matrix->sums_bytes) +
+                                       matrix->a_bytes);
+  if (!shared.valid() || matrix->rooms == 0) return false;
   float *bias = shared.Take(bias_bytes), *wide = shared.Take(wide_bytes);
   float* packed = shared.Take(packed_bytes);
   if (p.bias != nullptr) Widen(p.bias + column, bias, columns);
@@ -102,26 +101,27 @@ bool RunPanel(CpuBackend& backend, const PanelProduct& p, int64_t column, int64_
               PanelBody finish) {
   PanelMatrix matrix;
   if (!PreparePanel(backend, p, column, columns, &matrix)) return false;
-  backend.ForEachBlock(p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
-    Carver room(backend.WorkerScratch(worker));
-    float* scratch = room.Take(matrix.scratch);
-    const Panel panel = {.row = first,
-                         .rows = count,
-                         .column = column,
-                         .columns = columns,
-                         .sums = room.Take(matrix.sums_bytes),
-                         .room = room.Take(matrix.sums_bytes)};
-    const void* a = p.a + first * p.k;
-    if (backend.products() == Bfloat16Products::kWidened) {
-      float* wide = room.Take(matrix.a_bytes);
-      Widen(p.a + first * p.k, wide, count * p.k);
-      a = wide;
-    }
-    const bool whole = count == matrix.full;
-    (whole ? matrix.product : matrix.rest_product)
-        ->Execute(a, whole ? matrix.b : matrix.rest_b, matrix.bias, panel.sums, scratch);
-    finish(panel);
-  });
+  backend.ForEachBlock(
+      matrix.rooms, p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
+        Carver room(backend.WorkerScratch(worker));
+        float* scratch = room.Take(matrix.scratch);
+        const Panel panel = {.row = first,
+                             .rows = count,
+                             .column = column,
+                             .columns = columns,
+                             .sums = room.Take(matrix.sums_bytes),
+                             .room = room.Take(matrix.sums_bytes)};
+        const void* a = p.a + first * p.k;
+        if (backend.products() == Bfloat16Products::kWidened) {
+          float* wide = room.Take(matrix.a_bytes);
+          Widen(p.a + first * p.k, wide, count * p.k);
+          a = wide;
+        }
+        const bool whole = count == matrix.full;
+        (whole ? matrix.product : matrix.rest_product)
+            ->Execute(a, whole ? matrix.b : matrix.rest_b, matrix.bias, panel.sums, scratch);
+        finish(panel);
+      });
   return true;
 }
 
@@ -149,7 +149,8 @@ bool AddSomeRows(CpuBackend& backend, const Tensor& all_dy, const Tensor& all_x,
   const int64_t product_scratch =
       Padded(std::max(product.scratch_bytes(), rest_product.scratch_bytes()));
   const int64_t wide_dy = native ? 0 : FloatBytes(rows * full);
-  if (shared == nullptr || !backend.ReserveWorkers(product_scratch + wide_dy)) return false;
+  const int rooms = backend.ReserveRooms(product_scratch + wide_dy);
+  if (shared == nullptr || rooms == 0) return false;
 
   const Bfloat16 *dy = all_dy.data<Bfloat16>() + row * out, *x = all_x.data<Bfloat16>() + row * in;
   if (native) {
@@ -160,7 +161,7 @@ bool AddSomeRows(CpuBackend& backend, const Tensor& all_dy, const Tensor& all_x,
     });
   }
   float* d_weight = sums.data<float>();
-  backend.ForEachBlock(out, kWeightBlock, [&](int64_t first, int64_t count, int worker) {
+  backend.ForEachBlock(rooms, out, kWeightBlock, [&](int64_t first, int64_t count, int worker) {
     Carver carver(backend.WorkerScratch(worker));
     float* scratch = carver.Take(product_scratch);
     const void *a = dy + first, *b = shared;

@@ -104,11 +104,11 @@ void DepthwiseBlock(const ConvolutionWork& work, const T* image, const SharedWei
 }
 
 template <typename T>
-void ForwardBlocks(CpuBackend& backend, const ConvolutionWork& work, const BlockProduct& product,
-                   const BlockRoom& room, const SharedWeights& weights, int64_t samples, const T* x,
-                   T* y) {
+void ForwardBlocks(CpuBackend& backend, int rooms, const ConvolutionWork& work,
+                   const BlockProduct& product, const BlockRoom& room, const SharedWeights& weights,
+                   int64_t samples, const T* x, T* y) {
   constexpr bool kNarrow = std::is_same_v<T, Bfloat16>;
-  backend.ForEachBlock(samples * work.blocks, 1, [&](int64_t task, int64_t, int worker) {
+  backend.ForEachBlock(rooms, samples * work.blocks, 1, [&](int64_t task, int64_t, int worker) {
     const int64_t sample = task / work.blocks, block = task % work.blocks;
     const T* const image = x + sample * work.image;
     const int64_t start =
@@ -155,12 +155,13 @@ Kernel ForwardByColumns(CpuBackend& backend, const ConvolutionShape& shape, bool
   return Kernel(
       [&backend, work, product, bias](const KernelContext& context, const KernelArguments& a) {
         const BlockRoom room = BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]));
-        if (!backend.ReserveWorkers(room.floats() * kFloatBytes)) return;
+        const int rooms = backend.ReserveRooms(room.floats() * kFloatBytes);
+        if (rooms == 0) return;
         const SharedWeights weights =
             SharedWeights::Of(backend, work, a.inputs[1], bias ? a.inputs[2] : Tensor());
         if (weights.weight == nullptr) return;
         WithTypeOf(a.inputs[0], [&]<typename T>(T) {
-          ForwardBlocks(backend, work, product, room, weights, context.run.sequences,
+          ForwardBlocks(backend, rooms, work, product, room, weights, context.run.sequences,
                         a.inputs[0].data<T>(), a.outputs[0].data<T>());
         });
       });
@@ -220,21 +221,24 @@ Kernel InputGradientByColumns(CpuBackend& backend, const ConvolutionShape& shape
     const bool narrow = IsBfloat16(a.inputs[0]);
     const int64_t widened_image = narrow ? work.image : 0;
     const BlockRoom room = BlockRoom::Of(work, product, narrow && !work.depthwise());
-    if (!backend.ReserveWorkers((Pieces::Rounded(widened_image) + room.floats()) * kFloatBytes))
-      return;
+    const int rooms =
+        backend.ReserveRooms((Pieces::Rounded(widened_image) + room.floats()) * kFloatBytes);
+    if (rooms == 0) return;
     const SharedWeights weights = SharedWeights::Of(backend, work, a.inputs[1], Tensor());
     if (weights.weight == nullptr) return;
     const FloatOutput dx(a.outputs[0]);
     WithTypeOf(a.inputs[0], [&]<typename T>(T) {
-      backend.ForEachBlock(context.run.sequences, 1, [&](int64_t sample, int64_t, int worker) {
-        Pieces pieces(backend.WorkerScratch(worker));
-        float* const widened = pieces.Take(widened_image);
-        float* const image = dx.At(sample * work.image, widened);
-        std::fill_n(image, work.image, 0.0f);
-        AddSampleGradient(work, product, room, weights,
-                          a.inputs[0].data<T>() + sample * work.places * work.s.out, pieces, image);
-        dx.Finish(sample * work.image, work.image, widened);
-      });
+      backend.ForEachBlock(
+          rooms, context.run.sequences, 1, [&](int64_t sample, int64_t, int worker) {
+            Pieces pieces(backend.WorkerScratch(worker));
+            float* const widened = pieces.Take(widened_image);
+            float* const image = dx.At(sample * work.image, widened);
+            std::fill_n(image, work.image, 0.0f);
+            AddSampleGradient(work, product, room, weights,
+                              a.inputs[0].data<T>() + sample * work.places * work.s.out, pieces,
+                              image);
+            dx.Finish(sample * work.image, work.image, widened);
+          });
     });
   });
 }
@@ -314,12 +318,13 @@ Kernel WeightGradientByColumns(CpuBackend& backend, const ConvolutionShape& shap
         const int64_t count = (samples + each - 1) / each;
         const BlockRoom room =
             BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]) && !work.depthwise());
-        if (!backend.ReserveWorkers(room.floats() * kFloatBytes)) return;
+        const int rooms = backend.ReserveRooms(room.floats() * kFloatBytes);
+        if (rooms == 0) return;
         float* const shares = backend.ReserveShared(count * elements * kFloatBytes);
         if (shares == nullptr) return;
         WithTypeOf(a.inputs[0], [&]<typename T>(T) {
           const T *dy = a.inputs[0].data<T>(), *x = a.inputs[1].data<T>();
-          backend.ForEachBlock(samples, each, [&](int64_t first, int64_t some, int worker) {
+          backend.ForEachBlock(rooms, samples, each, [&](int64_t first, int64_t some, int worker) {
             float* const sums = shares + first / each * elements;
             std::fill_n(sums, elements, 0.0f);
             for (int64_t n = first; n < first + some; ++n) {

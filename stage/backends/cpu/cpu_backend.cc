@@ -21,7 +21,6 @@ namespace {
 constexpr int64_t kPiece = 2048;
 
 // Rooms up to here are small beside what a plan may be off by: every thread has one.
-constexpr int64_t kSmallRoom = int64_t{1} << 20;
 
 // Goes up with every change of what a kernel of ours rounds, so that no job is computed by old and new ones.
 constexpr int kKernelsVersion = 5;
@@ -52,6 +51,12 @@ std::string CpuBackend::fingerprint() const {
   return absl::StrCat("cpu ", OneDnnFingerprint(), " caches ", CacheSizes(), " kernels ",
                       kKernelsVersion, " ", KernelTarget(), " BF16 ",
                       products_ == Bfloat16Products::kNative ? "native" : "widened");
+}
+
+HostProfile CpuBackend::Host() const {
+  return {.threads = pool_.threads(),
+          .avx512 = OneDnnHasAvx512(),
+          .native_bfloat16 = products_ == Bfloat16Products::kNative};
 }
 
 const KernelTable<CpuBackend>& Kernels() {
@@ -92,23 +97,32 @@ void CpuBackend::ForEachBlock(int64_t total, int64_t block, BlockBody body) {
   });
 }
 
-bool CpuBackend::ReserveWorkers(int64_t bytes) {
-  for (int worker = 0; worker < pool_.threads(); ++worker) {
-    if (workspace_.Reserve(worker, std::max<int64_t>(bytes, 64)) == nullptr) return false;
-  }
-  return true;
+void CpuBackend::ForEachBlock(int rooms, int64_t total, int64_t block, BlockBody body) {
+  if (rooms >= pool_.threads()) return ForEachBlock(total, block, body);
+  const int64_t tasks = (total + block - 1) / block;
+  std::atomic<int64_t> next{0};
+  pool_.Run(std::min<int64_t>(rooms, tasks), [&](int64_t room, int) {
+    for (int64_t task = next++; task < tasks; task = next++) {
+      const int64_t first = task * block;
+      body(first, std::min(block, total - first), static_cast<int>(room));
+      TickProgress();
+    }
+  });
 }
 
 int CpuBackend::ReserveRooms(int64_t bytes) {
-  if (bytes <= kSmallRoom) return ReserveWorkers(bytes) ? pool_.threads() : 0;
-  largest_room_ = std::max(largest_room_, bytes);
-  const int64_t more = std::min<int64_t>(spare_.rooms / largest_room_, pool_.threads() - 1);
-  for (int room = 0; room < pool_.threads(); ++room) {
-    if (room > more) {
-      workspace_.Free(room, kSmallRoom);
-    } else if (workspace_.Reserve(room, bytes) == nullptr) {
+  int64_t more = pool_.threads() - 1;
+  if (bytes > kSmallRoomBytes) {
+    largest_room_ = std::max(largest_room_, bytes);
+    more = std::min(spare_.rooms / largest_room_, more);
+  }
+  // First what others must do without, so that old and new need not fit at once.
+  for (int64_t room = more + 1; room < pool_.threads(); ++room) {
+    workspace_.Free(static_cast<int>(room), kSmallRoomBytes);
+  }
+  for (int64_t room = 0; room <= more; ++room) {
+    if (workspace_.Reserve(static_cast<int>(room), std::max<int64_t>(bytes, 64)) == nullptr)
       return 0;
-    }
   }
   return static_cast<int>(more) + 1;
 }
@@ -127,15 +141,20 @@ void CpuBackend::ForEachPiece(const Tensor& like, int64_t block, int64_t width, 
   const bool wide = IsBfloat16(like);
   const int64_t most = std::min(block, std::max<int64_t>(1, kPiece / std::max<int64_t>(1, width)));
   const int64_t area = (most * width + 15) / 16 * 16;
-  if (wide && !ReserveWorkers(areas * area * static_cast<int64_t>(sizeof(float)))) return;
-  ForEachBlock(width == 0 ? 0 : like.elements() / width, block,
-               [&](int64_t first, int64_t count, int worker) {
-                 if (!wide) return body(first, count, Room(nullptr, 0));
-                 const Room room(WorkerScratch(worker), area);
-                 for (int64_t done = 0; done < count; done += most) {
-                   body(first + done, std::min(most, count - done), room);
-                 }
-               });
+  const int64_t rows = width == 0 ? 0 : like.elements() / width;
+  if (!wide) {
+    return ForEachBlock(rows, block, [&](int64_t first, int64_t count, int) {
+      body(first, count, Room(nullptr, 0));
+    });
+  }
+  const int rooms = ReserveRooms(areas * area * static_cast<int64_t>(sizeof(float)));
+  if (rooms == 0) return;
+  ForEachBlock(rooms, rows, block, [&](int64_t first, int64_t count, int worker) {
+    const Room room(WorkerScratch(worker), area);
+    for (int64_t done = 0; done < count; done += most) {
+      body(first + done, std::min(most, count - done), room);
+    }
+  });
 }
 
 void CpuBackend::Fill(const Tensor& tensor, float value) {

@@ -49,6 +49,7 @@ class CpuBackend final : public Backend {
                       Convolutions convolutions = Convolutions::kBest);
 
   std::string fingerprint() const override;
+  HostProfile Host() const override;
   Allocator& allocator() override { return *allocator_; }
   void UseSpareMemory(const SpareMemory& spare) override;
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
@@ -78,11 +79,12 @@ class CpuBackend final : public Backend {
   // BF16: then the blocks come in pieces of about kPiece elements, which stay in the first cache.
   using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
-  // Workspace slots: one per worker, then the operation's own.
-  bool ReserveWorkers(int64_t bytes);
-  // For tasks that want large rooms: one in any case, more, for other threads, where there is spare memory for them.
+  // Rooms for tasks that want memory: one in any case, more, for other threads, where there is spare memory for them: a limit
+  // decides how many threads an operation has, never whether it runs.
   // Returns how many, 0 where there is not even one, which Synchronize tells.
   int ReserveRooms(int64_t bytes);
+  // As ForEachBlock, in as many threads as there are rooms; `worker` is the room's number.
+  void ForEachBlock(int rooms, int64_t total, int64_t block, BlockBody body);
   // body(task, room) for each of them, in as many threads as there are rooms.
   void ForEachTask(int64_t tasks, int rooms,
                    absl::FunctionRef<void(int64_t task, float* room)> body);

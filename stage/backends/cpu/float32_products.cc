@@ -29,7 +29,8 @@ void RunRowProduct(CpuBackend& backend, const RowProduct& p, CpuBackend::BlockBo
   rest_shape.packed = false;
   const Matmul& rest_product = rest == 0 ? product : backend.matmuls().Get(rest_shape);
   const int64_t scratch = std::max(product.scratch_bytes(), rest_product.scratch_bytes());
-  if (!backend.ReserveWorkers(scratch)) return;
+  const int rooms = backend.ReserveRooms(scratch);
+  if (rooms == 0) return;
   const float* b = p.b;
   if (ShapeOf(p, full).packed) {
     float* packed = backend.ReserveShared(product.packed_bytes());
@@ -37,7 +38,7 @@ void RunRowProduct(CpuBackend& backend, const RowProduct& p, CpuBackend::BlockBo
     product.Pack(p.b, packed);
     b = packed;
   }
-  backend.ForEachBlock(p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
+  backend.ForEachBlock(rooms, p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
     const bool whole = count == full;
     (whole ? product : rest_product)
         .Execute(p.a + first * p.k, whole ? b : p.b, p.bias, p.c + first * p.n,
@@ -58,10 +59,11 @@ void AddWeightGradientFloat32(CpuBackend& backend, const Tensor& dy, const Tenso
   const Matmul& product = backend.matmuls().Get(shape(full));
   const Matmul& rest_product = rest == 0 ? product : backend.matmuls().Get(shape(rest));
   const int64_t scratch = std::max(product.scratch_bytes(), rest_product.scratch_bytes());
-  if (!backend.ReserveWorkers(scratch)) return;
+  const int rooms = backend.ReserveRooms(scratch);
+  if (rooms == 0) return;
   const float *dy_data = dy.data<float>(), *x_data = x.data<float>();
   float* sums = d_weight.data<float>();
-  backend.ForEachBlock(out, kWeightBlock, [&](int64_t first, int64_t count, int worker) {
+  backend.ForEachBlock(rooms, out, kWeightBlock, [&](int64_t first, int64_t count, int worker) {
     (count == full ? product : rest_product)
         .Execute(dy_data + first, x_data, nullptr, sums + first * in,
                  backend.WorkerScratch(worker));

@@ -94,6 +94,18 @@ bool OneDnnHasBfloat16() {
   return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
 }
 
+bool OneDnnHasAvx512() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+    case dnnl::cpu_isa::avx:
+    case dnnl::cpu_isa::avx2:
+    case dnnl::cpu_isa::avx2_vnni:
+      return false;
+    default:
+      return true;
+  }
+}
+
 std::string OneDnnFingerprint() {
   const char* isa = "other";
   switch (dnnl::get_effective_cpu_isa()) {

@@ -59,7 +59,8 @@ class MatmulCache {
   std::map<MatmulShape, std::unique_ptr<Matmul>> primitives_;
 };
 
-bool OneDnnHasBfloat16();         // by instructions, not by emulation
+bool OneDnnHasBfloat16();  // by instructions, not by emulation
+bool OneDnnHasAvx512();
 std::string OneDnnFingerprint();  // "oneDNN 2.6.3 avx512_core_bf16"
 
 }  // namespace stagecoach::cpu

@@ -35,6 +35,7 @@ class RecordingBackend final : public Backend {
   }
   std::optional<HeadChunkLimits> HeadChunks() const override { return inner_->HeadChunks(); }
   std::optional<CardProfile> Card() const override { return inner_->Card(); }
+  HostProfile Host() const override { return inner_->Host(); }
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;
   void SetPrecision(Precision precision) override;

@@ -1,5 +1,6 @@
 // Attention (operations/attention.h): one task per (sequence, head); of the backward per (sequence, key head).
 #include "base/check.h"
+#include "operations/attention_scratch.h"
 #include "stage/backends/attention_shape.h"
 #include "stage/backends/cpu/attention_units.h"
 #include "stage/backends/cpu/float_view.h"
@@ -48,33 +49,37 @@ void CheckShape(const AttentionShape& shape, const Tensor& qkv) {
 template <typename T>
 void RunForward(CpuBackend& backend, const AttentionShape& shape, const KernelArguments& a) {
   CheckShape(shape, a.inputs[0]);
-  const int64_t floats = AttentionForwardScratch(shape.context, shape.head_width());
-  if (!backend.ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
+  const int64_t floats = AttentionScratch::Forward(shape.context, shape.head_width());
+  const int rooms = backend.ReserveRooms(floats * static_cast<int64_t>(sizeof(float)));
+  if (rooms == 0) return;
   const T* qkv = a.inputs[0].data<T>();
   T* out = a.outputs[0].data<T>();
   float* log_sum_exp = a.outputs[1].data<float>();
-  backend.ForEachBlock(shape.sequences * shape.heads, 1, [&](int64_t index, int64_t, int worker) {
-    const UnitPlace<T> place = PlaceUnit(shape, qkv, index, 1);
-    AttentionForwardUnit(place.unit, out + place.out_offset, log_sum_exp + place.statistic_offset,
-                         backend.WorkerScratch(worker));
-  });
+  backend.ForEachBlock(
+      rooms, shape.sequences * shape.heads, 1, [&](int64_t index, int64_t, int worker) {
+        const UnitPlace<T> place = PlaceUnit(shape, qkv, index, 1);
+        AttentionForwardUnit(place.unit, out + place.out_offset,
+                             log_sum_exp + place.statistic_offset, backend.WorkerScratch(worker));
+      });
 }
 
 template <typename T>
 void RunGradient(CpuBackend& backend, const AttentionShape& shape, const KernelArguments& a) {
   CheckShape(shape, a.inputs[1]);
-  const int64_t floats = AttentionBackwardScratch(shape.context, shape.head_width());
-  if (!backend.ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
+  const int64_t floats = AttentionScratch::Backward(shape.context, shape.head_width());
+  const int rooms = backend.ReserveRooms(floats * static_cast<int64_t>(sizeof(float)));
+  if (rooms == 0) return;
   const T *d_out = a.inputs[0].data<T>(), *qkv = a.inputs[1].data<T>(),
           *out = a.inputs[2].data<T>();
   const float* log_sum_exp = a.inputs[3].data<float>();
   T* d_qkv = a.outputs[0].data<T>();
-  backend.ForEachBlock(shape.sequences * shape.keys(), 1, [&](int64_t index, int64_t, int worker) {
-    const UnitPlace<T> place = PlaceUnit(shape, qkv, index, shape.heads / shape.keys());
-    AttentionBackwardUnit(place.unit, d_out + place.out_offset, out + place.out_offset,
-                          log_sum_exp + place.statistic_offset, d_qkv + place.qkv_offset,
-                          backend.WorkerScratch(worker));
-  });
+  backend.ForEachBlock(
+      rooms, shape.sequences * shape.keys(), 1, [&](int64_t index, int64_t, int worker) {
+        const UnitPlace<T> place = PlaceUnit(shape, qkv, index, shape.heads / shape.keys());
+        AttentionBackwardUnit(place.unit, d_out + place.out_offset, out + place.out_offset,
+                              log_sum_exp + place.statistic_offset, d_qkv + place.qkv_offset,
+                              backend.WorkerScratch(worker));
+      });
 }
 
 absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const CallTypes& types,

@@ -196,7 +196,8 @@ class Chunks {
         most_(std::max<int64_t>(1, kChunk / rows.width)) {
     constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
     const int64_t widened = IsBfloat16(tensor) ? operands * most_ * width_ * kBytes : 0;
-    if (!backend.ReserveWorkers(widened)) return;
+    rooms_ = backend.ReserveRooms(widened);
+    if (rooms_ == 0) return;
     numbers_ = backend.ReserveShared(std::max<int64_t>(1, count()) * 2 * width_ * kBytes);
   }
   bool ok() const { return numbers_ != nullptr; }
@@ -208,7 +209,7 @@ class Chunks {
   // body(chunk, its first element, its elements, room for operands of so many)
   template <typename Body>
   void ForEach(Body body) const {
-    backend_.ForEachBlock(rows_, most_, [&](int64_t first, int64_t some, int worker) {
+    backend_.ForEachBlock(rooms_, rows_, most_, [&](int64_t first, int64_t some, int worker) {
       body(first / most_, first * width_, some * width_, backend_.WorkerScratch(worker));
     });
   }
@@ -218,6 +219,7 @@ class Chunks {
 
   CpuBackend& backend_;
   const int64_t width_, rows_, most_;
+  int rooms_ = 0;
   float* numbers_ = nullptr;
 };
 

@@ -238,13 +238,16 @@ class Task {
 template <typename Body>
 void ForEachTask(CpuBackend& backend, const Groups& s, const Tensor& x, const Body& body) {
   const bool narrow = IsBfloat16(x);
-  if (narrow && !backend.ReserveWorkers(3 * kArea * static_cast<int64_t>(sizeof(float)))) return;
+  const int rooms =
+      backend.ReserveRooms(narrow ? 3 * kArea * static_cast<int64_t>(sizeof(float)) : 0);
+  if (rooms == 0) return;
   const int64_t samples = x.elements() / (s.places * s.channels);
-  backend.ForEachBlock(samples * s.Tasks(), 1, [&](int64_t first, int64_t count, int worker) {
-    for (int64_t i = first; i < first + count; ++i) {
-      body(Task(s, i, narrow ? backend.WorkerScratch(worker) : nullptr));
-    }
-  });
+  backend.ForEachBlock(rooms, samples * s.Tasks(), 1,
+                       [&](int64_t first, int64_t count, int worker) {
+                         for (int64_t i = first; i < first + count; ++i) {
+                           body(Task(s, i, narrow ? backend.WorkerScratch(worker) : nullptr));
+                         }
+                       });
 }
 
 absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const CallTypes& types,

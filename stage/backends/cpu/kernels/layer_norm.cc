@@ -169,24 +169,26 @@ void AddNarrowColumns(CpuBackend& backend, const KernelArguments& a) {
   const int64_t rows = a.inputs[1].shape()[0], width = a.inputs[1].shape()[1];
   constexpr int64_t kArea = kSumRows * kGradientColumns;
   constexpr int64_t kFloats = 2 * kArea + 2 * kGradientColumns;
-  if (!backend.ReserveWorkers(kFloats * static_cast<int64_t>(sizeof(float)))) return;
+  const int rooms = backend.ReserveRooms(kFloats * static_cast<int64_t>(sizeof(float)));
+  if (rooms == 0) return;
   const Bfloat16 *dy = a.inputs[0].data<Bfloat16>(), *x = a.inputs[1].data<Bfloat16>();
   const float *mean = a.inputs[2].data<float>(), *rstd = a.inputs[3].data<float>();
   float *d_weight = a.adds[0].data<float>(), *d_bias = a.adds[1].data<float>();
-  backend.ForEachBlock(width, kGradientColumns, [&](int64_t first, int64_t count, int worker) {
-    float *wide_dy = backend.WorkerScratch(worker), *wide_x = wide_dy + kArea;
-    float *sum_weight = wide_x + kArea, *sum_bias = sum_weight + kGradientColumns;
-    std::fill_n(sum_weight, 2 * kGradientColumns, 0.0f);
-    for (int64_t r = 0; r < rows; r += kSumRows) {
-      const int64_t some = std::min(kSumRows, rows - r);
-      WidenRows(dy + r * width + first, width, wide_dy, some, count);
-      WidenRows(x + r * width + first, width, wide_x, some, count);
-      HWY_DYNAMIC_DISPATCH(LayerNormBackwardColumns)
-      (wide_dy, wide_x, mean + r, rstd + r, sum_weight, sum_bias, some, count, count);
-    }
-    AddTo(sum_weight, d_weight + first, count);
-    AddTo(sum_bias, d_bias + first, count);
-  });
+  backend.ForEachBlock(
+      rooms, width, kGradientColumns, [&](int64_t first, int64_t count, int worker) {
+        float *wide_dy = backend.WorkerScratch(worker), *wide_x = wide_dy + kArea;
+        float *sum_weight = wide_x + kArea, *sum_bias = sum_weight + kGradientColumns;
+        std::fill_n(sum_weight, 2 * kGradientColumns, 0.0f);
+        for (int64_t r = 0; r < rows; r += kSumRows) {
+          const int64_t some = std::min(kSumRows, rows - r);
+          WidenRows(dy + r * width + first, width, wide_dy, some, count);
+          WidenRows(x + r * width + first, width, wide_x, some, count);
+          HWY_DYNAMIC_DISPATCH(LayerNormBackwardColumns)
+          (wide_dy, wide_x, mean + r, rstd + r, sum_weight, sum_bias, some, count, count);
+        }
+        AddTo(sum_weight, d_weight + first, count);
+        AddTo(sum_bias, d_bias + first, count);
+      });
 }
 
 // A task owns a range of columns and walks the rows in order.

@@ -1,0 +1,227 @@
+#include "plan/costs/kernel_workspace.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "operations/attention.h"
+#include "operations/attention_scratch.h"
+#include "operations/attributes.h"
+#include "operations/packed_heads.h"
+#include "plan/costs/saturate.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kF32Bytes = 4, kF64Bytes = 8, kBf16Bytes = 2;
+// How products are cut (stage/backends/cpu/linear_blocks.h, bfloat16_products.cc).
+constexpr int64_t kRowBlock = 128, kWeightBlock = 96, kPackRows = 64;
+constexpr int64_t kPanelColumns = 1024, kGradientRows = 512;
+// The library's blocks: a copy of an operand is of whole ones.
+constexpr int64_t kLibraryBlock = 64;
+// What it notes of its blocks, beside copies.
+constexpr int64_t kProductNotes = 64 << 10;
+// Widened pieces (cpu_backend.cc): of up to three operands; and of columns, 64 rows of 64 at a time (column_sums.h).
+constexpr int64_t kPiece = 2048, kPieces = 3;
+constexpr int64_t kColumnRoom = kF32Bytes * (4 * 64 * 64 + 2 * 64);
+constexpr int64_t kUpdateBlock = 16384;
+constexpr int64_t kNormChunk = 32768;                    // of batch norm
+constexpr int64_t kLossRow = 4 * kF64Bytes + kF32Bytes;  // of cross entropy's table
+constexpr int64_t kLine = 64;                            // what is allocated comes in whole ones
+
+int64_t Blocks(int64_t n, int64_t block) { return n / block + (n % block != 0 ? 1 : 0); }
+int64_t Whole(int64_t n, int64_t block) { return SaturatingMultiply(Blocks(n, block), block); }
+
+// A product of [m, k] and [k, n].
+struct Product {
+  int64_t m = 0, k = 0, n = 0;
+  bool turned = false;  // its first operand lies by columns
+  bool packed = false;  // its second one comes in the library's order
+  bool adds = false;    // to what is there
+};
+
+// In the library's order.
+int64_t PackedBytes(int64_t k, int64_t n, int64_t element) {
+  return SaturatingMultiply(SaturatingMultiply(Whole(k, kLibraryBlock), Whole(n, kLibraryBlock)),
+                            element);
+}
+
+int64_t ProductScratch(const Product& p, int64_t element, const HostProfile& host) {
+  if (!host.avx512) return 0;
+  const bool narrow = element == kBf16Bytes;
+  int64_t bytes = SaturatingAdd(kProductNotes, SaturatingMultiply(p.k, kF32Bytes));
+  if (p.turned || narrow) bytes = SaturatingAdd(bytes, PackedBytes(p.m, p.k, element));
+  if (!p.packed) bytes = SaturatingAdd(bytes, PackedBytes(p.k, p.n, element));
+  if (p.adds || narrow) bytes = SaturatingAdd(bytes, PackedBytes(p.m, p.n, kF32Bytes));
+  return bytes;
+}
+
+// The last block of rows may be lower, and then reads its second operand as it stands.
+int64_t ScratchOfRows(Product p, int64_t rows, int64_t element, const HostProfile& host) {
+  p.m = std::min(rows, kRowBlock);
+  p.packed = rows >= kPackRows;
+  const int64_t whole = ProductScratch(p, element, host);
+  p.packed = rows % p.m == 0 && p.packed;
+  return std::max(whole, ProductScratch(p, element, host));
+}
+
+// y[rows, n] = x[rows, k] weight[k, n]: RunRowProduct, RunPanelProduct.
+KernelWorkspace OfRows(int64_t rows, int64_t k, int64_t n, bool narrow, const HostProfile& host) {
+  if (rows == 0 || n == 0) return {};
+  const bool packs = rows >= kPackRows;
+  if (!narrow) {
+    return {ScratchOfRows({.k = k, .n = n}, rows, kF32Bytes, host),
+            packs ? PackedBytes(k, n, kF32Bytes) : 0};
+  }
+  const int64_t panels = Blocks(n, kPanelColumns);
+  const int64_t columns = std::min(Whole(Blocks(n, panels), kLibraryBlock), n);
+  const int64_t m = std::min(rows, kRowBlock),
+                element = host.native_bfloat16 ? kBf16Bytes : kF32Bytes;
+  KernelWorkspace taken;
+  taken.room =
+      SaturatingAdd(Whole(ScratchOfRows({.k = k, .n = columns}, rows, element, host), kLine),
+                    2 * Whole(kF32Bytes * m * columns, kLine));
+  taken.shared = Whole(kF32Bytes * columns, kLine);  // the bias
+  if (packs) taken.shared = SaturatingAdd(taken.shared, PackedBytes(k, columns, element));
+  if (!host.native_bfloat16) {
+    taken.room = SaturatingAdd(taken.room, SaturatingMultiply(kF32Bytes * m, k));
+    taken.shared =
+        SaturatingAdd(taken.shared, Whole(SaturatingMultiply(kF32Bytes * columns, k), kLine));
+  }
+  return taken;
+}
+
+// d_weight[out, in] += dy[rows, out]^T x[rows, in]: AddWeightGradientFloat32, AddWeightGradientBfloat16.
+KernelWorkspace OfWeightGradient(int64_t rows, int64_t in, int64_t out, bool narrow,
+                                 const HostProfile& host) {
+  if (rows == 0) return {};
+  const int64_t m = std::min(out, kWeightBlock);
+  const bool native = narrow && host.native_bfloat16;
+  Product p{.m = m, .k = narrow ? std::min(rows, kGradientRows) : rows, .n = in, .turned = true};
+  p.adds = true;
+  const int64_t element = native ? kBf16Bytes : kF32Bytes;
+  KernelWorkspace taken{Whole(ProductScratch(p, element, host), kLine), 0};
+  if (!narrow) return taken;
+  taken.shared = native ? PackedBytes(p.k, in, element) : SaturatingMultiply(kF32Bytes * p.k, in);
+  if (!native) taken.room += kF32Bytes * p.k * m;
+  return taken;
+}
+
+KernelWorkspace OfAttention(const Call& call, const ValueType& qkv, bool gradient) {
+  const auto attributes = *FromAttributes<AttentionAttributes>(call.attributes);
+  const PackedHeads heads = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
+  const int64_t floats = gradient ? AttentionScratch::Backward(heads.context, heads.head_width)
+                                  : AttentionScratch::Forward(heads.context, heads.head_width);
+  return {kF32Bytes * floats, 0};
+}
+
+// Rows of few channels are walked several at a time, so a chunk has from half of kNormChunk elements on, or one row.
+int64_t NormTable(const ValueType& x, int64_t samples) {
+  const int64_t elements = TypeElements(x, samples), channels = x.shape.back();
+  const int64_t width = std::max<int64_t>(channels, kLibraryBlock);
+  const int64_t chunks = Blocks(elements, std::max(kNormChunk / 2, channels)) + 1;
+  return SaturatingMultiply(SaturatingMultiply(chunks, 2 * kF32Bytes), width);
+}
+
+// What any other operation takes: rows of bfloat16 are widened piece by piece.
+KernelWorkspace OfRest(const CallTypes& types, bool narrow) {
+  if (!narrow) return {kColumnRoom / 64, 0};
+  int64_t widest = 0;
+  for (const auto* side : {&types.inputs, &types.outputs, &types.adds}) {
+    for (const ValueType& type : *side) {
+      if (type.shape.rank() > 0) widest = std::max(widest, type.shape.back());
+    }
+  }
+  const int64_t piece = std::max(kPiece, Whole(widest, 16));
+  return {std::max(kColumnRoom, kF32Bytes * kPieces * piece), 0};
+}
+
+KernelWorkspace OfCall(const Call& call, const CallTypes& types, int64_t samples, bool narrow,
+                       const HostProfile& host) {
+  const std::string_view operation = call.operation;
+  const auto rows = [&](const ValueType& type) { return RuntimeShape(type, samples)[0]; };
+  KernelWorkspace taken = OfRest(types, narrow);
+  if (operation == "linear" || operation == "linear_input_gradient") {
+    const Shape& weight = types.inputs[1].shape;
+    const bool forward = operation == "linear";
+    taken.Raise(OfRows(rows(types.inputs[0]), weight[forward ? 1 : 0], weight[forward ? 0 : 1],
+                       narrow, host));
+  } else if (operation == "linear_weight_gradient") {
+    const Shape& weight = types.adds[0].shape;
+    taken.Raise(OfWeightGradient(rows(types.inputs[0]), weight[1], weight[0], narrow, host));
+  } else if (operation == "attention") {
+    taken.Raise(OfAttention(call, types.inputs[0], false));
+  } else if (operation == "attention_gradient") {
+    taken.Raise(OfAttention(call, types.inputs[1], true));
+  } else if (operation.starts_with("batch_norm")) {
+    const int64_t widened =
+        2 * kF32Bytes * std::max(kNormChunk, types.inputs[0].shape.back());  // of two operands
+    taken.Raise({narrow ? widened : 0, NormTable(types.inputs[0], samples)});
+  } else if (operation == "head_norm_weight_gradient") {
+    taken.Raise({0, kF32Bytes * types.inputs[0].shape.back()});
+  }
+  return taken;
+}
+
+// Of the loss: a table of all rows, or a sum for each block.
+KernelWorkspace OfObjective(const Network& model, int64_t samples, bool narrow) {
+  const ValueType& output = model.wire(model.objective.output).type;
+  const int64_t rows = RuntimeShape(output, samples)[0], elements = TypeElements(output, samples);
+  const int64_t widest = Whole(output.shape.back(), 16);
+  return {narrow ? kF32Bytes * std::max(kPiece, widest) : 0,
+          std::max(SaturatingMultiply(rows, kLossRow), kF64Bytes * (elements / kUpdateBlock + 1))};
+}
+
+}  // namespace
+
+void KernelWorkspace::Raise(const KernelWorkspace& other) {
+  room = std::max(room, other.room);
+  shared = std::max(shared, other.shared);
+}
+
+KernelWorkspace KernelWorkspaceOf(const Network& model, int first, int last, int64_t samples,
+                                  const HostProfile& host) {
+  const bool narrow = model.precision == Precision::kBfloat16;
+  KernelWorkspace most;
+  for (int layer = first; layer < last; ++layer) {
+    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    for (const CallList* list : {&lists.forward, &lists.evaluation, &lists.backward}) {
+      for (const ListedCall& listed : list->calls) {
+        most.Raise(OfCall(listed.call, lists.TypesOf(listed.call), samples, narrow, host));
+      }
+    }
+    for (const ParameterSpec& parameter : model.layers[static_cast<size_t>(layer)].parameters) {
+      most.shared = std::max(
+          most.shared, 2 * kF64Bytes * (parameter.shape.elements() / kUpdateBlock + 1));  // norms
+    }
+  }
+  if (last == static_cast<int>(model.layers.size())) {
+    most.Raise(OfObjective(model, samples, narrow));
+  }
+  return most;
+}
+
+int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micro_batches,
+                         size_t optimizer_slots) {
+  int64_t parameters = 0, states = 0, values = 0, stashed = 0;
+  for (int layer = first; layer < last; ++layer) {
+    const NetworkLayer& at = model.layers[static_cast<size_t>(layer)];
+    parameters += static_cast<int64_t>(at.parameters.size());
+    states += static_cast<int64_t>(at.states.size());
+    values = std::max(values, static_cast<int64_t>(at.lists->values.size()));
+    stashed += static_cast<int64_t>(at.lists->stash.size());
+  }
+  // Values, gradients, copies and slots are each of whole lines; so are stashes and the values of a layer at work.
+  const int64_t each = 3 + static_cast<int64_t>(optimizer_slots);
+  int64_t lines = parameters * each + 2 * states + values + 4;
+  lines = SaturatingAdd(lines, SaturatingMultiply(stashed, micro_batches));
+  int64_t bytes = SaturatingMultiply(kLine, lines);
+  bytes += 3 * kF64Bytes * parameters;  // norms of gradients, and LAMB's two
+  if (last < static_cast<int>(model.layers.size())) return bytes;
+  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary one.
+  const bool counted = model.objective.has("mean_iou") || model.objective.has("per_class");
+  const int64_t sums =
+      static_cast<int64_t>(model.objective.sums.size()) + 4 + (counted ? 3 * model.classes() : 0);
+  return SaturatingAdd(bytes, SaturatingMultiply(2 * kF64Bytes * micro_batches, sums));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,38 @@
+// Kernel workspace: what one call of an operation takes on a processor beside its operands (stage/backends/cpu), at most:
+// scratch of products, units of attention, rows widened from bfloat16. Convolutions: host_memory.h.
+//   The sizes of attention, of widened operands and of tables are exact. Of the library's products, below AVX-512 they are its
+//   gemm's, which has memory of its own and takes no scratch. With AVX-512 a copy of each operand that is not in the library's
+//   order is counted.
+// Units:     bytes; sizes beyond 64 bits come out as the largest number.
+// Threads:   pure functions.
+#ifndef STAGECOACH_PLAN_COSTS_KERNEL_WORKSPACE_H_
+#define STAGECOACH_PLAN_COSTS_KERNEL_WORKSPACE_H_
+
+#include <cstdint>
+
+#include "network/network.h"
+#include "plan/costs/spare_memory.h"
+
+namespace stagecoach {
+
+// The back end keeps rooms and the shared piece from one call to the next until a cell ends, each as large as the call that
+// wanted most of it, which need not be the same one.
+struct KernelWorkspace {
+  int64_t room = 0;    // of each thread at work
+  int64_t shared = 0;  // of the call
+  void Raise(const KernelWorkspace& other);
+};
+
+// Of all calls of layers [first, last), of the objective where the last layer is among them, and of an update. samples: of the
+// largest micro-batch.
+KernelWorkspace KernelWorkspaceOf(const Network& model, int first, int last, int64_t samples,
+                                  const HostProfile& host);
+
+// Tensors that cell and optimizer keep beside parameters and activations: norms, factors and sums of the loss; and what
+// allocations of whole 64 bytes take more.
+int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micro_batches,
+                         size_t optimizer_slots);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_COSTS_KERNEL_WORKSPACE_H_

@@ -1,0 +1,21 @@
+// Process memory: what a stage's process takes of its machine or container where its device is a processor: its tensors
+// (StageMemory); two snapshots of its own state at most, and with K > 1 two of the stage before it (docs/ARCHITECTURE.md,
+// "Recovery from memory"); and the program, with gRPC's buffers and what the library keeps for each thread.
+//   Tensors stay below the forecast where the stage has a limit (--memory-limit-bytes, --memory-per-stage). Without one the
+//   allocator keeps what was freed, and the process takes more. Not counted: the index of the data, some 100 bytes a file.
+// Units:     bytes; sizes beyond 64 bits come out as the largest number.
+#ifndef STAGECOACH_PLAN_COSTS_PROCESS_MEMORY_H_
+#define STAGECOACH_PLAN_COSTS_PROCESS_MEMORY_H_
+
+#include <cstdint>
+
+#include "plan/costs/cost_model.h"
+
+namespace stagecoach {
+
+// before: of the stage whose snapshots this one keeps; null with K = 1.
+int64_t ProcessBytes(const StageMemory& own, const StageMemory* before, int threads);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_COSTS_PROCESS_MEMORY_H_
