@@ -20,6 +20,12 @@ Gunzip::Gunzip() : state_(std::make_unique<State>()) {
   state_->inflate.crc_flag = ISAL_GZIP;
 }
 
+void Gunzip::BeginAgain() {
+  isal_inflate_reset(&state_->inflate);
+  state_->inflate.crc_flag = ISAL_GZIP;
+  state_->ended = false;
+}
+
 Gunzip::~Gunzip() = default;
 
 bool LooksLikeGzip(std::string_view head) { return head.starts_with("\x1f\x8b"); }
@@ -75,7 +81,12 @@ bool GunzipMembers::Begin(std::span<const uint8_t>* from) {
   padded_ = padded_ || other != from->begin();
   *from = from->subspan(static_cast<size_t>(other - from->begin()));
   if (from->empty() || from->front() != kFirstOfMember) return false;
-  gunzip_ = std::make_unique<Gunzip>();
+  // Of many small members each would pay for a new state of 80 KB.
+  if (gunzip_ == nullptr) {
+    gunzip_ = std::make_unique<Gunzip>();
+  } else {
+    gunzip_->BeginAgain();
+  }
   ended_ = false;
   ++members_;
   return true;

@@ -35,6 +35,7 @@ class Gunzip {
   // Goes on until the member is over, `from` is read or `into` is full; some may still be inside then, so the end may
   // need a call with room for one byte more.
   absl::StatusOr<Done> Unpack(std::span<const uint8_t> from, std::span<uint8_t> into);
+  void BeginAgain();  // with another member
 
  private:
   struct State;

@@ -105,7 +105,6 @@ TEST(MakePlan, FollowsAMeasuredProfile) {
   EXPECT_EQ(plan.stages[1].backward_seconds, 12);
 }
 
-// Knowing which stages recompute must never make a step slower than not knowing it.
 TEST(MakePlan, SaysWhereItsTimesComeFrom) {
   const Plan assumed = Planned(Spec(), 2);
   EXPECT_EQ(assumed.rate_source, RateSource::kAssumed);
@@ -119,6 +118,7 @@ TEST(MakePlan, SaysWhereItsTimesComeFrom) {
   EXPECT_EQ(Planned(Spec(), 2, profile).rate_source, RateSource::kProfile);
 }
 
+// Knowing which stages recompute must never make a step slower than not knowing it.
 TEST(MakePlan, TakesThePartitionWithTheFasterForecast) {
   JobSpec spec = Spec();
   spec.pipeline.schedule = "one_forward_one_backward";

@@ -129,7 +129,7 @@ absl::StatusOr<std::string> UnpackedIdxHead(const std::string& where, std::strin
     return Refused(where, std::string(done.status().message()), "give the whole file");
   if (done->written == 0 && !gunzip.ended()) {
     return Refused(where,
-                   absl::StrCat("its gzip header does not end within ", head.size(), " bytes"),
+                   absl::StrCat("its first ", head.size(), " bytes of gzip unpack to nothing"),
                    "give the whole file, packed without a comment or an extra field (gzip)");
   }
   // What is behind the header tells a tar archive; damage there is found when it is read.

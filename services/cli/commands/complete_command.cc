@@ -32,7 +32,8 @@ int CompleteJobs(CommandContext& context) {
 int CompleteDevices(CommandContext& context) {
   context.console->PrintLine("cpu");
   // The driver's files: to start CUDA takes longer than a prompt should.
-  std::vector<int> cards;
+  // CUDA counts the cards that it sees from 0, whatever their files are called.
+  int cards = 0;
   std::error_code error;
   std::filesystem::directory_iterator entry("/dev", error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
@@ -40,11 +41,10 @@ int CompleteDevices(CommandContext& context) {
     absl::string_view number = name;
     int card = 0;
     if (absl::ConsumePrefix(&number, "nvidia") && absl::SimpleAtoi(number, &card)) {
-      cards.push_back(card);
+      ++cards;
     }
   }
-  std::sort(cards.begin(), cards.end());
-  for (const int card : cards) context.console->PrintLine(absl::StrCat("cuda:", card));
+  for (int k = 0; k < cards; ++k) context.console->PrintLine(absl::StrCat("cuda:", k));
   context.console->PrintLine("reference");
   return kExitSuccess;
 }

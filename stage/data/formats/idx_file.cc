@@ -38,8 +38,10 @@ class Content {
     if (!keep_) return absl::OkStatus();
     if (!members_.ended() && filled_ < bytes_.size()) return Damaged(where, "is cut off");
     if (more_) return Damaged(where, "has something else behind it");
-    // The size modulo 2^32, as the last four bytes of one member say.
-    if (members_.single() && trailer_ != static_cast<uint32_t>(header.file_bytes())) {
+    // The size modulo 2^32, as the last four bytes of one member say; less than was unpacked if other members follow.
+    const auto size = static_cast<uint32_t>(header.file_bytes());
+    const bool of_one = members_.single() && (members_.ended() || trailer_ > size);
+    if (of_one && trailer_ != size) {
       return CheckIdxSize(where, header, int64_t{trailer_}, "bytes unpacked");
     }
     if (filled_ == bytes_.size()) {

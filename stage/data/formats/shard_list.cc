@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -105,10 +106,11 @@ struct ShardList::Sample {
   }
 };
 
-// Of a shard, those that lack a member so far, in their order: it may stand further behind.
+// Of a shard, those that lack a member so far, in their order: it may stand further behind. And which ones lacked none: what
+// else stands further behind of their keys is left out, as it is where it stands beside them.
 class ShardList::Unfinished {
  public:
-  // The sample with what was kept of its key; nullopt: kept.
+  // The sample with what was kept of its key; nullopt: kept, or nothing that counts.
   std::optional<Sample> Complete(Sample sample) {
     const auto found = places_.find(sample.key);
     if (found != places_.end()) {
@@ -117,13 +119,28 @@ class ShardList::Unfinished {
       if (!kept.whole()) return std::nullopt;
       Sample whole = std::exchange(kept, Sample());
       places_.erase(found);
+      whole_.insert(whole.key);
       return whole;
     }
-    if (sample.whole() || sample.twice) return sample;
+    if (sample.whole() || sample.twice) {
+      whole_.insert(sample.key);
+      return sample;
+    }
     if (sample.empty()) return std::nullopt;
+    if (!sample.picture.has_value() && !sample.label.has_value() && whole_.contains(sample.key)) {
+      return std::nullopt;
+    }
     places_[sample.key] = samples_.size();
     samples_.push_back(std::move(sample));
     return std::nullopt;
+  }
+  // It has what was lacking of its key.
+  bool Completes(const Sample& sample) const {
+    const auto found = places_.find(sample.key);
+    if (found == places_.end()) return false;
+    const Sample& kept = samples_[found->second];
+    return (sample.picture.has_value() || kept.picture.has_value()) &&
+           (sample.label.has_value() || kept.label.has_value());
   }
   // Those that were not completed are not empty.
   const std::vector<Sample>& samples() const { return samples_; }
@@ -131,6 +148,7 @@ class ShardList::Unfinished {
  private:
   std::vector<Sample> samples_;
   std::unordered_map<std::string, size_t> places_;
+  std::unordered_set<std::string> whole_;
 };
 
 absl::StatusOr<ShardList> ShardList::List(const DataRoots& roots, const std::string& field,
@@ -228,7 +246,7 @@ absl::Status ShardList::AddMembers(const OpenedFile& file, int32_t shard, int64_
     const absl::StatusOr<std::optional<TarMember>> member = members.Next();
     if (!member.ok()) {
       // What the last sample lacks may be what is cut off: that is one bad record and not two.
-      if (sample.has_value() && !sample->whole()) sample.reset();
+      if (sample.has_value() && !sample->whole() && !unfinished.Completes(*sample)) sample.reset();
       RETURN_IF_ERROR(bad(member.status()));
       RETURN_IF_ERROR(finish());
     }

@@ -318,7 +318,7 @@ TEST_F(IdxSourceTest, AGzipHeaderThatHidesTheContentIsNamed) {
   EXPECT_EQ(packed[3], 0) << "no flags";
   packed[3] = 16;  // a comment
   Write("i", packed + std::string(kDataHeadBytes, 'c'));
-  EXPECT_THAT(Refusal(), HasSubstr("its gzip header does not end within"));
+  EXPECT_THAT(Refusal(), HasSubstr("bytes of gzip unpack to nothing"));
 }
 
 TEST_F(IdxSourceTest, AFileOfAnotherKindIsNamed) {
@@ -435,6 +435,11 @@ TEST_F(IdxSourceTest, AFileOfAnotherSizeThanItsHeaderSaysIsRefusedWithBoth) {
   EXPECT_THAT(refused(packed.substr(0, packed.size() - 9)), HasSubstr("is cut off"));
   EXPECT_THAT(refused(packed + "xy"), HasSubstr("something else behind it"));
   EXPECT_THAT(refused(packed + packed), HasSubstr("bytes unpacked or more, its header [30, 2, 3]"));
+  // The last four bytes are another member's size, or zeros.
+  for (const std::string& behind : {Gzipped("x"), std::string(8, '\0')}) {
+    EXPECT_THAT(refused(Gzipped(whole + std::string(1000, 'y')) + behind),
+                HasSubstr("197 bytes unpacked or more, its header [30, 2, 3] says 196"));
+  }
   std::string damaged = packed;
   damaged[damaged.size() - 6] ^= 1;  // of its checksum
   EXPECT_THAT(refused(damaged), AllOf(HasSubstr("data.idx.images = \""), HasSubstr("damaged")));

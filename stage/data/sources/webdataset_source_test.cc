@@ -135,6 +135,31 @@ TEST_F(WebDatasetTest, MembersOfASampleNeedNotFollowEachOther) {
   EXPECT_THAT(Samples(*source), ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2)));
 }
 
+// As `tar cf 0.tar *.cls *.png` writes them with masks. Symptom: "(a): has neither a picture nor a .cls", where the same
+// members beside each other are taken.
+TEST_F(WebDatasetTest, WhatStandsBehindAWholeSampleDoesNotSpoilIt) {
+  std::filesystem::remove(PathOf("train/1.tar"));
+  for (const std::string& rest :
+       {TarMemberText("a.mask.png", PngText(9)) + TarMemberText("b.mask.png", PngText(9)),
+        TarMemberText("a.jpg", "", '2') + TarMemberText("b.jpg", "", '1')}) {
+    Write("train/0.tar", TarMemberText("a.cls", "0") + TarMemberText("b.cls", "1") +
+                             TarMemberText("a.png", PngText(10)) +
+                             TarMemberText("b.png", PngText(20)) + rest + kTarEnd);
+    EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(10, 0), std::pair(20, 1)));
+  }
+}
+
+// Symptom: the last sample's label was thrown away with the missing end, and its picture was a second bad record.
+TEST_F(WebDatasetTest, ASampleThatIsWholeBeforeAMissingEndCounts) {
+  std::filesystem::remove(PathOf("train/1.tar"));
+  Write("train/0.tar", TarMemberText("a.png", PngText(10)) + TarMemberText("b.png", PngText(20)) +
+                           TarMemberText("a.cls", "0") + TarMemberText("b.cls", "1"));
+  SetData(OnBadRecord::kSkip);
+  const auto source = Open();
+  EXPECT_EQ(source->bad_records(), 1) << "the end";
+  EXPECT_THAT(Samples(*source), ElementsAre(std::pair(10, 0), std::pair(20, 1)));
+}
+
 TEST_F(WebDatasetTest, ANameWithSeveralDotsIsRefusedByTheRule) {
   Write("train/0.tar",
         TarMemberText("a.0001.png", PngText(10)) + TarMemberText("a.0001.cls", "0") + kTarEnd);

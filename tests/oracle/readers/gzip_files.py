@@ -91,7 +91,7 @@ def refused(generator):
         yield f"cut off at {length}", packed[:length], "its gzip data is cut off; give the whole file"
     yield "cut off in a second header", half + packed[:5], "its gzip data is cut off; give the whole file"
     yield "cut off in a second member", second[:-20], "its gzip data is cut off; give the whole file"
-    yield "cut off in the header", packed[:9], "its gzip header does not end within 9 bytes"
+    yield "cut off in the header", packed[:9], "its first 9 bytes of gzip unpack to nothing"
     yield "a wrong sum", member(whole, bad="crc"), "its gzip checksum does not hold: damaged"
     yield "a wrong size", member(whole, bad="size"), "damaged"
     yield "a wrong sum of a first member", member(whole[:99], bad="crc") + member(whole[99:]), "checksum does not hold"
@@ -103,7 +103,7 @@ def refused(generator):
         yield f"{name} behind", packed + garbage, "its gzip data has something else behind it; give the whole file"
     yield "an extra field that hides the data", member(
         whole, FEXTRA | FNAME, extra=bytes(65535), name=b"n" * 500
-    ), "gzip header"
+    ), "bytes of gzip unpack to nothing"
     yield "more than its header says", member(whole + b"x"), "3017 bytes unpacked, its header [1, 1, 3000] says 3016"
     yield "less than its header says", member(whole[:-1]), "3015 bytes unpacked, its header [1, 1, 3000] says 3016"
     yield "nothing", member(b""), "an empty file, not an IDX file"
