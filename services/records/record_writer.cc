@@ -252,9 +252,8 @@ void RecordWriter::Follow(const std::string& job) {
 
 bool RecordWriter::CatchUp(double seconds) {
   std::unique_lock<std::mutex> lock(shared_->mutex);
-  return shared_->idle.wait_for(lock, std::chrono::duration<double>(seconds), [this] {
-    return shared_->queue.empty() && !shared_->writing;
-  });
+  return shared_->idle.wait_for(lock, std::chrono::duration<double>(seconds),
+                                [this] { return shared_->queue.empty() && !shared_->writing; });
 }
 
 void RecordWriter::Stop() {

@@ -9,7 +9,8 @@ std::unique_ptr<Link> InProcessConnector::Dial(const std::string&, const Boundar
   return Take(boundary, &Meeting::upstream_end);
 }
 
-std::unique_ptr<Link> InProcessConnector::Accept(const BoundaryId& boundary, const std::string&, Allocator&, int64_t) {
+std::unique_ptr<Link> InProcessConnector::Accept(const BoundaryId& boundary, const std::string&,
+                                                 Allocator&, int64_t) {
   return Take(boundary, &Meeting::downstream_end);
 }
 

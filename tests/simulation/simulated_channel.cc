@@ -35,17 +35,16 @@ void SimulatedChannel::Call(Serve serve, Failed failed, double deadline_seconds)
 void SimulatedChannel::Connect() {
   if (std::exchange(dialling_, true)) return;
   const double begun = network_->time().seconds();
-  network_->Dial(
-      from_, process_, to_,
-      [self = shared_from_this(),
-       begun](absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
-        self->dialling_ = false;
-        if (connection.ok()) return self->Connected(*std::move(connection));
-        double& backoff = self->backoff_seconds_;
-        backoff = std::clamp(backoff * kBackoffGrowth, kFirstBackoff, kMostBackoff);
-        self->backoff_until_ = begun + backoff;  // long over where nobody answered
-        self->FailAll(&self->waiting_, connection.status());
-      });
+  network_->Dial(from_, process_, to_,
+                 [self = shared_from_this(),
+                  begun](absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
+                   self->dialling_ = false;
+                   if (connection.ok()) return self->Connected(*std::move(connection));
+                   double& backoff = self->backoff_seconds_;
+                   backoff = std::clamp(backoff * kBackoffGrowth, kFirstBackoff, kMostBackoff);
+                   self->backoff_until_ = begun + backoff;  // long over where nobody answered
+                   self->FailAll(&self->waiting_, connection.status());
+                 });
 }
 
 void SimulatedChannel::Connected(SimulatedNetwork::ConnectionPointer connection) {

@@ -78,8 +78,8 @@ World::World(const Scenario& scenario, const Options& options)
   for (int host = 0; host < hosts(); ++host) {
     hosts_[host].address = absl::StrCat("host-", host, ":8101");
     hosts_[host].clock = std::make_unique<HostClock>(&time_);
-    hosts_[host].files = std::make_unique<HostFiles>(&storage_, &random_,
-                                                     scenario.seed << 8 | uint64_t(host));
+    hosts_[host].files =
+        std::make_unique<HostFiles>(&storage_, &random_, scenario.seed << 8 | uint64_t(host));
   }
   // As an operator has made them. The real file system syncs what it makes on the way there.
   CHECK(storage_.MakeFolders("/checkpoints").ok() && storage_.MakeFolders("/state").ok());

@@ -59,8 +59,8 @@ class Bell {
 
 struct LinkServer {
   explicit LinkServer(const GrpcLinkConnector::Options& options,
-                       const std::shared_ptr<grpc::ServerCredentials>& credentials =
-                           grpc::InsecureServerCredentials())
+                      const std::shared_ptr<grpc::ServerCredentials>& credentials =
+                          grpc::InsecureServerCredentials())
       : connector(options) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", credentials, &port);
