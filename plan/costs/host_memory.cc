@@ -202,8 +202,8 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
   forecast.spare.rooms = query.limit <= 0 ? std::numeric_limits<int64_t>::max()
                                           : std::max<int64_t>(0, query.limit - with_packed);
   if (workspace.room > kSmallRoomBytes) {
-    const int64_t more = std::min(threads - 1, forecast.spare.rooms / workspace.room);
-    add(SaturatingMultiply(more, workspace.room));
+    // Smaller rooms of other operations may be there where another large one is not.
+    add(std::min(forecast.spare.rooms, SaturatingMultiply(threads - 1, workspace.room)));
   }
   return forecast;
 }

@@ -77,7 +77,6 @@ void CpuBackend::EndCell() {
   workspace_.Clear();
   packed_weights_.Clear();
   spare_ = DefaultSpare();
-  largest_room_ = 0;
 }
 
 SpareMemory CpuBackend::DefaultSpare() const {
@@ -113,8 +112,13 @@ void CpuBackend::ForEachBlock(int rooms, int64_t total, int64_t block, BlockBody
 int CpuBackend::ReserveRooms(int64_t bytes) {
   int64_t more = pool_.threads() - 1;
   if (bytes > kSmallRoomBytes) {
-    largest_room_ = std::max(largest_room_, bytes);
-    more = std::min(spare_.rooms / largest_room_, more);
+    // A room is as large as what it had to hold before, which stays.
+    int64_t spare = spare_.rooms;
+    for (int64_t room = 1; room <= more; ++room) {
+      const int64_t taken = std::max(workspace_.Bytes(static_cast<int>(room)), bytes);
+      if (taken > spare) more = room - 1;
+      spare -= taken;
+    }
   }
   // First what others must do without, so that old and new need not fit at once.
   for (int64_t room = more + 1; room < pool_.threads(); ++room) {

@@ -105,7 +105,6 @@ class CpuBackend final : public Backend {
   Workspace workspace_;
   PackedWeights packed_weights_;
   SpareMemory spare_;
-  int64_t largest_room_ = 0;  // of this cell
   MatmulCache matmuls_;
   const Bfloat16Products products_;
   const Convolutions convolutions_;

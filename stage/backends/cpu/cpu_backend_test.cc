@@ -5,6 +5,7 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
+#include "operations/attention_scratch.h"
 #include "operations/layer_norm.h"
 #include "operations/linear.h"
 #include "stage/backends/backend.h"
@@ -127,6 +128,29 @@ TEST(CpuBackend, WorkspaceIsAccountedAndItsRefusalComesBackFromSynchronize) {
         {.operation = "attention", .inputs = {qkv}, .outputs = {out, bench.Blank({2048})}});
   EXPECT_EQ(backend->Synchronize().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(backend->Synchronize().ok()) << "whoever asks next must hear of it as well";
+}
+
+// Who had a large room once kept all operations from having smaller ones for their threads.
+TEST(CpuBackend, FurtherThreadsHaveTheRoomsThatFitIntoTheSpareMemory) {
+  const auto backend =
+      MakeCpuBackend(BackendOptions{.threads = 8, .memory_limit_bytes = int64_t{1} << 30});
+  Bench bench(*backend);
+  const auto room = [](int64_t context) {
+    return static_cast<int64_t>(sizeof(float)) * AttentionScratch::Forward(context, 16);
+  };
+  const auto taken = [&](int64_t context) {
+    const Tensor qkv = bench.Normal({context, 48}), out = bench.Blank({context, 16});
+    RunOn(*backend,
+          {.operation = "attention", .inputs = {qkv}, .outputs = {out, bench.Blank({context})}});
+    EXPECT_TRUE(backend->Synchronize().ok());
+    return backend->allocator().Use().current[static_cast<size_t>(MemoryKind::kWorkspace)];
+  };
+  ASSERT_GT(room(64), kSmallRoomBytes);
+  ASSERT_GT(room(512), 3 * room(64));
+  backend->UseSpareMemory({.rooms = 3 * room(64)});
+  EXPECT_EQ(taken(512), room(512)) << "one thread's";
+  EXPECT_EQ(taken(64), room(512) + 3 * room(64)) << "four threads'";
+  EXPECT_EQ(taken(512), room(512)) << "what is not needed makes place";
 }
 
 // Seen: one job ran out of memory inside of an operation, and every later job on that server failed

@@ -8,6 +8,7 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,7 @@ class Workspace {
   void Free(int slot, int64_t above) {
     if (slots_[slot] != nullptr && slots_[slot]->bytes() > above) slots_[slot].reset();
   }
+  int64_t Bytes(int slot) const { return slots_[slot] == nullptr ? 0 : slots_[slot]->bytes(); }
   float* Slot(int slot) const { return reinterpret_cast<float*>(slots_[slot]->data()); }
   const absl::Status& status() const { return status_; }
   // Lets go of all buffers and of a refusal: what comes next may have room for what it needs.
