@@ -1,12 +1,14 @@
 #include "services/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -233,7 +235,11 @@ class CommandTree {
                      absl::StrFormat("billions of FLOP/s of a stage, for the forecast of times; "
                                      "default: %g, which is assumed; not with --server",
                                      kAssumedFlopsPerSecond / 1e9))
-        ->check(CLI::Range(1e-3, 1e9));
+        ->check(CLI::Range(1e-3, 1e9))
+        ->check([](const std::string& text) {  // a range lets it through
+          double number = 0;
+          return absl::SimpleAtod(text, &number) && std::isnan(number) ? "Value is no number" : "";
+        });
     plan->add_flag("--server", plan_.ask_server, "ask the coordinator (default with --address)");
     plan->add_flag("--schedule", plan_.show_schedule, "also print the schedule as text");
   }

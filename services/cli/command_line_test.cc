@@ -245,7 +245,12 @@ TEST_F(CommandLineTest, APlanComputesWithTheRateThatIsGiven) {
   EXPECT_THAT(out_.str(), HasSubstr(" forecast at an assumed 150 GFLOP/s a stage\n"));
   EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "40"}), 0) << notes_.str();
   EXPECT_THAT(out_.str(), HasSubstr(" forecast at 40 GFLOP/s a stage, as given\n"));
-  EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "0"}), 2);
+  for (const char* rate : {"0", "nan", "-nan", "inf"}) {
+    EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", rate}), 2) << rate;
+  }
+  EXPECT_EQ(Run({"plan", path.c_str(), "--threads-per-stage", "8"}), 0) << notes_.str();
+  EXPECT_EQ(Run({"plan", path.c_str(), "--threads-per-stage", "8", "--server"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("--threads-per-stage: a coordinator plans for the threads"));
   EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "40", "--server"}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("--gflops: a coordinator plans by a rate of its own"));
 }
