@@ -372,7 +372,8 @@ void StageEngine::CloseLinks() {
 
 void StageEngine::FailCell(const absl::Status& reason) {
   if (!loaded_->aborted.ok()) return;
-  loaded_->aborted = reason;
+  // Its own text: the links are closed with it behind the answer, which another thread may be through with by then.
+  loaded_->aborted = absl::Status(reason.code(), reason.message());
   loaded_->executor->Abandon();
   snapshots_.End();
   phases_.Enter(Phase::kIdle);
