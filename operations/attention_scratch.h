@@ -1,5 +1,5 @@
-// What a thread of a processor takes for a unit of attention beside its operands: keys, values and their transposes, and the
-// scores of a block of queries. Kernels lay it out so (stage/backends/cpu/attention_units.cc), and forecasts count it.
+// AttentionScratch: memory of one thread of a processor for a unit of attention: keys, values, their transposes, and the scores
+// of a block of queries. Kernels lay it out so (stage/backends/cpu/attention_units.cc), and forecasts count it.
 // Units:     elements of float32. Threads: pure functions.
 #ifndef STAGECOACH_OPERATIONS_ATTENTION_SCRATCH_H_
 #define STAGECOACH_OPERATIONS_ATTENTION_SCRATCH_H_
@@ -16,8 +16,8 @@ struct AttentionScratch {
   static constexpr int64_t kWordsSlack = 64;  // room for the random words of a row, and one vector
 
   static constexpr int64_t Padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
-  // One vector more than a row needs: room for the zeros beyond the diagonal, and an odd distance in
-  // cache lines, which spreads a column over all cache sets when the context is a power of two.
+  // One vector more than a row needs, for the zeros beyond the diagonal. It also makes the distance odd in
+  // cache lines: a column then lies in all cache sets where the context is a power of two.
   static constexpr int64_t ScoreStride(int64_t context) { return Padded(context) + kPad; }
 
   static constexpr int64_t Forward(int64_t context, int64_t head_width) {

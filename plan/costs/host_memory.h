@@ -38,9 +38,9 @@ struct HostQuery {
   int64_t limit = 0;                               // bytes; 0: none
   HostProfile host;
 };
-// What can be done without stays out before anything is refused: packed weights are kept where they fit beside the rest and
-// a twentieth, for what the forecast may be off; what is left of the limit then is for the rooms of further threads. The
-// planner and the stage ask the same.
+// Before anything is refused, packed weights and rooms of further threads stay out. Packed weights are kept where they fit
+// beside the rest and a twentieth, for what the forecast may be off. What is left of the limit is for rooms. The planner and
+// the stage ask the same.
 // evaluation: its programs, if the job has some.
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                             std::span<const StageProgram> programs,

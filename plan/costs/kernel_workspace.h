@@ -15,8 +15,8 @@
 
 namespace stagecoach {
 
-// The back end keeps rooms and the shared piece from one call to the next until a cell ends, each as large as the call that
-// wanted most of it, which need not be the same one.
+// The back end keeps rooms and the shared piece until a cell ends. Each is as large as the call that wanted most of it, and
+// these may be two calls.
 struct KernelWorkspace {
   int64_t room = 0;    // of each thread at work
   int64_t shared = 0;  // of the call

@@ -79,7 +79,7 @@ class CpuBackend final : public Backend {
   // BF16: then the blocks come in pieces of about kPiece elements, which stay in the first cache.
   using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
-  // Rooms for tasks that want memory: one in any case, more, for other threads, where there is spare memory for them: a limit
+  // Rooms for tasks that want memory: one in any case, and more for other threads where there is spare memory. So a limit
   // decides how many threads an operation has, never whether it runs.
   // Returns how many, 0 where there is not even one, which Synchronize tells.
   int ReserveRooms(int64_t bytes);
