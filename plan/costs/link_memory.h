@@ -1,8 +1,8 @@
 // Link memory: how much of a stage's memory the messages at one of its boundaries may take while its program stands at an
 // instruction, whoever is fast or slow.
 //   A message is in the link from the send that gave it away to the receive that takes it. All that time it may be in the
-//   memory of either stage, or of both: the sender keeps the tensors until the last byte is written, and the receiver has
-//   taken their places with the first byte that came. How many there are depends on where the neighbour stands. It can be
+//   memory of either stage, or of both: the sender keeps the tensors until the receiver's credit is here, and the receiver
+//   has taken their places with the first byte that came. The credit is in front of whatever the receiver sends then. How many there are depends on where the neighbour stands. It can be
 //   wherever messages let it: it has received no more than was sent, has sent no more than there was room for, and has
 //   done what our stage has waited for. Programs end and never wait in a circle (ValidateSchedule), so each such place can
 //   be reached, with any of the other neighbour, and both boundaries may be at their fullest at once.

@@ -41,6 +41,7 @@ void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighb
   const uint64_t connections = totals.connections.load();
   writer.Add(metric::kLinkReconnects, {stage_name, peer},
              connections > 0 ? static_cast<double>(connections - 1) : 0);
+  writer.Add(metric::kLinkRepeats, {stage_name, peer}, static_cast<double>(totals.repeats.load()));
 }
 
 void WriteDeviceMetrics(const std::string& stage_name, const DeviceReading& reading,

@@ -93,6 +93,7 @@ TEST_F(StageMetricsTest, CountsMicroBatchesByPhaseFromZeroOn) {
 TEST_F(StageMetricsTest, LinkCountersOutliveALink) {
   downstream_.sent_bytes = 500;
   downstream_.connections = 3;
+  downstream_.repeats = 4;
   status_.downstream.reset();  // aborted: no link just now
   MetricWriter writer;
   Write(writer);
@@ -103,6 +104,7 @@ TEST_F(StageMetricsTest, LinkCountersOutliveALink) {
               HasSubstr("stagecoach_link_reconnects_total{stage=\"s0\",peer=\"downstream\"} 2"));
   EXPECT_THAT(text,
               HasSubstr("stagecoach_link_reconnects_total{stage=\"s0\",peer=\"upstream\"} 0"));
+  EXPECT_THAT(text, HasSubstr("stagecoach_link_repeats_total{stage=\"s0\",peer=\"downstream\"} 4"));
 }
 
 }  // namespace

@@ -17,12 +17,6 @@ void Notify(const Callback& callback) {
   if (callback != nullptr && *callback) (*callback)();
 }
 
-int64_t PayloadBytes(const TensorMessage& message) {
-  int64_t bytes = 0;
-  for (const Tensor& tensor : message.tensors) bytes += tensor.bytes();
-  return bytes;
-}
-
 // What both ends share. Index 0 and 1 are the ends; queues[i] holds what end i will receive.
 struct Channel {
   explicit Channel(int capacity) : capacity(static_cast<size_t>(capacity)) {

@@ -48,6 +48,7 @@ struct TensorMessage {
   Tensors tensors;
   int64_t sent_unix_nanos = 0;  // set by the sender; splits a wait into bubble and transfer
 };
+int64_t PayloadBytes(const TensorMessage& message);
 
 struct LinkStatistics {
   uint64_t sent_bytes = 0, received_bytes = 0;  // payload

@@ -1,4 +1,5 @@
-// One end of a boundary and a peer that sends anything, in any order with what we do ourselves: hello, credits, chunks.
+// One end of a boundary and a peer that sends anything, in any order with what we do ourselves: hello, credits, repeats,
+// chunks.
 //
 // The input is a list of actions. A chunk as it comes fails by its checksum; those that are made here have a right one,
 // so that what is behind the checksum is reached too.
@@ -64,6 +65,7 @@ void CheckDecoding(const std::string& bytes, size_t cut) {
   std::string written;
   if (const auto* hello = std::get_if<LinkHello>(&*message)) written = EncodeHello(*hello);
   if (const auto* credit = std::get_if<LinkCredit>(&*message)) written = EncodeCredit(*credit);
+  if (const auto* repeat = std::get_if<LinkRepeat>(&*message)) written = EncodeRepeat(*repeat);
   if (const auto* frame = std::get_if<LinkFrame>(&*message)) {
     written = EncodeFrameHead(*frame);
     std::string payload(frame->data_bytes, '\0');
@@ -160,7 +162,7 @@ class End {
         return Read(chunk, action);
       }
       case 3:
-        return Read(EncodeCredit({input.Byte() % 4U}), action);
+        return Control(input, action);
       case 4:
         if (core_->TrySend(MakeMessage(*allocator_, core_->options().upstream_end, input))) ++sent_;
         return;
@@ -176,6 +178,13 @@ class End {
           core_->OnReadFailed();
         }
     }
+  }
+
+  // A credit or a repeat, with small numbers: those of a link that works, or next to them.
+  void Control(FuzzInput& input, uint8_t cut) {
+    const uint8_t numbers = input.Byte();
+    const uint32_t round = numbers >> 4 & 7, count = numbers & 7;
+    Read((numbers & 0x80) == 0 ? EncodeCredit({count, round}) : EncodeRepeat({round, count}), cut);
   }
 
   void CheckBounds() const {

@@ -72,11 +72,15 @@ Files LinkFiles() {
   const std::string send("\4\0\7\5\4\1\7\5", 8);
   // which, micro-batch, place, dtype, rank, extents, offset, size, payload: as MakeChunk takes them.
   const std::string made("\1\0\0\0\0\1\4\0\4abcd", 13);
-  return {{"receives", server + message + take + written + message + take},
-          {"sends", client + send + written + std::string("\3\1", 2) + send},
-          {"makes_chunks", server + made + take + made + take},
-          {"second_hello", server + Sent(EncodeHello(hello))},
-          {"credit", client + send + Sent(EncodeCredit({1}))}};
+  return {
+      {"receives", server + message + take + written + message + take},
+      {"sends", client + send + written + std::string("\3\1", 2) + send},
+      {"makes_chunks", server + made + take + made + take},
+      {"second_hello", server + Sent(EncodeHello(hello))},
+      {"credit", client + send + Sent(EncodeCredit({1, 0}))},
+      // A damaged message, its answer, and the message; the peer's repeat, of the first message.
+      {"asks_again", server + Sent("x") + written + std::string("\3\x10", 2) + message + take},
+      {"repeats", client + send + written + std::string("\3\x90", 2) + written + written}};
 }
 
 Files SafetensorsFiles() {

@@ -34,6 +34,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kLinkTransfer,
                                                      &kLinkInflight,
                                                      &kLinkReconnects,
+                                                     &kLinkRepeats,
                                                      &kJobInfo,
                                                      &kJobs,
                                                      &kJobsSubmitted,

@@ -199,6 +199,13 @@ inline constexpr MetricDefinition kLinkReconnects = {
     "stage,peer",
     "S",
     "Connections of a link after its first one, for example by recoveries."};
+inline constexpr MetricDefinition kLinkRepeats = {
+    "stagecoach_link_repeats_total",
+    kC,
+    "1",
+    "stage,peer",
+    "S",
+    "Times that a neighbour was asked to send again, because something arrived damaged."};
 
 // Coordinator. job_id: live jobs only, deleted when the job ends.
 inline constexpr MetricDefinition kJobInfo = {"stagecoach_job_info",

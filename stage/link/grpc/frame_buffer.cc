@@ -28,11 +28,13 @@ grpc::ByteBuffer ControlBuffer(const std::string& encoded) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-grpc::ByteBuffer FrameBuffer(const Tensor& tensor, LinkFrame frame) {
-  const std::span<const std::byte> data = tensor.span().subspan(frame.offset, frame.data_bytes);
-  frame.crc32c = Crc32c(data);
+uint32_t DataChecksum(const Tensor& tensor, const LinkFrame& frame) {
+  return Crc32c(tensor.span().subspan(frame.offset, frame.data_bytes));
+}
+
+grpc::ByteBuffer FrameBuffer(const Tensor& tensor, const LinkFrame& frame) {
   const std::string head = EncodeFrameHead(frame);
-  if (data.empty()) return ControlBuffer(head);
+  if (frame.data_bytes == 0) return ControlBuffer(head);
   const std::array<grpc::Slice, 2> slices = {Copied(head),
                                              Aliasing(tensor, frame.offset, frame.data_bytes)};
   return grpc::ByteBuffer(slices.data(), slices.size());

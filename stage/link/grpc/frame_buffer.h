@@ -19,10 +19,12 @@
 
 namespace stagecoach {
 
-// An encoded hello or credit.
+// An encoded hello, credit or repeat.
 grpc::ByteBuffer ControlBuffer(const std::string& encoded);
-// The frame with its checksum, and frame.data_bytes of the tensor from frame.offset on.
-grpc::ByteBuffer FrameBuffer(const Tensor& tensor, LinkFrame frame);
+// The frame, and frame.data_bytes of the tensor from frame.offset on.
+grpc::ByteBuffer FrameBuffer(const Tensor& tensor, const LinkFrame& frame);
+// CRC-32C of these bytes.
+uint32_t DataChecksum(const Tensor& tensor, const LinkFrame& frame);
 
 struct ReceivedMessage {
   LinkMessage message;

@@ -2,8 +2,9 @@
 // payload is never copied by protobuf. ExchangeRequest and ExchangeResponse have the same bytes. A
 // test holds both directions to the generated classes.
 // Ownership: decoding borrows the pieces; a decoded frame refers to its payload by position.
-// Errors:    INVALID_ARGUMENT for what no correct peer sends, naming the field, and for a head whose checksum is not its
-//            own; never a crash and no allocation from an unchecked number.
+// Errors:    DATA_LOSS for damage: bytes that are no message, or whose checksum is not their own. INVALID_ARGUMENT for
+//            what came whole and no correct peer sends, naming the field. Never a crash, and no allocation from an
+//            unchecked number.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_FRAME_CODEC_H_
 #define STAGECOACH_STAGE_LINK_GRPC_FRAME_CODEC_H_
@@ -22,7 +23,7 @@
 
 namespace stagecoach {
 
-inline constexpr uint32_t kLinkProtocol = 2;           // heads have checksums
+inline constexpr uint32_t kLinkProtocol = 3;           // damaged messages are repeated
 inline constexpr uint32_t kMaxTensorsPerMessage = 64;  // kMaxCutValues of network/limits.h
 
 struct LinkHello {
@@ -33,8 +34,15 @@ struct LinkHello {
 };
 
 struct LinkCredit {
-  uint32_t messages = 0;
+  uint64_t taken = 0;  // messages, since the stream began
+  uint32_t round = 0;  // of the newest repeat that was read; 0: of none
   friend bool operator==(const LinkCredit&, const LinkCredit&) = default;
+};
+
+struct LinkRepeat {
+  uint32_t round = 0;  // counts from 1
+  uint64_t next = 0;   // messages that arrived whole since the stream began
+  friend bool operator==(const LinkRepeat&, const LinkRepeat&) = default;
 };
 
 struct LinkFrame {
@@ -54,10 +62,11 @@ struct LinkFrame {
   friend bool operator==(const LinkFrame&, const LinkFrame&) = default;
 };
 
-using LinkMessage = std::variant<LinkHello, LinkCredit, LinkFrame>;
+using LinkMessage = std::variant<LinkHello, LinkCredit, LinkFrame, LinkRepeat>;
 
 std::string EncodeHello(const LinkHello& hello);
 std::string EncodeCredit(const LinkCredit& credit);
+std::string EncodeRepeat(const LinkRepeat& repeat);
 // Everything before the payload; frame.data_bytes payload bytes must follow.
 std::string EncodeFrameHead(const LinkFrame& frame);
 

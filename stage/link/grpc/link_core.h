@@ -1,13 +1,13 @@
-// LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits,
-// chunking and the reason it closed. The streams (client_stream.h, server_stream.h) only carry
-// bytes.
+// LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits, repeats and the reason it
+// closed. The streams (client_stream.h, server_stream.h) only carry bytes. link_core.cc has what is given to the link and
+// written, and how it closes; link_core_reads.cc what is read.
 // Ownership: shared by the Link handed out, its stream and the connector; the stream is let go in
 //            OnGone.
 //            The allocator is not touched any more once Detach has returned.
 // Threads:   thread-safe. One write is outstanding at a time: whoever sets write_in_flight_ may
 //            start it, and only OnWriteDone clears it. Nothing is called under the mutex.
-// Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and
-// peer.
+// Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and peer. What arrives
+//            damaged is asked for again (read_repeats.h); DATA_LOSS where that does not help.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
 #define STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
 
@@ -21,10 +21,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "base/progress.h"
 #include "stage/link/grpc/frame_codec.h"
 #include "stage/link/grpc/message_assembler.h"
+#include "stage/link/grpc/read_repeats.h"
+#include "stage/link/grpc/sent_messages.h"
 #include "stage/link/link.h"
 
 namespace stagecoach {
@@ -32,6 +35,7 @@ namespace stagecoach {
 // What the process moved with one neighbour, over all links it ever had.
 struct LinkTotals {
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0}, connections{0};
+  std::atomic<uint64_t> repeats{0};  // asked of it, as something arrived damaged
 };
 
 // One gRPC stream as its core sees it.
@@ -81,29 +85,23 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   const Options& options() const { return options_; }
 
  private:
-  struct Outgoing {
-    TensorMessage message;
-    size_t tensor = 0;   // at hand
-    int64_t offset = 0;  // in it
-  };
-  struct Chunk {  // what one write carries: a control message or a piece of a tensor
-    std::string control;
-    Tensor tensor;
-    LinkFrame frame;
-  };
+  // What one write carries: an encoded control message or a piece of a tensor.
+  using Written = std::variant<std::string, SentMessages::Chunk>;
 
   absl::Status Handle(const LinkHello& hello);
   absl::Status Handle(const LinkCredit& credit);
+  absl::Status Handle(const LinkRepeat& repeat);
   absl::Status Handle(const LinkFrame& frame, Pieces pieces);
   absl::Status HandleBuffer(const grpc::ByteBuffer& buffer);
+  absl::Status AskAgain(const absl::Status& damage);
   void Deliver(TensorMessage message);
   LinkTransfer TransferOf(const TensorMessage& message) const;
 
   void Fail(const absl::Status& reason);  // Close, with the boundary's name
   void CloseWith(const absl::Status& reason);
   void Pump();  // starts the next write if there is one
-  std::optional<Chunk> TakeChunkLocked();
-  Chunk TakeFrameLocked();
+  std::optional<Written> TakeWriteLocked();
+  grpc::ByteBuffer BufferOf(Written written);
   std::shared_ptr<LinkStream> TakeEndLocked();
   void Notify();
   std::string Name() const;
@@ -121,14 +119,15 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   bool ended_ = false;  // End was called on the stream
   bool write_in_flight_ = false;
   bool hello_due_ = false;
-  bool connected_ = false;    // the peer's hello is here
-  uint32_t credit_due_ = 0;   // taken by our executor, not yet told
-  uint64_t wire_credit_ = 0;  // messages that the peer has room for
-  uint64_t outstanding_ = 0;  // accepted from our executor, not yet credited
-  std::deque<Outgoing> outgoing_;
-  bool front_started_ = false;             // outgoing_.front() has used its wire credit
+  bool connected_ = false;  // the peer's hello is here
+  SentMessages sent_;
   std::optional<LinkTransfer> finishing_;  // whose last byte is in the write at hand
+  uint64_t received_ = 0, taken_ = 0;      // messages that came whole; of these, by our executor
+  bool credit_due_ = false;                // the peer does not know taken_, or waits for an answer
   std::deque<TensorMessage> incoming_;
+  ReadRepeats repeats_;       // that we ask for
+  uint32_t peers_round_ = 0;  // of the peer's newest repeat
+  RepeatLimit peers_repeats_;
   std::shared_ptr<const std::function<void()>> callback_;
   LinkStatistics statistics_;
 };

@@ -2,10 +2,10 @@
 // received slices into tensors of this stage.
 // Ownership: borrows the allocator, which outlives it.
 // Threads:   thread-compatible; used by the stream's read reactions, one after the other.
-// Errors:    DATA_LOSS for a chunk whose bytes do not match its CRC-32C; INVALID_ARGUMENT for
-//            chunks that are out of order or contradict each other, or belong to a message larger than any that the
-//            boundary carries; RESOURCE_EXHAUSTED from the allocator. All of them end the link. Frames of an older incarnation are counted and
-//            dropped.
+// Errors:    DATA_LOSS for a chunk whose bytes do not match its CRC-32C: Drop, and the message can come again.
+//            INVALID_ARGUMENT for chunks that are out of order or contradict each other, or belong to a message larger
+//            than any that the boundary carries; RESOURCE_EXHAUSTED from the allocator. They end the link. Frames of an
+//            older incarnation are counted and dropped.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
 #define STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
 
@@ -31,6 +31,7 @@ class MessageAssembler {
   MessageAssembler(const BoundaryId& boundary, bool from_above, Allocator* allocator,
                    int64_t most_bytes = kAnyMessageBytes);
   absl::StatusOr<Result> Add(const LinkFrame& frame, Pieces pieces);
+  void Drop() { message_.reset(); }  // the message at hand
 
  private:
   absl::Status CheckOrder(const LinkFrame& frame) const;

@@ -9,7 +9,7 @@ namespace stagecoach {
 namespace {
 
 absl::Status EndsEarly() {
-  return absl::InvalidArgumentError("link frame: ends in the middle of a field");
+  return absl::DataLossError("link frame: ends in the middle of a field");
 }
 
 void AppendTag(int field, WireType type, std::string* target) {
@@ -87,14 +87,14 @@ absl::StatusOr<uint64_t> WireReader::ReadVarint() {
     value |= (byte & 0x7f) << shift;
     if (byte < 0x80) return value;
   }
-  return absl::InvalidArgumentError("link frame: a number longer than 10 bytes");
+  return absl::DataLossError("link frame: a number longer than 10 bytes");
 }
 
 absl::StatusOr<WireTag> WireReader::ReadTag() {
   ASSIGN_OR_RETURN(const uint64_t tag, ReadVarint());
   const uint64_t field = tag >> 3, type = tag & 7;
   if (field == 0 || field >= (1u << 29) || type == 3 || type == 4 || type > 5) {
-    return absl::InvalidArgumentError(absl::StrCat("link frame: tag ", tag, " is none"));
+    return absl::DataLossError(absl::StrCat("link frame: tag ", tag, " is none"));
   }
   return WireTag{static_cast<int>(field), static_cast<WireType>(type)};
 }
@@ -118,8 +118,8 @@ absl::StatusOr<WireReader> WireReader::ReadMessage() {
 absl::StatusOr<std::string> WireReader::ReadString(size_t max_bytes) {
   ASSIGN_OR_RETURN(WireReader message, ReadMessage());
   if (message.remaining() > max_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("link frame: a string of ", message.remaining(),
-                                                   " bytes, want at most ", max_bytes));
+    return absl::DataLossError(absl::StrCat("link frame: a string of ", message.remaining(),
+                                            " bytes, want at most ", max_bytes));
   }
   std::string text;
   text.reserve(message.remaining());

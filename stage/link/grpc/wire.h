@@ -1,6 +1,6 @@
 // The little of protobuf's wire format that frames need: appending fields to a string, and a reader
 // over bytes that arrived in pieces.
-// Errors:    the reader returns INVALID_ARGUMENT for bytes that end too early or make no sense.
+// Errors:    the reader returns DATA_LOSS for bytes that end too early or make no sense.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_WIRE_H_
 #define STAGECOACH_STAGE_LINK_GRPC_WIRE_H_
 

@@ -1,7 +1,4 @@
-#include "stage/link/grpc/frame_codec.h"
-
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -10,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/status.h"
 #include "network/limits.h"
+#include "stage/link/grpc/frame_bodies.h"
+#include "stage/link/grpc/frame_codec.h"
 #include "stage/link/grpc/wire.h"
 
 namespace stagecoach {
@@ -21,31 +19,10 @@ static_assert(kMaxTensorsPerMessage == kMaxCutValues, "what may cross a cut fits
 
 namespace {
 
-// Field numbers of link.proto and of stage.proto's Fence.
-enum Envelope { kHello = 1, kCredit = 2, kFrame = 3 };
-enum HelloField { kHelloFence = 1, kUpstream = 2, kProtocol = 3, kCapacity = 4, kHelloCrc = 5 };
-enum CreditField { kMessages = 1, kCreditCrc = 2 };
-enum FenceField { kFenceJob = 1, kFenceTerm = 2, kFenceGeneration = 3 };
-enum FrameField {
-  kTerm = 1,
-  kGeneration = 2,
-  kStep = 3,
-  kAttempt = 4,
-  kKind = 5,
-  kMicroBatch = 6,
-  kTensorIndex = 7,
-  kTensorCount = 8,
-  kDType = 9,
-  kShape = 10,
-  kOffset = 11,
-  kSent = 12,
-  kCrc = 13,
-  kHeadCrc = 14,
-  kData = 15
-};
+using namespace link_fields;
 
 constexpr size_t kMaxJobBytes = 256;
-constexpr uint64_t kMaxMessages = 1 << 20;  // of a capacity or a credit
+constexpr uint64_t kMaxCapacity = 1 << 20;
 // 16 GiB: far above any activation, low enough that offsets and sums cannot overflow.
 constexpr uint64_t kMaxTensorBytes = uint64_t{1} << 34;
 
@@ -56,9 +33,9 @@ absl::Status Bad(const char* field, uint64_t value, const char* want) {
 
 absl::Status CheckWireType(const WireTag& tag, WireType wanted) {
   if (tag.type == wanted) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("link frame: field ", tag.field, " has wire type ",
-                                                 static_cast<int>(tag.type), ", want ",
-                                                 static_cast<int>(wanted)));
+  return absl::DataLossError(absl::StrCat("link frame: field ", tag.field, " has wire type ",
+                                          static_cast<int>(tag.type), ", want ",
+                                          static_cast<int>(wanted)));
 }
 
 absl::Status ReadNumber(const WireTag& tag, WireReader& reader, uint64_t* value) {
@@ -73,59 +50,22 @@ absl::Status ReadChecksum(const WireTag& tag, WireReader& reader, uint64_t* valu
   return absl::OkStatus();
 }
 
-// Of a head, as it is written: a flipped bit that makes another micro-batch of this one must not pass.
-uint32_t HeadChecksum(const std::string& head) {
-  return Crc32c(std::as_bytes(std::span<const char>(head.data(), head.size())));
-}
-
+// Before any number is looked at: a wrong one is damage then, and no fault of the peer.
 absl::Status CheckChecksum(const char* of, const std::string& head, uint64_t sent) {
+  // No message is. A flipped bit can make an unknown field of all that there is, and nothing has the checksum 0.
+  if (head.empty()) return absl::DataLossError(absl::StrCat("link frame: the ", of, " is empty"));
   if (const uint32_t own = HeadChecksum(head); own != sent) {
-    return absl::InvalidArgumentError(
+    return absl::DataLossError(
         absl::StrCat("link frame: the ", of, " has CRC-32C ", own, ", sent with ", sent));
   }
   return absl::OkStatus();
 }
 
-// The messages without their checksums, and a frame's without its data.
-std::string HelloBody(const LinkHello& hello) {
-  std::string fence, body;
-  AppendBytesField(kFenceJob, hello.boundary.job, &fence);
-  AppendVarintField(kFenceTerm, hello.boundary.term, &fence);
-  AppendVarintField(kFenceGeneration, hello.boundary.generation, &fence);
-  AppendMessageField(kHelloFence, fence, &body);
-  AppendVarintField(kUpstream, static_cast<uint64_t>(hello.boundary.upstream.value), &body);
-  AppendVarintField(kProtocol, hello.protocol, &body);
-  AppendVarintField(kCapacity, hello.capacity, &body);
-  return body;
-}
-
-std::string CreditBody(const LinkCredit& credit) {
-  std::string body;
-  AppendVarintField(kMessages, credit.messages, &body);
-  return body;
-}
-
-std::string FrameBody(const LinkFrame& frame) {
-  std::string body;
-  body.reserve(128);
-  AppendVarintField(kTerm, frame.term, &body);
-  AppendVarintField(kGeneration, frame.generation, &body);
-  AppendVarintField(kStep, frame.step, &body);
-  AppendVarintField(kAttempt, frame.attempt, &body);
-  AppendVarintField(kKind, static_cast<uint64_t>(frame.kind), &body);
-  AppendVarintField(kMicroBatch, frame.micro_batch, &body);
-  AppendVarintField(kTensorIndex, frame.tensor_index, &body);
-  AppendVarintField(kTensorCount, frame.tensor_count, &body);
-  AppendVarintField(kDType, static_cast<uint64_t>(frame.dtype), &body);
-  if (!frame.shape.empty()) {
-    std::string extents;
-    for (const int64_t extent : frame.shape) AppendVarint(static_cast<uint64_t>(extent), &extents);
-    AppendMessageField(kShape, extents, &body);
-  }
-  AppendVarintField(kOffset, frame.offset, &body);
-  AppendVarintField(kSent, static_cast<uint64_t>(frame.sent_unix_nanos), &body);
-  AppendFixed32Field(kCrc, frame.crc32c, &body);
-  return body;
+// A number, the checksum, or what a newer peer has to say.
+absl::Status ReadField(const WireTag& tag, WireReader& reader, int checksum, auto& numbers) {
+  if (tag.field >= static_cast<int>(numbers.size())) return reader.Skip(tag);
+  uint64_t* const value = &numbers[static_cast<size_t>(tag.field)];
+  return tag.field == checksum ? ReadChecksum(tag, reader, value) : ReadNumber(tag, reader, value);
 }
 
 absl::StatusOr<BoundaryId> DecodeFence(WireReader reader) {
@@ -147,64 +87,66 @@ absl::StatusOr<BoundaryId> DecodeFence(WireReader reader) {
 }
 
 absl::StatusOr<LinkHello> DecodeHello(WireReader reader) {
-  LinkHello hello;
-  uint64_t upstream = 0, protocol = 0, capacity = 0, checksum = 0;
+  BoundaryId boundary;
+  Numbers<kHelloCrc> n{};
   while (!reader.AtEnd()) {
     ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
     if (tag.field == kHelloFence) {
       RETURN_IF_ERROR(CheckWireType(tag, WireType::kBytes));
       ASSIGN_OR_RETURN(const WireReader fence, reader.ReadMessage());
-      ASSIGN_OR_RETURN(hello.boundary, DecodeFence(fence));
-    } else if (tag.field == kUpstream) {
-      RETURN_IF_ERROR(ReadNumber(tag, reader, &upstream));
-    } else if (tag.field == kProtocol) {
-      RETURN_IF_ERROR(ReadNumber(tag, reader, &protocol));
-    } else if (tag.field == kCapacity) {
-      RETURN_IF_ERROR(ReadNumber(tag, reader, &capacity));
-    } else if (tag.field == kHelloCrc) {
-      RETURN_IF_ERROR(ReadChecksum(tag, reader, &checksum));
+      ASSIGN_OR_RETURN(boundary, DecodeFence(fence));
     } else {
-      RETURN_IF_ERROR(reader.Skip(tag));
+      RETURN_IF_ERROR(ReadField(tag, reader, kHelloCrc, n));
     }
   }
-  if (upstream >= std::numeric_limits<int32_t>::max()) {
-    return Bad("hello.upstream", upstream, "the index of a stage");
-  }
-  if (protocol > std::numeric_limits<uint32_t>::max()) return Bad("hello.protocol", protocol, "1");
-  if (capacity == 0 || capacity > kMaxMessages) {
-    return Bad("hello.capacity", capacity, "1 to 2^20");
-  }
-  hello.boundary.upstream = StageId(static_cast<int32_t>(upstream));
-  hello.protocol = static_cast<uint32_t>(protocol);
-  hello.capacity = static_cast<uint32_t>(capacity);
   // A peer of protocol 1, which had no checksums, is told so, and not that its bits are wrong.
-  if (checksum == 0 && hello.protocol != kLinkProtocol) return hello;
-  RETURN_IF_ERROR(CheckChecksum("hello", HelloBody(hello), checksum));
-  return hello;
+  if (n[kHelloCrc] != 0 || n[kProtocol] == kLinkProtocol) {
+    RETURN_IF_ERROR(CheckChecksum("hello", HelloBody(boundary, n), n[kHelloCrc]));
+  }
+  if (n[kUpstream] >= std::numeric_limits<int32_t>::max()) {
+    return Bad("hello.upstream", n[kUpstream], "the index of a stage");
+  }
+  if (n[kProtocol] > std::numeric_limits<uint32_t>::max()) {
+    return Bad("hello.protocol", n[kProtocol], "32 bits");
+  }
+  if (n[kCapacity] == 0 || n[kCapacity] > kMaxCapacity) {
+    return Bad("hello.capacity", n[kCapacity], "1 to 2^20");
+  }
+  boundary.upstream = StageId(static_cast<int32_t>(n[kUpstream]));
+  return LinkHello{std::move(boundary), static_cast<uint32_t>(n[kProtocol]),
+                   static_cast<uint32_t>(n[kCapacity])};
 }
 
 absl::StatusOr<LinkCredit> DecodeCredit(WireReader reader) {
-  uint64_t messages = 0, checksum = 0;
+  Numbers<kCreditRound> n{};
   while (!reader.AtEnd()) {
     ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
-    if (tag.field == kMessages) {
-      RETURN_IF_ERROR(ReadNumber(tag, reader, &messages));
-    } else if (tag.field == kCreditCrc) {
-      RETURN_IF_ERROR(ReadChecksum(tag, reader, &checksum));
-    } else {
-      RETURN_IF_ERROR(reader.Skip(tag));
-    }
+    RETURN_IF_ERROR(ReadField(tag, reader, kCreditCrc, n));
   }
-  if (messages == 0 || messages > kMaxMessages)
-    return Bad("credit.messages", messages, "1 to 2^20");
-  const LinkCredit credit{static_cast<uint32_t>(messages)};
-  RETURN_IF_ERROR(CheckChecksum("credit", CreditBody(credit), checksum));
-  return credit;
+  RETURN_IF_ERROR(CheckChecksum("credit", CreditBody(n), n[kCreditCrc]));
+  if (n[kCreditRound] > std::numeric_limits<uint32_t>::max()) {
+    return Bad("credit.round", n[kCreditRound], "32 bits");
+  }
+  return LinkCredit{n[kTaken], static_cast<uint32_t>(n[kCreditRound])};
 }
 
+absl::StatusOr<LinkRepeat> DecodeRepeat(WireReader reader) {
+  Numbers<kRepeatCrc> n{};
+  while (!reader.AtEnd()) {
+    ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
+    RETURN_IF_ERROR(ReadField(tag, reader, kRepeatCrc, n));
+  }
+  RETURN_IF_ERROR(CheckChecksum("repeat", RepeatBody(n), n[kRepeatCrc]));
+  if (n[kRepeatRound] == 0 || n[kRepeatRound] > std::numeric_limits<uint32_t>::max()) {
+    return Bad("repeat.round", n[kRepeatRound], "1 to 2^32 - 1");
+  }
+  return LinkRepeat{static_cast<uint32_t>(n[kRepeatRound]), n[kNext]};
+}
+
+// One more than there may be is kept, so that its checksum is looked at before its number.
 absl::Status AppendExtent(uint64_t extent, std::vector<int64_t>* shape) {
-  if (shape->size() >= static_cast<size_t>(Shape::kMaxRank)) {
-    return Bad("shape", shape->size() + 1, "at most 8 extents");
+  if (shape->size() > static_cast<size_t>(Shape::kMaxRank)) {
+    return absl::DataLossError("link frame: a shape without an end");
   }
   shape->push_back(static_cast<int64_t>(extent));
   return absl::OkStatus();
@@ -225,9 +167,9 @@ absl::Status DecodeExtents(const WireTag& tag, WireReader& reader, std::vector<i
   return absl::OkStatus();
 }
 
-// Numbers as they came, before their ranges are checked.
+// As it came, before ranges are checked.
 struct RawFrame {
-  std::array<uint64_t, kData + 1> numbers{};  // by field number
+  Numbers<kData> numbers{};
   std::vector<int64_t> shape;
   uint64_t data_position = 0, data_bytes = 0;
 };
@@ -243,12 +185,10 @@ absl::StatusOr<RawFrame> DecodeRawFrame(WireReader reader) {
       ASSIGN_OR_RETURN(const WireReader data, reader.ReadMessage());
       raw.data_position = data.position();
       raw.data_bytes = data.remaining();
-    } else if (tag.field == kCrc || tag.field == kHeadCrc) {
-      RETURN_IF_ERROR(ReadChecksum(tag, reader, &raw.numbers[tag.field]));
-    } else if (tag.field <= kSent) {
-      RETURN_IF_ERROR(ReadNumber(tag, reader, &raw.numbers[tag.field]));
+    } else if (tag.field == kCrc) {
+      RETURN_IF_ERROR(ReadChecksum(tag, reader, &raw.numbers[kCrc]));
     } else {
-      RETURN_IF_ERROR(reader.Skip(tag));
+      RETURN_IF_ERROR(ReadField(tag, reader, kHeadCrc, raw.numbers));
     }
   }
   return raw;
@@ -273,13 +213,17 @@ absl::Status CheckRanges(const RawFrame& raw) {
       n[kDType] > static_cast<uint64_t>(DType::kI64)) {
     return Bad("dtype", n[kDType], "1 to 6");
   }
+  if (raw.shape.size() > static_cast<size_t>(Shape::kMaxRank)) {
+    return Bad("shape", raw.shape.size(), "at most 8 extents");
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<LinkFrame> DecodeFrame(WireReader reader) {
   ASSIGN_OR_RETURN(RawFrame raw, DecodeRawFrame(reader));
-  RETURN_IF_ERROR(CheckRanges(raw));
   const auto& n = raw.numbers;
+  RETURN_IF_ERROR(CheckChecksum("head", FrameBody(n, raw.shape), n[kHeadCrc]));
+  RETURN_IF_ERROR(CheckRanges(raw));
   LinkFrame frame;
   frame.term = n[kTerm];
   frame.generation = n[kGeneration];
@@ -305,43 +249,17 @@ absl::StatusOr<LinkFrame> DecodeFrame(WireReader reader) {
     return Bad("offset", frame.offset, "a chunk inside its tensor");
   }
   frame.shape = std::move(raw.shape);
-  RETURN_IF_ERROR(CheckChecksum("head", FrameBody(frame), n[kHeadCrc]));
   return frame;
 }
 
 }  // namespace
-
-std::string EncodeHello(const LinkHello& hello) {
-  std::string body = HelloBody(hello), message;
-  AppendFixed32Field(kHelloCrc, HeadChecksum(body), &body);
-  AppendMessageField(kHello, body, &message);
-  return message;
-}
-
-std::string EncodeCredit(const LinkCredit& credit) {
-  std::string body = CreditBody(credit), message;
-  AppendFixed32Field(kCreditCrc, HeadChecksum(body), &body);
-  AppendMessageField(kCredit, body, &message);
-  return message;
-}
-
-std::string EncodeFrameHead(const LinkFrame& frame) {
-  std::string body = FrameBody(frame);
-  AppendFixed32Field(kHeadCrc, HeadChecksum(body), &body);
-  if (frame.data_bytes > 0) AppendBytesHead(kData, frame.data_bytes, &body);
-  std::string message;
-  message.reserve(body.size() + 16);
-  AppendBytesHead(kFrame, body.size() + frame.data_bytes, &message);
-  message += body;
-  return message;
-}
 
 absl::StatusOr<LinkMessage> DecodeLinkMessage(Pieces pieces) {
   WireReader reader(pieces);
   std::optional<LinkMessage> message;
   while (!reader.AtEnd()) {
     ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
-    if (tag.field != kHello && tag.field != kCredit && tag.field != kFrame) {
+    if (tag.field > kRepeat) {
       RETURN_IF_ERROR(reader.Skip(tag));
       continue;
     }
@@ -351,12 +269,14 @@ absl::StatusOr<LinkMessage> DecodeLinkMessage(Pieces pieces) {
       ASSIGN_OR_RETURN(message, DecodeHello(body));
     } else if (tag.field == kCredit) {
       ASSIGN_OR_RETURN(message, DecodeCredit(body));
+    } else if (tag.field == kRepeat) {
+      ASSIGN_OR_RETURN(message, DecodeRepeat(body));
     } else {
       ASSIGN_OR_RETURN(message, DecodeFrame(body));
     }
   }
   if (!message.has_value()) {
-    return absl::InvalidArgumentError("link frame: neither hello, credit nor frame");
+    return absl::DataLossError("link frame: neither hello, credit, frame nor repeat");
   }
   return *std::move(message);
 }
