@@ -2,8 +2,9 @@
 // instruction, whoever is fast or slow.
 //   A message is in the link from the send that gave it away to the receive that takes it. All that time it may be in the
 //   memory of either stage, or of both: the sender keeps the tensors until the receiver's credit is here, and the receiver
-//   has taken their places with the first byte that came. The credit is in front of whatever the receiver sends then. How many there are depends on where the neighbour stands. It can be
-//   wherever messages let it: it has received no more than was sent, has sent no more than there was room for, and has
+//   has taken their places with the first byte that came. The credit comes in front of what the receiver sends then; behind an
+//   evaluation that is nothing, and one that is late there is not counted in the next program.
+//   How many messages there are depends on where the neighbour stands. It can be wherever messages let it: it has received no more than was sent, has sent no more than there was room for, and has
 //   done what our stage has waited for. Programs end and never wait in a circle (ValidateSchedule), so each such place can
 //   be reached, with any of the other neighbour, and both boundaries may be at their fullest at once.
 // Units:     bytes; sizes beyond 64 bits come out as the largest number. Positions count from 0: so many instructions done.

@@ -319,6 +319,21 @@ ask stagecoach local --device c
   EXPECT_EQ(*answer, "tiny-1 tiny-2\ntiny-2\ntiny-1\ncpu\n");
 }
 
+// Bash breaks words at colons.
+TEST_F(CompletionTest, BashCompletesBehindAColon) {
+  const std::optional<std::string> answer = Ask("bash", "", R"(
+COMP_WORDBREAKS=' ><=;|&(:'
+stagecoach() { echo cpu; echo cuda:0; echo cuda:1; echo cuda:10; }
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
+ask stagecoach local --device cu
+ask stagecoach local --device cuda :
+ask stagecoach local --device cuda : 1
+ask stagecoach --address 127.0.0.1 : 8001 che
+)");
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(*answer, "cuda:0 cuda:1 cuda:10\n0 1 10\n1 10\ncheckpoints\n");
+}
+
 TEST_F(CompletionTest, OfJobsIsSilentWithoutACoordinator) {
   EXPECT_EQ(Run({"--address", "127.0.0.1:1", "__complete", "jobs"}), 0);
   EXPECT_EQ(out_.str() + notes_.str(), "");

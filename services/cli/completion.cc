@@ -128,22 +128,34 @@ std::string Bash(const std::vector<CommandWords>& all) {
   return absl::StrCat(
       "# bash completion of stagecoach; load it with:  source <(stagecoach completion bash)\n"
       "_stagecoach() {\n"
-      "  local current=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" words=\"\" i\n"
-      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+      "  local command=\"\" words=\"\" current i\n"
+      // "cuda:1" comes as three words, and of it bash replaces what stands behind the colon.
+      "  local -a line=()\n"
+      "  for ((i = 0; i <= COMP_CWORD; i++)); do\n"
+      "    if [[ $i -gt 0 && ( ${COMP_WORDS[i]} == : || ${line[-1]} == *: ) ]]; then "
+      "line[-1]+=\"${COMP_WORDS[i]}\"\n"
+      "    else line+=(\"${COMP_WORDS[i]}\")\n"
+      "    fi\n"
+      "  done\n"
+      "  current=\"${line[-1]}\"\n"
+      "  for ((i = 1; i < ${#line[@]} - 1; i++)); do\n"
       "    case \" ",
       absl::StrJoin(all[0].nested, " "),
       " \" in\n"
-      "      *\" ${COMP_WORDS[i]} \"*) command=\"${COMP_WORDS[i]}\"; break ;;\n"
+      "      *\" ${line[i]} \"*) command=\"${line[i]}\"; break ;;\n"
       "    esac\n"
       "  done\n"
       "  case \"$command\" in\n",
       cases,
       "  esac\n"
-      "  case \"${COMP_WORDS[COMP_CWORD-1]}\" in\n",
+      "  case \"${line[${#line[@]}-2]}\" in\n",
       ValueCases(all, "words=\"", "\""),
       "  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
       "  if [ ${#COMPREPLY[@]} -eq 0 ]; then COMPREPLY=($(compgen -f -- \"$current\")); fi\n"
+      "  case \"$COMP_WORDBREAKS\" in\n"
+      "    *:*) COMPREPLY=(\"${COMPREPLY[@]#\"${current%\"${current##*:}\"}\"}\") ;;\n"
+      "  esac\n"
       "}\n"
       "complete -F _stagecoach stagecoach\n");
 }

@@ -175,6 +175,19 @@ class Composition(unittest.TestCase):
             for port in re.findall(r"- (\S+):\d+/tcp", body):
                 self.assertTrue(port.startswith("127.0.0.1:"), f"{name} publishes {port}")
 
+    def test_remedies_of_docker_compose_yml_are_taken(self):
+        """Of an image that cannot be pulled, and of "rlimit type 7": both are named in the file and in operations.md."""
+        remedies = {"PROMETHEUS_IMAGE": "mirror/prometheus:1", "GRAFANA_IMAGE": "mirror/grafana:1", "STAGECOACH_OPEN_FILES": "1024"}
+        result = self.config("docker-compose.yml", COMPOSE_PROFILES="stages-2", **remedies)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("image: mirror/prometheus:1", result.stdout)
+        self.assertIn("image: mirror/grafana:1", result.stdout)
+        self.assertEqual(set(re.findall(r"nofile:\s+(\S+)", result.stdout)), {"1024"})
+        for text in ((ROOT / "docker-compose.yml").read_text(), (ROOT / "docs/operations.md").read_text()):
+            for name in remedies:
+                self.assertIn(name, text.replace("${" + name, ""))
+            self.assertIn("rlimit type 7: operation not permitted", text)
+
     def test_defaults_are_those_of_env_example(self):
         compose = (ROOT / "docker-compose.yml").read_text() + (ROOT / "deploy/compose.gpu.yml").read_text()
         example = dict(re.findall(r"^(\w+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE))

@@ -228,7 +228,7 @@ TEST(FrameCodec, EveryFlippedBitOfAHeadIsDamage) {
   for (const std::string& head : valid) {
     const std::string data = head == valid[0] ? Payload(frame.data_bytes) : "";
     ASSERT_TRUE(Decode(head + data).ok());
-    const size_t length_bytes = data.empty() ? 0 : 2;  // the data's own checksum has its length
+    const size_t length_bytes = data.empty() ? 0 : 2;  // of the data: the assembler's to find
     for (size_t bit = 0; bit < 8 * (head.size() - length_bytes); ++bit) {
       std::string text = head + data;
       text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));

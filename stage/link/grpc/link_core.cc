@@ -14,7 +14,8 @@
 namespace stagecoach {
 namespace {
 
-// More than an honest peer asks for: it ends the link itself.
+// More than an honest peer asks for, as it ends the link itself. What it takes for progress may come later than we count it,
+// so the two do not agree to the round.
 constexpr int kMostPeersRounds = 2 * ReadRepeats::kMostRounds;
 
 }  // namespace

@@ -93,7 +93,7 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   absl::Status Handle(const LinkRepeat& repeat);
   absl::Status Handle(const LinkFrame& frame, Pieces pieces);
   absl::Status HandleBuffer(const grpc::ByteBuffer& buffer);
-  absl::Status AskAgain(const absl::Status& damage);
+  absl::Status AskAgain(const absl::Status& damage, size_t bytes);
   void Deliver(TensorMessage message);
   LinkTransfer TransferOf(const TensorMessage& message) const;
 

@@ -31,6 +31,7 @@ absl::Status LinkCore::Handle(const LinkHello& hello) {
 absl::Status LinkCore::Handle(const LinkCredit& credit) {
   std::vector<TensorMessage> let_go;  // behind the lock
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!closed_.ok()) return absl::OkStatus();  // since it was read
   RETURN_IF_ERROR(repeats_.OnAnswer(credit.round));
   ASSIGN_OR_RETURN(let_go, sent_.SetTaken(credit.taken));
   return absl::OkStatus();
@@ -38,6 +39,7 @@ absl::Status LinkCore::Handle(const LinkCredit& credit) {
 
 absl::Status LinkCore::Handle(const LinkRepeat& repeat) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!closed_.ok()) return absl::OkStatus();
   if (repeat.round < peers_round_) {
     return absl::InvalidArgumentError(
         absl::StrCat("peer says repeat ", repeat.round, " behind ", peers_round_));
@@ -79,11 +81,16 @@ void LinkCore::Deliver(TensorMessage message) {
 }
 
 absl::Status LinkCore::Handle(const LinkFrame& frame, Pieces pieces) {
-  bool is_ignored = false;
+  bool is_ignored = false, is_stall = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!connected_) return absl::InvalidArgumentError("a frame before the hello");
     is_ignored = repeats_.ignores_frames();
+    if (is_ignored) {
+      // No more than this can be on its way from a peer that answers.
+      const uint64_t bytes = repeats_.Ignore(frame.data_bytes);
+      is_stall = bytes / static_cast<uint64_t>(options_.link.capacity_messages) >
+                 static_cast<uint64_t>(options_.most_message_bytes);
+    }
     // One more than we gave room for may not even begin: memory is bounded by credits.
     if (!is_ignored && incoming_.size() >= static_cast<size_t>(options_.link.capacity_messages)) {
       return absl::InvalidArgumentError(absl::StrCat("peer sent more than the ",
@@ -96,7 +103,7 @@ absl::Status LinkCore::Handle(const LinkFrame& frame, Pieces pieces) {
     ASSIGN_OR_RETURN(result, assembler_.Add(frame, pieces));
   }
   // A large message on a slow network is no stall.
-  if (options_.progress != nullptr && !result.stale) options_.progress->Tick();
+  if (options_.progress != nullptr && !result.stale && !is_stall) options_.progress->Tick();
   if (result.message.has_value()) Deliver(*std::move(result.message));
   if (result.stale) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -114,22 +121,24 @@ absl::Status LinkCore::HandleBuffer(const grpc::ByteBuffer& buffer) {
   ASSIGN_OR_RETURN(const ReceivedMessage received, ReadBuffer(buffer));
   const LinkMessage& message = received.message;
   if (const auto* hello = std::get_if<LinkHello>(&message)) return Handle(*hello);
+  if (!connected()) return absl::InvalidArgumentError("a message before the hello");
   if (const auto* credit = std::get_if<LinkCredit>(&message)) return Handle(*credit);
   if (const auto* repeat = std::get_if<LinkRepeat>(&message)) return Handle(*repeat);
   return Handle(std::get<LinkFrame>(message), received.pieces);
 }
 
 // Whatever it was, a frame, a credit or a repeat: the answer makes up for each of them.
-absl::Status LinkCore::AskAgain(const absl::Status& damage) {
+absl::Status LinkCore::AskAgain(const absl::Status& damage, size_t bytes) {
   assembler_.Drop();
   std::lock_guard<std::mutex> lock(mutex_);
   if (!connected_) return damage;
-  if (!repeats_.BeginRound(received_ + sent_.taken())) {
+  const uint32_t round = repeats_.round();
+  if (!repeats_.OnDamage(bytes, received_ + sent_.taken())) {
     return absl::DataLossError(absl::StrCat(damage.message(), "; asked for again ",
                                             ReadRepeats::kMostRounds,
                                             " times, and nothing came whole between"));
   }
-  ++options_.totals->repeats;
+  if (repeats_.round() != round) ++options_.totals->repeats;
   return absl::OkStatus();
 }
 
@@ -140,7 +149,7 @@ bool LinkCore::OnRead(const grpc::ByteBuffer& buffer) {
     ++reading_;
   }
   absl::Status handled = HandleBuffer(buffer);
-  if (absl::IsDataLoss(handled)) handled = AskAgain(handled);
+  if (absl::IsDataLoss(handled)) handled = AskAgain(handled, buffer.Length());
   bool open = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -62,13 +62,13 @@ absl::Status MessageAssembler::BeginTensor(const LinkFrame& frame) {
 
 absl::Status MessageAssembler::CheckOrder(const LinkFrame& frame) const {
   const Tensor& tensor = message_->tensors.back();
-  const bool fits =
-      frame.kind == message_->kind && frame.step == message_->fence.step &&
-      frame.attempt == message_->fence.attempt &&
-      static_cast<int32_t>(frame.micro_batch) == message_->micro_batch.value &&
-      frame.tensor_count == tensor_count_ && frame.tensor_index + 1 == message_->tensors.size() &&
-      frame.dtype == tensor.dtype() && frame.shape == tensor.shape().extents() &&
-      frame.offset == next_offset_ && (frame.data_bytes > 0 || frame.tensor_bytes == 0);
+  const bool fits = frame.kind == message_->kind && frame.step == message_->fence.step &&
+                    frame.attempt == message_->fence.attempt &&
+                    static_cast<int32_t>(frame.micro_batch) == message_->micro_batch.value &&
+                    frame.tensor_count == tensor_count_ &&
+                    frame.tensor_index + 1 == message_->tensors.size() &&
+                    frame.dtype == tensor.dtype() && frame.shape == tensor.shape().extents() &&
+                    frame.offset == next_offset_;
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(Place(frame), ": does not continue micro-batch ", message_->micro_batch.value,
@@ -96,6 +96,10 @@ absl::StatusOr<MessageAssembler::Result> MessageAssembler::Add(const LinkFrame& 
   if (message_->tensors.empty() ||
       (tensor_complete && frame.tensor_index == message_->tensors.size())) {
     RETURN_IF_ERROR(BeginTensor(frame));
+  }
+  // The head's checksum has no length of the data: a flipped bit can make none of it.
+  if (frame.data_bytes == 0 && frame.tensor_bytes > 0) {
+    return absl::DataLossError(absl::StrCat(Place(frame), ": a chunk without data"));
   }
   RETURN_IF_ERROR(CheckOrder(frame));
 

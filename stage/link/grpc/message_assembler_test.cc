@@ -93,6 +93,16 @@ TEST_F(MessageAssemblerTest, FindsAFlippedBit) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("micro-batch 3"));
 }
 
+// A flipped bit of the data's length or tag can make an unknown field of it: damage, and no chunk out of order.
+TEST_F(MessageAssemblerTest, FindsThatTheDataIsGone) {
+  LinkFrame frame = Frame(0, 1, 0, 4);
+  frame.shape = {1};
+  frame.data_bytes = 0;
+  EXPECT_EQ(Add(frame).status().code(), absl::StatusCode::kDataLoss);
+  assembler_.Drop();
+  EXPECT_EQ(allocator_->Use().total_current, 0);
+}
+
 TEST_F(MessageAssemblerTest, RefusesChunksOutOfOrder) {
   EXPECT_EQ(Add(Frame(0, 1, 500, 500)).status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(Add(Frame(0, 1, 0, 500)).ok());

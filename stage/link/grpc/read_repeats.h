@@ -1,11 +1,13 @@
 // ReadRepeats: what one end does about messages that arrive damaged. It asks for them again, in rounds, and ignores frames
-// until the peer has answered the newest round. A round without progress since the one before counts, and the fourth such
-// ends the link: whatever damages everything is no accident, and another connection may be better.
+// until the peer has answered the newest round. Damage behind three rounds without progress ends the link: what damages
+// everything is no accident, and another connection may be better.
 // Threads:   thread-compatible; LinkCore's mutex guards it.
 // See:       docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_READ_REPEATS_H_
 #define STAGECOACH_STAGE_LINK_GRPC_READ_REPEATS_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -19,8 +21,8 @@ class RepeatLimit {
   explicit RepeatLimit(int most) : most_(most) {}
   // progress: a number that grows with whatever gets on. False: once too often.
   [[nodiscard]] bool Allow(uint64_t progress) {
-    if (progress != progress_) count_ = 0;
-    progress_ = progress;
+    if (progress > progress_) count_ = 0;
+    progress_ = std::max(progress, progress_);
     return ++count_ <= most_;
   }
 
@@ -33,9 +35,13 @@ class RepeatLimit {
 class ReadRepeats {
  public:
   static constexpr int kMostRounds = 3;
+  // A damaged message that is larger was no hello, credit or repeat.
+  static constexpr size_t kMostControlBytes = 64;
 
-  // Something was damaged. False: the link ends.
-  [[nodiscard]] bool BeginRound(uint64_t progress) {
+  // Something of `bytes` was damaged. False: the link ends.
+  [[nodiscard]] bool OnDamage(size_t bytes, uint64_t progress) {
+    // Of a frame that would be ignored anyway nothing is missed. Several may be damaged before an answer can be here.
+    if (!is_answered_ && bytes > kMostControlBytes) return true;
     if (!limit_.Allow(progress)) return false;
     ++round_;
     is_answered_ = false;
@@ -50,10 +56,16 @@ class ReadRepeats {
       return absl::InvalidArgumentError(
           absl::StrCat("peer answers repeat ", round, " of ", round_));
     }
-    is_answered_ = is_answered_ || round == round_;
+    if (round == round_) {
+      is_answered_ = true;
+      is_due_ = false;
+      ignored_bytes_ = 0;
+    }
     return absl::OkStatus();
   }
   bool ignores_frames() const { return !is_answered_; }
+  // So many bytes of frames were ignored, with these, since the last answer.
+  uint64_t Ignore(uint64_t bytes) { return ignored_bytes_ += bytes; }
   uint32_t round() const { return round_; }
   // Whether it is to be written now; once.
   [[nodiscard]] bool TakeDue() {
@@ -66,6 +78,7 @@ class ReadRepeats {
   RepeatLimit limit_{kMostRounds};
   uint32_t round_ = 0;
   bool is_answered_ = true, is_due_ = false;
+  uint64_t ignored_bytes_ = 0;
 };
 
 }  // namespace stagecoach

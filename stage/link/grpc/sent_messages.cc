@@ -28,11 +28,12 @@ void SentMessages::BeginMessage() {
 }
 
 absl::Status SentMessages::GoBackTo(uint64_t next) {
-  if (next < taken_ || next > next_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "peer wants message ", next, " again, but it has taken ", taken_, " and was sent ", next_));
+  if (next < taken_ || next < asked_ || next > next_) {
+    return absl::InvalidArgumentError(absl::StrCat("peer wants message ", next,
+                                                   " again, but it has taken ", taken_, ", had ",
+                                                   asked_, " and was sent ", next_));
   }
-  next_ = next;
+  next_ = asked_ = next;
   BeginMessage();
   return absl::OkStatus();
 }
@@ -89,6 +90,8 @@ std::deque<TensorMessage> SentMessages::Release() {
   std::deque<TensorMessage> messages;
   for (Kept& kept : kept_) messages.push_back(std::move(kept.message));
   kept_.clear();
+  taken_ = asked_ = next_ = ended_;
+  BeginMessage();
   return messages;
 }
 

@@ -4,7 +4,7 @@
 // Ownership: owns the messages; a chunk shares its tensor's memory.
 // Threads:   thread-compatible; LinkCore's mutex guards it.
 // Units:     messages and bytes.
-// Errors:    INVALID_ARGUMENT for a credit or a repeat that contradicts what was sent.
+// Errors:    INVALID_ARGUMENT for a credit or a repeat that contradicts what was sent or said before.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_SENT_MESSAGES_H_
 #define STAGECOACH_STAGE_LINK_GRPC_SENT_MESSAGES_H_
 
@@ -48,10 +48,10 @@ class SentMessages {
 
   // The next chunk to write; none: everything is written, or the peer has no room.
   std::optional<Chunk> TakeChunk();
-  // Of a chunk that had none. Written again it has the same: a tensor that was overwritten since is found by the peer.
+  // Of a chunk that had none. Written again it has the same, so if the tensor was overwritten since, the peer's check fails.
   void KeepChecksum(const Chunk& chunk, uint32_t crc32c);
 
-  // All of them, when the link closes.
+  // All of them, when the link closes; then it is empty, and no credit fits it any more.
   [[nodiscard]] std::deque<TensorMessage> Release();
 
  private:
@@ -66,7 +66,8 @@ class SentMessages {
   std::deque<Kept> kept_;  // message taken_ and those behind it
   uint64_t room_ = 0;
   uint64_t taken_ = 0;
-  uint64_t next_ = 0;   // written whole are those in front of it, by the newest repeat
+  uint64_t next_ = 0;   // to write; a repeat sets it back
+  uint64_t asked_ = 0;  // by the newest repeat
   uint64_t ended_ = 0;  // those in front of it were written whole once
   bool begun_ = false;  // next_ is
   size_t tensor_ = 0;   // at hand, of next_

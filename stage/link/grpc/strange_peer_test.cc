@@ -179,14 +179,14 @@ TEST_F(StrangePeerTest, SendsAgainWhatIsAskedForAndSaysSoFirst) {
     ASSERT_TRUE(down_->TrySend(Message(MessageKind::kGradient, micro_batch, 10)));
     EXPECT_EQ(Read(), absl::StrCat("frame ", micro_batch));
   }
-  SendRepeat(1, 1);
+  SendRepeat(1, 0);
   EXPECT_EQ(Read(), "credit 0 round 1");
-  EXPECT_EQ(Read(), "frame 1");
-  SendRepeat(1, 1);  // said again, as the answer to it was late
-  EXPECT_EQ(Read(), "credit 0 round 1");
-  SendRepeat(2, 0);
-  EXPECT_EQ(Read(), "credit 0 round 2");
   EXPECT_EQ(Read(), "frame 0");
+  EXPECT_EQ(Read(), "frame 1");
+  SendRepeat(1, 0);  // said again, as the answer to it was late
+  EXPECT_EQ(Read(), "credit 0 round 1");
+  SendRepeat(2, 1);
+  EXPECT_EQ(Read(), "credit 0 round 2");
   EXPECT_EQ(Read(), "frame 1");
   EXPECT_EQ(down_->statistics().sent_messages, 2u);
   context_.TryCancel();
