@@ -343,8 +343,9 @@ void JobLoop::PinResumed(const JobState& state) {
   pins_->Pin(state.job->id, state.job->spec.resume_job, {static_cast<uint64_t>(state.resume_step)});
 }
 
-void JobLoop::PinCheckpoints(const std::string& id,
-                             std::function<void(std::shared_ptr<const void>)> done) {
+void JobLoop::PinCheckpoints(
+    const std::string& id, std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done) {
+  if (const absl::Status elsewhere = MayChange(); !elsewhere.ok()) return done(elsewhere);
   const std::string holder = absl::StrCat("reader ", ++last_ticket_);  // no job is called so
   parts_.effect(EffectsNumber(id),
                 [store = parts_.outside.checkpoints, pins = pins_, id, holder, done] {
@@ -547,8 +548,11 @@ void JobLoop::Close() {
 absl::Status JobLoop::MayChange() const {
   if (!parts_.options.only_shows) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "these jobs are copies, only to be looked at; go on with one in the folder of its run: "
-      "stagecoach resume JOB --state-dir FOLDER");
+      "these jobs are copies, only to be looked at; their checkpoints, and what goes on from them, "
+      "are in "
+      "the folders of their runs: stagecoach ui FOLDER shows one, stagecoach resume JOB "
+      "--state-dir FOLDER "
+      "goes on with it");
 }
 
 absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {

@@ -94,8 +94,9 @@ class JobLoop {
   absl::StatusOr<ShownTexts> Shown(const std::string& id) const;  // on disk
   absl::StatusOr<JobView> Cancel(const std::string& id);
   absl::StatusOr<JobView> Resume(const std::string& id, int64_t stages);  // as JobManager
-  void PinCheckpoints(const std::string& id,
-                      std::function<void(std::shared_ptr<const void>)> done);  // as JobManager
+  void PinCheckpoints(
+      const std::string& id,
+      std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done);  // as JobManager
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                std::function<bool()> wanted = {}, const JobCaller& caller = {});
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,

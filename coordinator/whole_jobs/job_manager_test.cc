@@ -129,8 +129,10 @@ class JobManagerTest : public ::testing::Test {
   ~JobManagerTest() override { std::filesystem::remove_all(folder_); }
 
   absl::StatusOr<std::unique_ptr<JobManager>> Start(StageClient& stages,
-                                                    const Clock* clock = SystemClock::Get()) {
+                                                    const Clock* clock = SystemClock::Get(),
+                                                    bool only_shows = false) {
     JobManagerOptions options;
+    options.only_shows = only_shows;
     options.state_folder = folder_ + "/state";
     options.lease_seconds = 600;  // nobody renews here
     return JobManager::Start(options, {&stages, &store_, PosixFileSystem(), &codec_, clock});
@@ -250,6 +252,17 @@ TEST_F(JobManagerTest, LongAnswersWaitInALineThatHasAnEnd) {
   leave.set_value();
   EXPECT_TRUE(wait_for([&] { return answered == 2 * kAsked; })) << "and everyone is answered";
   EXPECT_TRUE(Wait<absl::StatusOr<JobView>>([&](auto done) { manager->Get("ended", done); }).ok());
+}
+
+// Symptom: `resume` through the page of several runs said "has no checkpoint to go on from".
+TEST_F(JobManagerTest, CopiesOfJobsSayWhereTheirCheckpointsAre) {
+  AnsweringStages stages;
+  const auto manager = Start(stages, SystemClock::Get(), /*only_shows=*/true).value();
+  const auto pinned = Wait<absl::StatusOr<std::shared_ptr<const void>>>(
+      [&](auto done) { manager->PinCheckpoints("a", done); });
+  EXPECT_TRUE(absl::IsFailedPrecondition(pinned.status())) << pinned.status();
+  EXPECT_THAT(pinned.status().message(), HasSubstr("stagecoach resume JOB --state-dir FOLDER"));
+  EXPECT_EQ(Submit(*manager, "a").status(), pinned.status());
 }
 
 TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {

@@ -173,8 +173,8 @@ TEST(PinnedStartTest, CheckpointsThatSomebodyReadsStayUntilTheyAreRead) {
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 3; }));
   std::shared_ptr<const void> pin;
   bool pinned = false;
-  cluster.loop().PinCheckpoints("a", [&](std::shared_ptr<const void> given) {
-    pin = std::move(given);
+  cluster.loop().PinCheckpoints("a", [&](absl::StatusOr<std::shared_ptr<const void>> given) {
+    pin = *std::move(given);
     pinned = true;
   });
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 9; }));

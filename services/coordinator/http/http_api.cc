@@ -113,6 +113,10 @@ HttpResponse HttpApi::OfJob(const std::string& id, const std::string& part,
   if (part == "trace") return Trace(*view, request);
   if (part == "plan") return Plan(*view);
   if (part == "checkpoints") {
+    const auto pin = Await<absl::StatusOr<std::shared_ptr<const void>>>(
+        kLoopSeconds, [&](auto done) { parts_.manager->PinCheckpoints(id, done); });
+    if (!pin.has_value()) return ErrorResponse(Busy());
+    if (!pin->ok()) return ErrorResponse(pin->status());
     return JsonResponse(ToJson(ListCheckpointsOf(*parts_.checkpoints, id, view->owner, false)));
   }
   return NoSuchPath(request.path);
