@@ -1,6 +1,6 @@
 // ContentDigest: one SHA-256 of what a file of tensors holds, made of the digests of its tensors: who knows those need not
 // read the bytes again. Exports carry it in their header, and a job that begins with a file is held to it.
-// Threads: pure function.
+// Threads: pure functions, but for HashContent, which uses its reader.
 // See:     docs/formats.md, "Digest of the content".
 #ifndef STAGECOACH_CHECKPOINT_CONTENT_DIGEST_H_
 #define STAGECOACH_CHECKPOINT_CONTENT_DIGEST_H_
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/shard.h"
 
 namespace stagecoach {
@@ -21,6 +23,14 @@ inline constexpr char kContentDigestKey[] = "content_sha256";
 std::string ContentDigest(std::vector<ShardTensor> tensors);
 
 std::string BytesSha256(std::span<const std::byte> bytes);  // of one tensor, as ShardTensor has it
+
+struct HashedContent {
+  std::vector<std::string> tensors;  // digests, in the order of the reader's
+  std::string content;
+};
+// Reads the whole file, which takes a while: ticks progress. INVALID_ARGUMENT if it says that it was written with another
+// content; one of another program says nothing.
+absl::StatusOr<HashedContent> HashContent(SafetensorsReader& reader);
 
 }  // namespace stagecoach
 

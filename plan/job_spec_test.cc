@@ -206,6 +206,11 @@ TEST(ValidateJobSpec, RefusesBadOptimizersAndRates) {
       {"training.optimizer.sgd.weight_decay: -1;",
        [](JobSpec* s) { s->training.optimizer = SgdSpec{.weight_decay = -1}; }},
       {"training.learning_rate.cosine.peak: -1;", [](JobSpec* s) { SetRate(s, "peak", -1.0); }},
+      {"training.learning_rate.cosine.peak: 0; must be above 0, or nothing is learned",
+       [](JobSpec* s) {
+         SetRate(s, "peak", 0.0);
+         SetRate(s, "final", 0.0);
+       }},
       {"training.learning_rate.linear.peak: nan;",
        [](JobSpec* s) { s->training.learning_rate = LinearRate{.peak = kNan}; }},
       {"training.learning_rate.inverse_square_root.final: 1; must be a number in [0, 0.0003]",

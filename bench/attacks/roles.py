@@ -96,7 +96,7 @@ def another_stage_as_neighbour(programs, messages):
         said, streams = threading.Event(), []
         for ahead in range(1, 16):
             there = messages["stage"].Fence(job=HELD, term=term, generation=int(state["generation"]) + ahead)
-            hello = messages["link"].Hello(fence=there, protocol=2, capacity=4)
+            hello = messages["link"].Hello(fence=there, protocol=1, capacity=4)
             hello.crc32c = crc32c(hello.SerializeToString(deterministic=True))
             streams.append(exchange(forged(messages["link"].ExchangeRequest(hello=hello), said)))
         first.kill()

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
-#include "base/device_name.h"
 
 namespace stagecoach {
 namespace {
@@ -31,17 +30,6 @@ absl::Status ValidateRegistration(const StageRegistration& registration) {
   return check(registration.address, "address");
 }
 
-// What stages took on a card before they registered it, had they cuDNN; whether they had, nobody
-// knows. The numbers stay as they were then, whatever is asked of cuDNN now.
-CardProfile UntoldCard() {
-  return {AttentionKernels{.name = "cuDNN",
-                           .precisions = {Precision::kBfloat16},
-                           .tile = 128,
-                           .widest_head = 128,
-                           .head_multiple = 8,
-                           .score_bytes = int64_t{256} << 20}};
-}
-
 }  // namespace
 
 const char* StageStateName(StageState state) {
@@ -56,11 +44,6 @@ const char* StageStateName(StageState state) {
       return "lost";
   }
   CHECK(false) << "stage state " << static_cast<int>(state) << " has no name";
-}
-
-std::optional<CardProfile> CardOf(const StageRegistration& registration) {
-  if (registration.card || !IsCudaDevice(registration.device)) return registration.card;
-  return UntoldCard();
 }
 
 Fleet::Fleet(double lease_seconds) : lease_seconds_(lease_seconds) {

@@ -57,10 +57,6 @@ struct StageRegistration {
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
 
-// For a forecast; a stage that told no more than that its device is a card, as older versions do, is
-// counted the most that those took.
-std::optional<CardProfile> CardOf(const StageRegistration& registration);
-
 // One process, told by its incarnation from the next one under its name.
 struct StageProcess {
   std::string name, incarnation;

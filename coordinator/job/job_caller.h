@@ -26,7 +26,7 @@ inline absl::Status CheckKnown(const JobCaller& caller) {
   return ForCaller(absl::UnauthenticatedError("who submits this job is not known any more"));
 }
 
-// owner: of the job; empty for jobs of older versions and of callers without a name.
+// owner: of the job; empty for callers without a name.
 inline absl::Status CheckOwner(const JobCaller& caller, const std::string& job,
                                const std::string& owner) {
   if (caller.May(owner)) return absl::OkStatus();

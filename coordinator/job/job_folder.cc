@@ -126,7 +126,7 @@ void JobTransition::CheckAnswers() {
   CheckFolder action;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     const LoadResult& loaded = state_.slots[k].loaded;
-    // A stage of an older version was not able to answer. A full disk took the answer, not the view.
+    // A full disk took the answer, not the view.
     if (loaded.folder_answered && loaded.folder.ok()) action.stages.push_back(static_cast<int>(k));
   }
   BeginOperation(Activity::kCheckFolder, state_.limits.effect_deadline_seconds);

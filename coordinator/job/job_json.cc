@@ -55,10 +55,10 @@ Json MeasuresJson(const std::vector<Measure>& measures) {
   return json;
 }
 
-// Entries of older versions have none. A value that was no finite number was written as null.
+// A value that was no finite number was written as null.
 std::vector<Measure> ReadMeasures(const Json& json, const char* key) {
   std::vector<Measure> measures;
-  for (const Json& entry : json.value(key, Json::array())) {
+  for (const Json& entry : json.at(key)) {
     if (entry.at(1).is_number()) measures.push_back({entry.at(0), entry.at(1)});
   }
   return measures;
@@ -86,13 +86,12 @@ double ReadLoss(const Json& json, const char* key, const char* text_key) {
 void ReadOutcome(const Json& json, JobState* state) {
   state->step = json.at("step");
   state->skipped_steps = json.at("skipped_steps");
-  // Entries of older versions do not have what is read with a default.
-  state->reached_step = json.value("reached_step", uint64_t{0});
-  state->reached_text = json.value("reached_text", std::string());
-  state->applied_at_start = json.value("applied_at_start", uint64_t{0});
+  state->reached_step = json.at("reached_step");
+  state->reached_text = json.at("reached_text");
+  state->applied_at_start = json.at("applied_at_start");
   state->consecutive_nonfinite = json.at("consecutive_nonfinite");
-  state->nonfinite_since = json.value("nonfinite_since", uint64_t{0});
-  state->nonfinite_evaluation_since = json.value("nonfinite_evaluation_since", uint64_t{0});
+  state->nonfinite_since = json.at("nonfinite_since");
+  state->nonfinite_evaluation_since = json.at("nonfinite_evaluation_since");
   state->last_loss = ReadLoss(json, "loss", kLossText);
   state->has_loss = json.at("has_loss");
   state->evaluation_loss = ReadLoss(json, "evaluation_loss", kEvaluationLossText);
@@ -118,8 +117,7 @@ void ReadPlacement(const Json& json, JobState* state) {
     StageSlot slot;
     slot.stage.name = stage.at("name");
     slot.stage.address = stage.at("address");
-    // Entries of older versions have none: they count.
-    slot.place = stage.value("place", static_cast<int>(state->slots.size()));
+    slot.place = stage.at("place");
     slot.first_layer = stage.at("first_layer");
     slot.last_layer = stage.at("last_layer");
     state->slots.push_back(std::move(slot));
@@ -206,17 +204,15 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     for (const Json& entry : json.at("failures")) {
       StepFailures& failed = state->failures[entry.at(0)];
       failed.count = entry.at(1);
-      if (entry.size() > 2)
-        failed.stages = entry.at(2).get<std::set<std::string>>();  // later than the others
+      failed.stages = entry.at(2).get<std::set<std::string>>();
     }
-    if (json.contains("deaths")) state->deaths = ReadDeaths(json.at("deaths"));  // later
+    state->deaths = ReadDeaths(json.at("deaths"));
     state->last_checkpoint_step = json.at("last_checkpoint_step");
-    state->snapshots.taken = json.value("snapshots", false);  // later than the others
+    state->snapshots.taken = json.at("snapshots");
     state->fingerprint = json.at("fingerprint");
     state->resumed_data_sha256 = json.at("resumed_data_sha256");
-    state->resume_step = json.value("resume_step", state->resume_step);  // later than the others
-    const Json weights = json.value("weights", Json::object());          // and these later still
-    state->weights = {weights.value("bytes", int64_t{0}), weights.value("sha256", "")};
+    state->resume_step = json.at("resume_step");
+    state->weights = {json.at("weights").at("bytes"), json.at("weights").at("sha256")};
     ReadPlacement(json, state);
     ReadOutcome(json, state);
   } catch (const Json::exception& error) {

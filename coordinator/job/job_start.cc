@@ -278,7 +278,7 @@ void JobTransition::StartPlanning() {
     const int64_t limit = slot.stage.memory_limit_bytes;
     int64_t& smallest = plan.assumptions.stage_memory_limit_bytes;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    plan.assumptions.cards.push_back(CardOf(slot.stage));
+    plan.assumptions.cards.push_back(slot.stage.card);
     plan.assumptions.hosts.push_back(slot.stage.host);
   }
   actions_.push_back(std::move(plan));

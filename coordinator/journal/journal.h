@@ -26,8 +26,7 @@ struct JournalJob {
   std::string spec;        // as the codec wrote it
   std::string state;       // as EncodeJobState wrote it; empty: just accepted
   std::string owner = {};  // JobDefinition::owner
-  bool intact =
-      true;  // read: it has the checksums that it was written with, or an older version wrote it
+  bool intact = true;      // read: it has the checksums that it was written with
 };
 
 struct JournalUpdate {
@@ -57,12 +56,12 @@ class Journal {
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
   absl::StatusOr<ShownTexts> Shown(const std::string& job);
   // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: that is the first,
-  // for it is of no kind this version knows, or not what was written.
+  // for it is not what was written.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);
   // Drops every second step record of the older half while there are more than `most` records.
   absl::Status Thin(const std::string& job, int64_t most);
-  // The state folder at the last start; empty: an older version's.
+  // The state folder at the last start; empty: this is the first.
   absl::StatusOr<std::string> Place();
   absl::Status SetPlace(const std::string& folder);
   // A job of this id was purged, and none has had it since.
@@ -75,8 +74,6 @@ class Journal {
   Journal(std::unique_ptr<Database> database, std::string secret)
       : database_(std::move(database)), secret_(std::move(secret)) {}
   absl::Status InTransaction(const std::function<absl::Status()>& work);
-  absl::Status InsertJob(const JournalJob& job);
-  absl::Status WriteChecksum(const JournalJob& job);
   absl::StatusOr<int> PurgeAll(std::span<const std::string> jobs, int64_t rows);
   absl::Status WriteAll(std::span<const JournalUpdate> updates);
   std::unique_ptr<Database> database_;

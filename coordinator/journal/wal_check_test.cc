@@ -107,11 +107,11 @@ TEST_F(WalCheckTest, NoJobIsForgottenForAFlippedByteButOfTheLastTransactions) {
 // Frames of an earlier round stand behind those of this one until they are written over.
 TEST_F(WalCheckTest, WhatIsLeftOfAnEarlierLogCountsForNothing) {
   std::string log = log_;
-  const size_t half = 32 + frames() / 2 * kFrame;
-  for (size_t at = half; at < log.size(); at += kFrame) log[at + 11] ^= 1;  // the first salt
+  const size_t earlier = 32 + frames() * 3 / 4 * kFrame;
+  for (size_t at = earlier; at < log.size(); at += kFrame) log[at + 11] ^= 1;  // the first salt
   const absl::StatusOr<int> jobs = JobsWith(log);
   ASSERT_TRUE(jobs.ok()) << jobs.status();
-  EXPECT_GT(*jobs, 2);
+  EXPECT_GE(*jobs, 2);
   EXPECT_LT(*jobs, kJobs);
 }
 

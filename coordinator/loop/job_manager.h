@@ -91,7 +91,7 @@ class JobManager {
     // then on nothing is written, and the process should end. On the job loop; must not block.
     std::function<void(const absl::Status&)> on_folder_lost = {};
     // Told at the start of jobs that have folders of checkpoints or records, and that the journal neither has nor forgot:
-    // it lost its last entries, or an older version forgot them; before Start returns.
+    // it lost its last entries; before Start returns.
     std::function<void(const std::vector<std::string>&)> on_unknown_jobs = {};
     // An ended job is not known any more (keep_ended_jobs, keep_ended_days); on the job loop; must not block.
     std::function<void(const JobView&)> on_purged = {};

@@ -36,7 +36,7 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     int64_t& smallest = assumptions.stage_memory_limit_bytes;
     if (stage.state == StageState::kLost) continue;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    assumptions.cards.push_back(CardOf(stage.registration));
+    assumptions.cards.push_back(stage.registration.card);
     assumptions.hosts.push_back(stage.registration.host);
   }
   ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));

@@ -117,9 +117,11 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
       parts_.outside.file_system->Exists(absl::StrCat(parts_.options.state_folder, "/jobs/", id));
   if (spec.resume_job.empty()) return check;
   check.resume = absl::NotFoundError(
-      spec.resume_step >= 0 ? absl::StrCat("resume_step=", spec.resume_step, ": job ",
-                                           spec.resume_job, " has no checkpoint of this step")
-                            : absl::StrCat("resume_job=", spec.resume_job, " has no checkpoint"));
+      spec.resume_step >= 0
+          ? absl::StrCat("resume.step: ", spec.resume_step, "; job ", spec.resume_job,
+                         " has no checkpoint of this step; `stagecoach checkpoints list ",
+                         spec.resume_job, "` shows those that there are")
+          : absl::StrCat("resume.job: ", spec.resume_job, "; it has no checkpoint"));
   for (const CheckpointRef& ref : store.List(spec.resume_job)) {
     if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
     pins_->Pin(holder, spec.resume_job, {ref.step});  // or it is gone when the job begins

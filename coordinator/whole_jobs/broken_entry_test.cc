@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
 #include "coordinator/journal/database.h"
+#include "coordinator/journal/row_checksums.h"
 #include "coordinator/whole_jobs/simulated_cluster_testing.h"
 
 namespace stagecoach {
@@ -28,12 +29,26 @@ Row ReadRow(SimulatedCluster& cluster, const std::string& id) {
   return {query.Text(0), query.Text(1)};
 }
 
+// With the checksums that it has to have.
 void WriteRow(SimulatedCluster& cluster, const std::string& id, const Row& row) {
   std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
-  Statement update =
-      Statement::Prepare(*database, "UPDATE jobs SET spec = ?, state = ? WHERE id = ?").value();
-  ASSERT_TRUE(update.Bind(row.spec).Bind(row.state).Bind(id).Run().ok());
-  ASSERT_TRUE(database->Execute("DELETE FROM checksums").ok());  // as a version without them writes
+  Statement query =
+      Statement::Prepare(*database, "SELECT sequence, submitted, owner FROM jobs WHERE id = ?")
+          .value();
+  ASSERT_TRUE(query.Bind(id).Step().value());
+  const uint32_t entry = EntryChecksum(id, static_cast<uint64_t>(query.Integer(0)), query.Real(1),
+                                       row.spec, query.Text(2));
+  Statement update = Statement::Prepare(*database,
+                                        "UPDATE jobs SET spec = ?, state = ?, entry_crc = ?, "
+                                        "state_crc = ? WHERE id = ?")
+                         .value();
+  ASSERT_TRUE(update.Bind(row.spec)
+                  .Bind(row.state)
+                  .Bind(int64_t{entry})
+                  .Bind(int64_t{TextChecksum(id, row.state)})
+                  .Bind(id)
+                  .Run()
+                  .ok());
 }
 
 TEST(BrokenEntryTest, IsSetAsideAndTheOtherJobsGoOn) {

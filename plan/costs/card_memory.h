@@ -4,7 +4,7 @@
 // library: a CardProfile, which a stage registers.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
-// See:       docs/gpu.md, "What the memory forecast counts".
+// See:       docs/architecture/cuda.md, "What the memory forecast counts".
 #ifndef STAGECOACH_PLAN_COSTS_CARD_MEMORY_H_
 #define STAGECOACH_PLAN_COSTS_CARD_MEMORY_H_
 

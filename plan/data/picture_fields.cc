@@ -79,6 +79,15 @@ absl::Status CheckPictureFields(const std::string& kind, const PictureFields& fi
                       absl::StrCat("must be at least ", std::max(height, width),
                                    ", for the network reads ", image.ToString(), ", or 0"));
   }
+  const int64_t shorter = std::min(height, width);
+  for (const auto& [name, pixels] :
+       {std::pair("cutout", fields.cutout), std::pair("padding", fields.padding)}) {
+    if (pixels < shorter) continue;
+    return FieldError(
+        prefix + name, absl::StrCat(pixels),
+        absl::StrCat("must be below ", shorter, ", or nothing may be left of an image: the ",
+                     "network reads ", image.ToString()));
+  }
   return absl::OkStatus();
 }
 

@@ -83,6 +83,10 @@ absl::Status CheckRateEpochs(const std::string& path, double epochs) {
 absl::Status ValidateLearningRate(const LearningRateSpec& rate) {
   RETURN_IF_ERROR(LearningRateKinds().Check(rate));
   const LearningRateKind& kind = LearningRateKinds().Named(rate.kind);
+  if (kind.Peak(rate) == 0) {
+    return FieldError(absl::StrCat("training.learning_rate.", rate.kind, ".peak"), "0",
+                      "must be above 0, or nothing is learned");
+  }
   const RateSpan warmup = kind.WarmUp(rate);
   if (warmup.steps > 0 && warmup.epochs > 0) {
     return FieldError(absl::StrCat("training.learning_rate.", rate.kind, ".warmup_epochs"),

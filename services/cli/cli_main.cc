@@ -24,5 +24,10 @@ int main(int argc, char** argv) {
   };
   Console console(std::cout, std::cerr, options);
   InterruptWatcher interrupts(&stop);
-  return RunCommandLine(argc, argv, &console, &stop);
+  const int code = RunCommandLine(argc, argv, &console, &stop);
+  // A full disk took the answer, and the code said success.
+  if (std::cout.flush() || code != 0) return code;
+  std::cerr << "stagecoach: standard output could not be written whole: it is closed, or its disk "
+               "is full\n";
+  return 1;
 }

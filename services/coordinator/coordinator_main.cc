@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   FlagParser parser("Coordinator of Stagecoach: takes jobs and drives the stage servers.");
   CoordinatorFlags flags;
   AddServerFlags(parser, &flags.server);
-  parser.Text("--state-dir", &flags.state_dir, "journal and exports; one coordinator per folder");
+  parser.Path("--state-dir", &flags.state_dir, "journal and exports; one coordinator per folder");
   parser.Text(
       "--checkpoint-dir", &flags.checkpoint_dir,
       "checkpoints, shared with the stages under the same path; default: below --state-dir");
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
                 int64_t{1}, int64_t{1000000});
   parser.Number("--keep-ended-days", &flags.keep_ended_days,
                 "an ended job is forgotten after so many days; 0: never for its age", 0.0, 36500.0);
-  parser.Text("--token-file", &flags.token_file,
+  parser.Path("--token-file", &flags.token_file,
               "who may call without a certificate: lines \"NAME SHA256-HEX [operator]\" with the "
               "digests of tokens; needs TLS; rights 0600, read again when it changes");
   parser.Texts("--http-host", &flags.http_hosts,

@@ -207,10 +207,8 @@ absl::Status CoordinatorServer::State::StartManager() {
     spdlog::error(
         "the journal does not have {} jobs whose folders of checkpoints or records are there: "
         "{}{}; it "
-        "lost its last entries, as where journal.sqlite-wal was cut short or a backup restored, or "
-        "a "
-        "version before this one forgot them: restore the journal, or go on from their checkpoints "
-        "with resume: {{job: ID}}",
+        "lost its last entries, as where journal.sqlite-wal was cut short or a backup restored: "
+        "restore the journal, or go on from their checkpoints with resume: {{job: ID}}",
         jobs.size(),
         absl::StrJoin(jobs.begin(), jobs.begin() + static_cast<ptrdiff_t>(named), ", "),
         named < jobs.size() ? ", ..." : "");

@@ -340,7 +340,7 @@ TEST_F(StageRuntimeTest, RefusesOlderIncarnations) {
   other_job.fence.term = 0;
   LoadAnswer answer;
   fleet.runtime(0).Load(other_job, answer.callback());
-  EXPECT_EQ(answer.Get().status().code(), absl::StatusCode::kAborted) << "an older coordinator";
+  EXPECT_EQ(answer.Get().status().code(), absl::StatusCode::kAborted) << "of an earlier start";
   ReleaseAnswer release;
   fleet.runtime(0).Release(RuntimeFleet::FenceOf(4, 0), release.callback());
   EXPECT_EQ(release.Get().code(), absl::StatusCode::kAborted);

@@ -162,11 +162,6 @@ std::vector<float> Widened(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-constexpr int64_t kHashedAtOnce = int64_t{1} << 20;
-
-// Of older versions' manifests: where samples of a tensor begin, and how long each is: all of a small one.
-constexpr int64_t kSampledWhole = 4096, kSampleBytes = 1024, kSamples = 4;
-
 }  // namespace
 
 std::string WeightFile::Where() const { return FromText(path_); }
@@ -222,59 +217,10 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<Wei
 }
 
 absl::Status WeightFile::Hash() {
-  std::vector<ShardTensor> content;
-  std::vector<std::byte> bytes;
-  for (const TensorEntry& entry : reader_.tensors()) {
-    Sha256 digest;
-    for (int64_t offset = 0; offset < entry.bytes(); offset += kHashedAtOnce) {
-      bytes.resize(static_cast<size_t>(std::min(kHashedAtOnce, entry.bytes() - offset)));
-      RETURN_IF_ERROR(reader_.ReadPart(entry, offset, bytes));
-      digest.Update(bytes);
-      TickProgress();
-    }
-    digests_.push_back(digest.Hex());
-    content.push_back({entry, digests_.back()});
-  }
-  manifest_ = {reader_.file_bytes(), ContentDigest(std::move(content))};
-  const auto said = reader_.metadata().find(kContentDigestKey);
-  if (said == reader_.metadata().end() || said->second == manifest_.sha256) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("its tensors have sha256 ", manifest_.sha256,
-                                                 ", it was written with ", ShownName(said->second),
-                                                 ": the file is damaged; export or copy it again"));
-}
-
-absl::StatusOr<bool> WeightFile::Is(const WeightsManifest& expected) {
-  if (expected == manifest_) return true;
-  ASSIGN_OR_RETURN(const WeightsManifest sampled, Annotate(SampledManifest(), Where()));
-  return expected == sampled;
-}
-
-absl::StatusOr<WeightsManifest> WeightFile::SampledManifest() {
-  Sha256 digest;
-  std::vector<std::byte> bytes;
-  const auto add = [&](const TensorEntry& entry, int64_t offset, int64_t size) -> absl::Status {
-    bytes.resize(static_cast<size_t>(size));
-    RETURN_IF_ERROR(reader_.ReadPart(entry, offset, bytes));
-    digest.Update(bytes);
-    return absl::OkStatus();
-  };
-  for (const TensorEntry& entry : reader_.tensors()) {
-    std::string head = entry.name;
-    head.push_back('\0');
-    absl::StrAppend(&head, TypeText(entry.dtype, entry.shape));
-    head.push_back('\0');
-    digest.Update(head);
-    if (entry.bytes() <= kSampledWhole) {
-      RETURN_IF_ERROR(add(entry, 0, entry.bytes()));
-      continue;
-    }
-    for (int64_t i = 0; i < kSamples; ++i) {
-      const int64_t offset = (entry.bytes() - kSampleBytes) / (kSamples - 1) * i;
-      RETURN_IF_ERROR(add(entry, offset, kSampleBytes));
-    }
-    TickProgress();
-  }
-  return WeightsManifest{reader_.file_bytes(), digest.Hex()};
+  ASSIGN_OR_RETURN(HashedContent hashed, HashContent(reader_));
+  digests_ = std::move(hashed.tensors);
+  manifest_ = {reader_.file_bytes(), std::move(hashed.content)};
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> values) {

@@ -30,8 +30,6 @@ class WeightFile {
                                                           const Network& network);
 
   const WeightsManifest& manifest() const { return manifest_; }
-  // It is the file that the job was started with; an older version may have written down what that was.
-  absl::StatusOr<bool> Is(const WeightsManifest& expected);
   // The array of this parameter or state, as float32 in our layout, `values` being as many; false: the job has its own
   // values for it. Without `values` nothing is read.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
@@ -50,7 +48,6 @@ class WeightFile {
   // What the job takes of the file, and that this is all there is.
   absl::Status Match(const InitializeSpec& spec, const std::vector<WeightName>& names);
   absl::Status Hash();  // all of it, which takes a while: ticks progress
-  absl::StatusOr<WeightsManifest> SampledManifest();  // as older versions wrote it
   std::string Where() const;
 
   const std::string path_;

@@ -402,28 +402,5 @@ TEST_F(WeightFileTest, AnExportThatChangedIsRefusedWithBothDigests) {
   EXPECT_EQ(refused, 1);
 }
 
-// A job that a version before began must go on with its file after an upgrade.
-TEST_F(WeightFileTest, KnowsTheDigestThatVersionsBeforeWroteDown) {
-  const Network network = SmallResnet();
-  const FileTensors tensors = TensorsOf(network, "torchvision");
-  Write(tensors);
-  std::string sampled;  // docs/formats.md, in the order of the file, which is that of the names
-  for (const auto& [name, tensor] : tensors) {
-    sampled += name + '\0' + "F32 " + tensor.shape.ToString() + '\0';
-    const std::string bytes(reinterpret_cast<const char*>(tensor.values.data()),
-                            tensor.values.size() * sizeof(float));
-    if (bytes.size() <= 4096) sampled += bytes;
-    for (size_t i = 0; bytes.size() > 4096 && i < 4; ++i) {
-      sampled += bytes.substr((bytes.size() - 1024) / 3 * i, 1024);
-    }
-  }
-  const auto file = Open(network, {.names = "torchvision"});
-  const int64_t size = (*file)->manifest().bytes;
-  EXPECT_TRUE(*(*file)->Is((*file)->manifest()));
-  EXPECT_TRUE(*(*file)->Is({size, Sha256Hex(sampled)}));
-  EXPECT_FALSE(*(*file)->Is({size, Sha256Hex(sampled + "x")}));
-  EXPECT_FALSE(*(*file)->Is({size + 1, Sha256Hex(sampled)}));
-}
-
 }  // namespace
 }  // namespace stagecoach

@@ -186,6 +186,7 @@ class Judge {
     if (absl::StrContains(job_.message, "ask for more steps")) return true;
     const bool names_it = absl::StrContains(job_.message, "search for a checkpoint") ||
                           absl::StrContains(job_.message, "resume_job=") ||
+                          absl::StrContains(job_.message, "resume.step: ") ||
                           absl::StrContains(job_.message, "MANIFEST.json");
     return names_it && Struck([](const Fault& f) { return f.kind == Fault::Kind::kRot; });
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A model of a step of GPT training on one card: what each operation computes and moves, and the time that takes under
-stated assumptions. A model, not a measurement; docs/gpu_model.md. Seconds, bytes and FLOPs throughout.
+stated assumptions. A model, not a measurement; docs/architecture/cuda.md, "Cost model of the card". Seconds, bytes and FLOPs throughout.
 
     tools/gpu_report/card_model.py --card h100
 """

@@ -83,7 +83,7 @@ class GrpcJobClient final : public JobClient {
         return jobs_->ListJobs(context, request, &page);
       }));
       all.mutable_jobs()->MergeFrom(page.jobs());
-      // An older coordinator sends all at once, and one that repeats itself would keep us for ever.
+      // One that repeats itself would keep us for ever.
       if (page.next_page_token().empty() || page.next_page_token() == request.page_token()) {
         return all;
       }

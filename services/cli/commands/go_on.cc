@@ -42,7 +42,12 @@ absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::
   }
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job.id(), " (", StateName(job.state()), " at step ", job.step(),
-                   ") has no checkpoint to go on from; submit its spec anew"));
+                   ") has no checkpoint to go on from; ",
+                   job.spec().resume().job().empty()
+                       ? "submit its spec anew"
+                       : absl::StrCat("it began from one of job ", job.spec().resume().job(),
+                                      ": stagecoach resume ", job.spec().resume().job(),
+                                      " --steps ", TotalSteps(job))));
 }
 
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,

@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -79,6 +81,25 @@ absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   return spec_file;
 }
 
+// Told before the training, not behind it.
+absl::Status CheckTraceFile(const std::string& file) {
+  if (file.empty() || file == "-") return absl::OkStatus();
+  const auto refused = [&file](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat("--trace ", file, ": ", why));
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) return refused("is a folder; name a file in it");
+  std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!std::filesystem::is_directory(folder, error)) {
+    return refused("its folder is not there; make it, or name another file");
+  }
+  if (access(folder.c_str(), W_OK) != 0) {
+    return refused(absl::StrCat("its folder cannot be written to: ", strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunLocal(const LocalOptions& options, CommandContext& context) {
@@ -86,6 +107,9 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   const absl::StatusOr<SpecFile> spec_file = ReadSpecForLocal(options);
   if (!spec_file.ok()) return console.Fail(spec_file.status());
   const v1::JobSpec& spec = spec_file->spec;
+  if (const absl::Status trace = CheckTraceFile(options.trace_file); !trace.ok()) {
+    return console.Fail(trace);
+  }
   const absl::StatusOr<std::string> state_folder = MakeStateFolder(options.state_dir, spec.name());
   if (!state_folder.ok()) return console.Fail(state_folder.status());
 

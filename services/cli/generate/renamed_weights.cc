@@ -45,6 +45,7 @@ absl::StatusOr<std::string> ContentOf(const std::vector<TensorSource>& sources) 
 absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& weights_file,
                                  std::vector<WeightName> names, const std::string& target) {
   ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(file_system, weights_file));
+  RETURN_IF_ERROR(Annotate(HashContent(reader).status(), weights_file));
   if (reader.tensors().size() != names.size()) {
     return absl::DataLossError(absl::StrCat(weights_file, ": ", reader.tensors().size(),
                                             " tensors; the network of the job beside it has ",

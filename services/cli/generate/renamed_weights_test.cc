@@ -47,6 +47,20 @@ class RenamedWeightsTest : public testing::Test {
   const std::vector<float> numbers_ = {1, 2};
 };
 
+// Symptom: an export that was damaged since was renamed, and used by classify, without a word.
+TEST_F(RenamedWeightsTest, ADamagedExportIsRefused) {
+  ASSERT_TRUE(Write().ok());
+  std::string text = TextOf("theirs");
+  text.back() = static_cast<char>(text.back() ^ 1);
+  std::ofstream(folder_ + "/ours", std::ios::binary) << text;
+  fs::remove(folder_ + "/theirs");
+  const absl::Status status =
+      WriteRenamedWeights(*PosixFileSystem(), folder_ + "/ours",
+                          {{.ours = "other", .other = "again", .shape = {2}}}, folder_ + "/theirs");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the file is damaged"));
+}
+
 TEST_F(RenamedWeightsTest, WhatAnEndedExportHasLeftIsReplaced) {
   std::ofstream(folder_ + "/theirs.unfinished") << "half of it";
   ASSERT_TRUE(Write().ok());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "checkpoint/content_digest.h"
 #include "checkpoint/safetensors.h"
 #include "stage/runtime/shard_tensors.h"
 
@@ -38,6 +39,7 @@ absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_fil
                                                   std::unique_ptr<Backend> backend) {
   ASSIGN_OR_RETURN(SafetensorsReader reader,
                    SafetensorsReader::Open(*PosixFileSystem(), weights_file));
+  RETURN_IF_ERROR(Annotate(HashContent(reader).status(), weights_file));
   const int layers = static_cast<int>(network.layers.size());
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
                    Cell::Create(network, 0, layers, /*seed=*/std::nullopt,

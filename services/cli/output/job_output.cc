@@ -66,7 +66,7 @@ std::string Gigaflops(double flops_per_second) {
   return absl::StrFormat("%g GFLOP/s", flops_per_second / 1e9);
 }
 
-// Behind a planned time. Empty: an older coordinator does not tell.
+// Behind a planned time.
 std::string RateText(v1::RateSource source, double flops_per_second) {
   switch (source) {
     case v1::RATE_SOURCE_ASSUMED:

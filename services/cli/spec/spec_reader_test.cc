@@ -244,6 +244,14 @@ TEST(SpecReader, ACharacterThatIsNoBlankIsNamedWithItsColumn) {
       << "behind a value and in a remark they do no harm";
 }
 
+// "illegal map value", at the colon of the next line, was all that was said.
+TEST(SpecReader, AFieldWithoutABlankBehindItsColonIsNamed) {
+  EXPECT_EQ(ErrorOf(Changed("seed: 1", "seed:1")),
+            "job.yaml:2:6: a blank has to stand here, behind the colon of a field");
+  EXPECT_EQ(ErrorOf(Changed("steps: 6", "steps:6")),
+            "job.yaml:8:9: a blank has to stand here, behind the colon of a field");
+}
+
 // "evaluation.batches: 0; must be >= 1", of a field that nobody wrote.
 TEST(SpecReader, AnEvaluationTakesAllThatIsHeldOutUnlessTheJobSaysHowMuch) {
   const auto batches = [](const std::string& evaluation) {

@@ -12,6 +12,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -71,12 +73,34 @@ std::optional<Unclosed> FindUnclosed(const std::string& text) {
   return open.back();
 }
 
+// A field whose value stands at its colon, "seed:1", which YAML takes for one word and then stumbles at the next colon: the
+// last one in these lines.
+std::optional<Position> FindGlued(const std::string& text, int first, int last) {
+  std::optional<Position> found;
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (number < first || number > last) continue;
+    const size_t begin = line.find_first_not_of(" -{");
+    if (begin == absl::string_view::npos) continue;
+    size_t end = begin;
+    while (end < line.size() && (absl::ascii_isalnum(line[end]) || line[end] == '_')) ++end;
+    const bool is_glued = end > begin && end + 1 < line.size() && line[end] == ':' &&
+                          !absl::ascii_isspace(line[end + 1]) && line[end + 1] != '/';
+    if (is_glued) found = Position{number, static_cast<int>(end) + 2};
+  }
+  return found;
+}
+
 // The error for a text that does not parse: that it ends too early, or else `message`.
 absl::Status ParseError(const std::string& text, const std::string& file, Position position,
                         const std::string& message) {
   // yaml-cpp goes on behind such a character and stumbles in this line or the next.
   RETURN_IF_ERROR(FindStrange(text, file, position.line - 1, position.line));
   const std::optional<Unclosed> unclosed = FindUnclosed(text);
+  if (const auto glued = FindGlued(text, position.line - 1, position.line); glued.has_value()) {
+    return ErrorAt(file, *glued, "a blank has to stand here, behind the colon of a field");
+  }
   if (!unclosed.has_value()) return ErrorAt(file, position, message);
   return ErrorAt(file, unclosed->position,
                  absl::StrCat("the file ends before the ", std::string(1, unclosed->what),

@@ -197,7 +197,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& netwo
 
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   LoadCommand command;
-  RETURN_IF_ERROR(CheckHasNetwork(proto));  // of an older coordinator nothing else fits either
+  RETURN_IF_ERROR(CheckHasNetwork(proto));
   command.fence = FromProto(proto.fence());
   ASSIGN_OR_RETURN(command.spec, JobFromProto(proto));
   ASSIGN_OR_RETURN(command.partition, PlannedPartitionFromProto(proto));
@@ -270,7 +270,7 @@ v1::ApplyDecision ToProto(const ApplyDecision& decision) {
 ApplyDecision FromProto(const v1::ApplyDecision& proto) {
   return {.step = proto.step(),
           .apply = proto.apply(),
-          .optimizer_steps = proto.has_optimizer_steps() ? proto.optimizer_steps() : proto.step(),
+          .optimizer_steps = proto.optimizer_steps(),
           .learning_rate = proto.learning_rate(),
           .gradient_scale = proto.gradient_scale()};
 }

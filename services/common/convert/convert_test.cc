@@ -258,9 +258,6 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   EXPECT_EQ(back->work, command.work);
   EXPECT_EQ(back->evaluation_batch, 9u);
   EXPECT_TRUE(back->average);
-  v1::RunRequest old = ToProto(command);
-  old.mutable_apply()->clear_optimizer_steps();
-  EXPECT_EQ(FromProto(old)->apply->optimizer_steps, 2u) << "what a coordinator without it meant";
   command.apply.reset();
   EXPECT_FALSE(FromProto(ToProto(command))->apply.has_value());
 

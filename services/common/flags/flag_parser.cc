@@ -43,6 +43,14 @@ void FlagParser::Text(const std::string& flag, std::string* target, const std::s
   if (!target->empty()) option->capture_default_str();
 }
 
+void FlagParser::Path(const std::string& flag, std::string* target, const std::string& help) {
+  CLI::Option* const option = state_->app.add_option(flag, *target, help);
+  option->check([](const std::string& given) {
+    return given.empty() ? std::string("is empty; name it, or leave the flag out") : std::string();
+  });
+  if (!target->empty()) option->capture_default_str();
+}
+
 void FlagParser::OneOf(const std::string& flag, std::string* target, const std::string& help,
                        const std::vector<std::string>& choices) {
   state_->app.add_option(flag, *target, help)->check(CLI::IsMember(choices))->capture_default_str();

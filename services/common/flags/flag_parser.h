@@ -23,6 +23,8 @@ class FlagParser {
   // empty is shown by --help.
   void Text(const std::string& flag, std::string* target, const std::string& help,
             const std::string& environment = "");
+  // Of a file or a folder: one that is given is not empty. An unset variable turned a login off.
+  void Path(const std::string& flag, std::string* target, const std::string& help);
   void OneOf(const std::string& flag, std::string* target, const std::string& help,
              const std::vector<std::string>& choices);
   void Texts(const std::string& flag, std::vector<std::string>* target, const std::string& help);

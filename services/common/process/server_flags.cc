@@ -16,7 +16,7 @@ void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
   parser.Text("--probes", &flags->probes,
               "HTTP address of /livez, /readyz and /metrics alone, without a login; default: they "
               "are on --http");
-  parser.Text("--http-token-file", &flags->http_token_file,
+  parser.Path("--http-token-file", &flags->http_token_file,
               "who may use --http: lines \"NAME SHA256-HEX [control]\" with the digests of tokens; "
               "rights 0600, read again when it changes");
   parser.Text("--port-file", &flags->port_file,

@@ -14,7 +14,6 @@ struct LogReader::Gathering {
   std::vector<absl::StatusOr<v1::GetStageLogsResponse>> answers;
   std::vector<v1::LogLine> lines;
   uint32_t limit = 0;                  // of the answer
-  uint32_t source_limit = 0;           // of each source
   double none_until_unix_seconds = 0;  // 0: the job has not ended
   std::atomic<size_t> missing{0};
   std::function<void(v1::ReadLogsResponse)> done;
@@ -23,7 +22,7 @@ struct LogReader::Gathering {
 void LogReader::ReadOwn(Gathering& gathering) {
   Source& source = sources_[kCoordinator];
   const LogRing::Page page =
-      own_->Read(source.newest, job_id_, gathering.source_limit, gathering.none_until_unix_seconds);
+      own_->Read(source.newest, job_id_, gathering.limit, gathering.none_until_unix_seconds);
   source.newest = page.newest;
   for (const LogEntry& entry : page.lines) {
     gathering.lines.push_back(ToProto(entry, kCoordinator));
@@ -37,8 +36,6 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
   if (wanted.ended_unix_seconds > 0) {
     gathering->none_until_unix_seconds = wanted.ended_unix_seconds + kAfterEndSeconds;
   }
-  // A stage of an older version does not know the moment: its newest lines may come too late.
-  gathering->source_limit = wanted.ended_unix_seconds > 0 ? kMostLines : gathering->limit;
   gathering->targets = targets;
   gathering->answers.resize(targets.size(), absl::UnknownError("no answer yet"));
   gathering->done = std::move(done);
@@ -49,7 +46,7 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
     v1::GetStageLogsRequest request;
     request.set_after(sources_[target.peer.name].newest);
     request.set_job_id(job_id_);
-    request.set_limit(gathering->source_limit);
+    request.set_limit(gathering->limit);
     request.set_none_until_unix_seconds(gathering->none_until_unix_seconds);
     requests.push_back(std::move(request));
   }

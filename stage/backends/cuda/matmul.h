@@ -5,7 +5,7 @@
 // Threads:   executor thread only.
 // Errors:    noted in the context. Why bias gradients are no epilogues here (BGRADB): they are
 //            written and not added, into another buffer, and nothing says in which order their sums
-//            run (docs/gpu_passes.md).
+//            run (docs/architecture/cuda.md, "Bias gradients").
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 

@@ -170,6 +170,9 @@ absl::StatusOr<ShardList> ShardList::List(const DataRoots& roots, const std::str
       list.left_out_.Add(entry.name, "a folder");
     } else if (absl::EndsWith(lower, ".tar")) {
       names.push_back(entry.name);
+    } else if (absl::EndsWith(lower, ".tar.part") || absl::EndsWith(lower, ".tar.bak") ||
+               absl::EndsWith(lower, ".tar.crdownload") || absl::EndsWith(lower, ".tar.tmp")) {
+      list.left_out_.Add(entry.name, "an unfinished or an older copy");
     } else if (absl::StrContains(lower, ".tar.") || absl::EndsWith(lower, ".tgz")) {
       return absl::InvalidArgumentError(absl::StrCat(where, ", ", ShownName(entry.name),
                                                      ": a packed shard; unpack it to a .tar file"));

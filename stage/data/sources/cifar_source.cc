@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "plan/data/cifar.h"
 #include "stage/data/formats/classes_text.h"
 #include "stage/data/formats/data_file.h"
+#include "stage/data/formats/left_out.h"
 #include "stage/data/listed_pictures.h"
 #include "stage/data/open_source.h"
 #include "stage/data/picture_source.h"
@@ -147,6 +149,20 @@ std::vector<std::string> CifarClassNames(const DataRoots& roots, const std::stri
   return names;
 }
 
+// What looks like records and is none of the files that are read: packed, half copied, of the other set, in capitals.
+LeftOut OtherRecordsIn(const CifarFiles& files, const std::vector<std::string>& names) {
+  LeftOut left_out;
+  for (const std::string& name : names) {
+    const std::string lower = absl::AsciiStrToLower(name);
+    const bool is_read = name == files.test || absl::c_linear_search(files.train, name);
+    const bool is_like = absl::StartsWith(lower, "data_batch") || absl::StartsWith(lower, "test") ||
+                         absl::StartsWith(lower, "train") || absl::EndsWith(lower, ".bin");
+    if (is_like && !is_read)
+      left_out.Add(name, absl::StrCat("no name of ", files.name, "'s files"));
+  }
+  return left_out;
+}
+
 // Reads the files of a job, one after the other, and sums up what identifies them.
 class CifarReader {
  public:
@@ -190,6 +206,11 @@ class CifarReader {
                      " bytes; give the whole file of ", files_.name, "'s binary version")));
   }
 
+  void NoteLeftOut(const LeftOut& left_out) {
+    if (left_out.empty()) return;
+    lists_.Note(
+        absl::StrCat(kField, " = \"", ShownName(folder_), "\": left out: ", left_out.Text()));
+  }
   PictureSourceParts Parts(PictureSplits splits) { return lists_.Parts(std::move(splits)); }
 
  private:
@@ -235,6 +256,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec
   ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(roots, data));
   ASSIGN_OR_RETURN(const CifarFiles files, CifarFilesIn(data, names));
   CifarReader reader(spec, network, files, roots, look);
+  reader.NoteLeftOut(OtherRecordsIn(files, names));
   CifarRecords train, test;
   for (const std::string& name : files.train) RETURN_IF_ERROR(reader.Read(name, &train));
   const bool has_test = std::find(names.begin(), names.end(), files.test) != names.end();

@@ -216,6 +216,18 @@ TEST_F(CifarSourceTest, FoldersWithoutFilesAreNamed) {
                                    "CIFAR-10's binary version, or of CIFAR-100's"));
 }
 
+// Symptom: a batch or the test file in capitals, packed or half copied was left out, and nothing said so.
+TEST_F(CifarSourceTest, FilesThatLookLikeRecordsAndAreNotReadAreTold) {
+  Write("readme.html", std::string("-"));
+  EXPECT_EQ(NoteOf(*Open()), "") << "what the archive has beside its records";
+  for (const char* const name : {"data_batch_3.BIN", "data_batch_4.bin.gz", "test.bin"}) {
+    Write(name, CifarRecordsText(0, 1));
+  }
+  EXPECT_THAT(NoteOf(*Open()),
+              AllOf(HasSubstr("data.cifar.folder = \""), HasSubstr("\": left out: "),
+                    HasSubstr(".bin, no name of CIFAR-10's files"), HasSubstr("1 .gz")));
+}
+
 TEST_F(CifarSourceTest, BadRecordsAreLeftOutWhereTheJobSaysSo) {
   std::string text = CifarRecordsText(20, 11);
   text[3073 * 4] = 12;
@@ -293,6 +305,12 @@ TEST_F(CifarSourceTest, FieldsThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(refusal({.shorter_side = 31}),
             "data.cifar.shorter_side: 31; must be at least 32, for the network reads [32, 32, 3], "
             "or 0");
+  // Symptom: a job trained on black images, and succeeded.
+  EXPECT_EQ(
+      refusal({.cutout = 32}),
+      "data.cifar.cutout: 32; must be below 32, or nothing may be left of an image: the network "
+      "reads [32, 32, 3]");
+  EXPECT_THAT(refusal({.padding = 1000}), HasSubstr("data.cifar.padding: 1000; must be below 32"));
   SetImage({32, 32, 1});
   EXPECT_EQ(refusal({.brightness = 0.5, .saturation = 0.4}),
             "data.cifar.saturation: 0.4; must be 0: grey images have no colours");

@@ -84,6 +84,8 @@ TEST_F(WebDatasetTest, ShardsOfOtherEndingsAreReadOrRefused) {
   EXPECT_THAT(NoteOf(*Open()), HasSubstr("/train\": left out: 1 without an ending"));
   Write("train/2.TAR", SampleText("s/50", 50, 1) + kTarEnd);
   EXPECT_EQ(Open()->manifest().train_samples, 5);
+  Write("train/4.tar.part", std::string("x"));
+  EXPECT_THAT(NoteOf(*Open()), HasSubstr("1 .tar.part, an unfinished or an older copy"));
   Write("train/3.tar.gz", std::string("\x1f\x8b"));
   EXPECT_THAT(Refusal(), HasSubstr("/train\", 3.tar.gz: a packed shard; unpack it to a .tar file"));
 }

@@ -14,7 +14,7 @@ namespace stagecoach::link_fields {
 // Field numbers of link.proto and of stage.proto's Fence.
 enum Envelope { kHello = 1, kCredit = 2, kFrame = 3, kRepeat = 4 };
 enum HelloField { kHelloFence = 1, kUpstream = 2, kProtocol = 3, kCapacity = 4, kHelloCrc = 5 };
-enum CreditField { kCreditCrc = 2, kTaken = 3, kCreditRound = 4 };
+enum CreditField { kTaken = 1, kCreditRound = 2, kCreditCrc = 3 };
 enum RepeatField { kRepeatRound = 1, kNext = 2, kRepeatCrc = 3 };
 enum FenceField { kFenceJob = 1, kFenceTerm = 2, kFenceGeneration = 3 };
 enum FrameField {
@@ -41,7 +41,7 @@ using Numbers = std::array<uint64_t, kFields + 1>;
 
 // The messages without their checksums, and a frame's without its data.
 std::string HelloBody(const BoundaryId& boundary, const Numbers<kHelloCrc>& numbers);
-std::string CreditBody(const Numbers<kCreditRound>& numbers);
+std::string CreditBody(const Numbers<kCreditCrc>& numbers);
 std::string RepeatBody(const Numbers<kRepeatCrc>& numbers);
 std::string FrameBody(const Numbers<kData>& numbers, const std::vector<int64_t>& shape);
 

@@ -23,7 +23,7 @@
 
 namespace stagecoach {
 
-inline constexpr uint32_t kLinkProtocol = 3;           // damaged messages are repeated
+inline constexpr uint32_t kLinkProtocol = 1;
 inline constexpr uint32_t kMaxTensorsPerMessage = 64;  // kMaxCutValues of network/limits.h
 
 struct LinkHello {

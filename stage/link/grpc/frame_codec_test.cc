@@ -117,7 +117,7 @@ TEST(FrameCodec, ControlMessagesAreTheGeneratedOnes) {
   proto.mutable_hello()->mutable_fence()->set_term(4);
   proto.mutable_hello()->mutable_fence()->set_generation(9);
   proto.mutable_hello()->set_upstream(2);
-  proto.mutable_hello()->set_protocol(3);
+  proto.mutable_hello()->set_protocol(1);
   proto.mutable_hello()->set_capacity(5);
   proto.mutable_hello()->set_crc32c(ChecksumOf(proto.hello()));
   EXPECT_EQ(EncodeHello(hello), proto.SerializeAsString());

@@ -99,7 +99,7 @@ absl::StatusOr<LinkHello> DecodeHello(WireReader reader) {
       RETURN_IF_ERROR(ReadField(tag, reader, kHelloCrc, n));
     }
   }
-  // A peer of protocol 1, which had no checksums, is told so, and not that its bits are wrong.
+  // A peer of another protocol may have no such checksum: it is told so, and not that its bits are wrong.
   if (n[kHelloCrc] != 0 || n[kProtocol] == kLinkProtocol) {
     RETURN_IF_ERROR(CheckChecksum("hello", HelloBody(boundary, n), n[kHelloCrc]));
   }
@@ -118,7 +118,7 @@ absl::StatusOr<LinkHello> DecodeHello(WireReader reader) {
 }
 
 absl::StatusOr<LinkCredit> DecodeCredit(WireReader reader) {
-  Numbers<kCreditRound> n{};
+  Numbers<kCreditCrc> n{};
   while (!reader.AtEnd()) {
     ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
     RETURN_IF_ERROR(ReadField(tag, reader, kCreditCrc, n));

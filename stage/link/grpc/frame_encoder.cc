@@ -27,7 +27,7 @@ std::string HelloBody(const BoundaryId& boundary, const Numbers<kHelloCrc>& numb
   return body;
 }
 
-std::string CreditBody(const Numbers<kCreditRound>& numbers) {
+std::string CreditBody(const Numbers<kCreditCrc>& numbers) {
   std::string body;
   AppendNumbers(numbers, kTaken, kCreditRound, &body);
   return body;
@@ -73,13 +73,11 @@ std::string EncodeHello(const LinkHello& hello) {
 }
 
 std::string EncodeCredit(const LinkCredit& credit) {
-  Numbers<kCreditRound> n{};
+  Numbers<kCreditCrc> n{};
   n[kTaken] = credit.taken;
   n[kCreditRound] = credit.round;
-  const std::string rest = CreditBody(n);
-  std::string body, message;
-  AppendFixed32Field(kCreditCrc, HeadChecksum(rest), &body);
-  body += rest;
+  std::string body = CreditBody(n), message;
+  AppendFixed32Field(kCreditCrc, HeadChecksum(body), &body);
   AppendMessageField(kCredit, body, &message);
   return message;
 }

@@ -44,7 +44,7 @@ class StrangePeerTest : public GrpcLinkTest {
     hello.mutable_fence()->set_job("job-a");
     hello.mutable_fence()->set_term(1);
     hello.mutable_fence()->set_generation(2);
-    hello.set_protocol(3);
+    hello.set_protocol(1);
     hello.set_capacity(4);
     hello.set_crc32c(ChecksumOf(hello));
     ASSERT_TRUE(stream_->Write(request));
@@ -335,7 +335,7 @@ TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
     v1::ExchangeRequest request;
     v1::Hello& hello = *request.mutable_hello();
     hello.mutable_fence()->set_job(absl::StrCat("never-", i));
-    hello.set_protocol(3);
+    hello.set_protocol(1);
     hello.set_capacity(1);
     hello.set_crc32c(ChecksumOf(hello));
     ASSERT_TRUE(opened->stream->Write(request));
@@ -392,12 +392,12 @@ TEST_F(StrangePeerTest, AFrameInPlaceOfTheHelloIsRefused) {
 TEST_F(StrangePeerTest, AnotherProtocolVersionIsRefusedByName) {
   Open();
   v1::ExchangeRequest request;
-  request.mutable_hello()->set_protocol(1);
+  request.mutable_hello()->set_protocol(2);
   request.mutable_hello()->set_capacity(1);
   ASSERT_TRUE(stream_->Write(request));
   const grpc::Status status = End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("protocol 1"));
+  EXPECT_THAT(status.error_message(), HasSubstr("protocol 2"));
 }
 
 TEST_F(StrangePeerTest, StaleFramesAreCountedAndCredited) {
