@@ -319,6 +319,21 @@ ask stagecoach local --device c
   EXPECT_EQ(*answer, "tiny-1 tiny-2\ntiny-2\ntiny-1\ncpu\n");
 }
 
+// Symptom: a name with a blank was cut at it, and a folder got a blank in the place of its slash.
+TEST_F(CompletionTest, BashTakesFilesWithBlanksWhole) {
+  const std::optional<std::string> answer = Ask("bash", "", R"sh(
+cd "$(mktemp -d)"
+touch 'my job.yaml'
+mkdir mine
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; printf '%s\n' "${COMPREPLY[@]}" | sort; }
+ask stagecoach local my
+ask stagecoach local mi
+rm 'my job.yaml'; rmdir mine "$PWD"
+)sh");
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(*answer, "my job.yaml\nmine\n");
+}
+
 // Bash breaks words at colons.
 TEST_F(CompletionTest, BashCompletesBehindAColon) {
   const std::optional<std::string> answer = Ask("bash", "", R"(

@@ -152,7 +152,11 @@ std::string Bash(const std::vector<CommandWords>& all) {
       ValueCases(all, "words=\"", "\""),
       "  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "  if [ ${#COMPREPLY[@]} -eq 0 ]; then COMPREPLY=($(compgen -f -- \"$current\")); fi\n"
+      "  if [ ${#COMPREPLY[@]} -eq 0 ]; then\n"
+      "    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+      // A folder gets its slash, and a name its quotes.
+      "    compopt -o filenames 2>/dev/null\n"
+      "  fi\n"
       "  case \"$COMP_WORDBREAKS\" in\n"
       "    *:*) COMPREPLY=(\"${COMPREPLY[@]#\"${current%\"${current##*:}\"}\"}\") ;;\n"
       "  esac\n"

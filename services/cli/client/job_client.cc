@@ -235,9 +235,14 @@ class GrpcJobClient final : public JobClient {
 
 absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions& options) {
   RETURN_IF_ERROR(CheckDialAddress("--address", options.address));
-  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
-                   MakeChannelCredentials(options.tls));
-  return std::make_unique<GrpcJobClient>(options, MakeApiChannel(options.address, credentials));
+  const absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+      MakeChannelCredentials(options.tls);
+  // NOT_FOUND is a job's that is not there, and ends a script with another code.
+  if (absl::IsNotFound(credentials.status())) {
+    return absl::InvalidArgumentError(credentials.status().message());
+  }
+  RETURN_IF_ERROR(credentials.status());
+  return std::make_unique<GrpcJobClient>(options, MakeApiChannel(options.address, *credentials));
 }
 
 }  // namespace stagecoach

@@ -34,11 +34,15 @@ absl::StatusOr<std::string> FreeId(JobClient& client, const std::string& id) {
   }
 }
 
-absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::Job& job) {
+// Tells of the newer ones that do not.
+absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::Job& job,
+                                                   Console* console) {
   ASSIGN_OR_RETURN(const v1::ListCheckpointsResponse checkpoints,
                    client.ListCheckpoints(job.id(), /*verify=*/false));
   for (const v1::CheckpointInfo& info : checkpoints.checkpoints()) {
     if (info.error().empty()) return info.step();
+    console->Note(absl::StrCat("passed over: the checkpoint of step ", info.step(), " of job ",
+                               job.id(), ": ", info.error()));
   }
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job.id(), " (", StateName(job.state()), " at step ", job.step(),
@@ -53,7 +57,7 @@ absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,
                                         int64_t steps, const std::string& given_id,
                                         CommandContext& context) {
-  ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job));
+  ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job, context.console));
   v1::JobSpec spec = job.spec();
   if (stages > 0) spec.mutable_pipeline()->set_stages(stages);
   const int64_t wanted = steps > 0 ? steps : TotalSteps(job);

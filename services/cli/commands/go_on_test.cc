@@ -116,6 +116,8 @@ TEST_F(GoOnTest, AFailedJobGoesOnAsANewOneFromItsNewestCheckpointThatHolds) {
   EXPECT_EQ(started->job.spec().training().steps(), 60);
   EXPECT_THAT(notes_.str(), HasSubstr("job tiny-2 goes on from the checkpoint of job tiny at step "
                                       "37, with 4 stages instead of 2"));
+  // Symptom: a newer checkpoint that was damaged was passed over without a word.
+  EXPECT_THAT(notes_.str(), HasSubstr("passed over: the checkpoint of step "));
 }
 
 TEST_F(GoOnTest, MoreStepsAreANewJobForTheResultIsAnotherOne) {

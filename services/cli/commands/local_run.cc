@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/names.h"
 #include "checkpoint/store.h"
@@ -22,6 +24,7 @@ namespace stagecoach {
 namespace {
 
 constexpr uint32_t kTracedSteps = 5;
+constexpr double kWaitNoteSeconds = 30;
 
 // The stages remember a job that ended; with the cluster that memory goes.
 void TraceAtEnd(JobClient& client, const std::string& id, const std::string& file,
@@ -128,8 +131,22 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
 void LocalRun::SaveAndSayHowToGoOn(const v1::Job& job) {
   Console& console = *context_.console;
   console.Note("writing a checkpoint after the step at hand; Ctrl-C again ends at once");
-  const bool in_order =
-      cluster_->SaveAndEndCoordinator([stop = context_.stop] { return stop->at_once(); });
+  // A step may take hours, so the wait has no short end; it says that it goes on.
+  const Clock& clock = *SystemClock::Get();
+  const double began = clock.MonotonicSeconds();
+  double said = began;
+  const bool in_order = cluster_->SaveAndEndCoordinator([&, stop = context_.stop] {
+    const double now = clock.MonotonicSeconds();
+    if (now - said >= kWaitNoteSeconds) {
+      said = now;
+      console.Note(
+          absl::StrFormat("the coordinator has not ended for %.0f s: it waits for the step at "
+                          "hand, or stands still; "
+                          "Ctrl-C again ends at once",
+                          now - began));
+    }
+    return stop->at_once();
+  });
   const std::optional<uint64_t> step = NewestCheckpoint(state_folder_, job.id());
   if (!in_order) console.Note("ended at once: the steps since the last checkpoint are lost");
   console.Note(absl::StrCat("job ", job.id(), " is interrupted, its newest checkpoint is ",

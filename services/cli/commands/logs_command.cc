@@ -72,7 +72,8 @@ v1::ReadLogsRequest RequestOf(const LogsOptions& options) {
 int RunLogs(const LogsOptions& options, CommandContext& context) {
   // To a coordinator no id means all jobs: an unset variable printed them.
   if (options.job.empty()) {
-    return context.console->Fail(absl::NotFoundError("the job's id is empty; `list` shows all jobs"));
+    return context.console->Fail(
+        absl::NotFoundError("the job's id is empty; `list` shows all jobs"));
   }
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return context.console->Fail(client.status());

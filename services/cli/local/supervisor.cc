@@ -266,7 +266,10 @@ bool Supervisor::End(const std::string& name, double seconds, const Hurry& hurry
     CHECK(found != children_.end()) << name << " was not started";
     child = found->get();
     child->ending = true;
-    if (child->pid != 0) kill(child->pid, SIGTERM);
+    if (child->pid != 0) {
+      kill(child->pid, SIGTERM);
+      kill(child->pid, SIGCONT);  // as in SignalAll
+    }
   }
   return AwaitEnds(seconds, hurry, [child] { return child->pid == 0; });
 }

@@ -312,6 +312,16 @@ TEST_F(SupervisorTest, OneProcessEndsInOrderAndIsNotStartedAgain) {
   EXPECT_FALSE(notes_.TryPop().has_value()) << "an end that was wanted is no news";
 }
 
+// Symptom: with a coordinator that was stopped (SIGSTOP), `local` did not end on SIGTERM within fourteen minutes.
+TEST_F(SupervisorTest, OneThatIsStoppedEndsInOrderToo) {
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("coordinator", "while :; do sleep 0.01; done", "trap 'exit 0' TERM"));
+  ASSERT_TRUE(supervisor.WaitForPorts("coordinator", 30).ok());
+  ASSERT_EQ(kill(supervisor.Processes()[0].pid, SIGSTOP), 0);
+  EXPECT_TRUE(supervisor.End("coordinator", 30, [] { return false; }));
+  EXPECT_EQ(supervisor.Processes()[0].pid, 0);
+}
+
 TEST_F(SupervisorTest, WhoIsInAHurryDoesNotWaitForAnEndInOrder) {
   options_.grace_seconds = 1e6;
   Supervisor supervisor(options_);
