@@ -137,7 +137,12 @@ TEST_F(GoOnTest, WhatCannotGoOnSaysWhatToDoInstead) {
   EXPECT_THAT(std::string(Go(0, 37).status().message()), HasSubstr("ask for more steps"));
   End(v1::JOB_STATE_CANCELLED);
   client_.checkpoints.Clear();
-  EXPECT_THAT(std::string(Go(0, 0).status().message()), HasSubstr("has no checkpoint"));
+  EXPECT_THAT(std::string(Go(0, 0).status().message()),
+              HasSubstr("has no checkpoint to go on from; submit its spec anew"));
+  // Symptom: nobody has the spec of a job that `resume` made.
+  client_.job.mutable_spec()->mutable_resume()->set_job("before");
+  EXPECT_THAT(std::string(Go(0, 0).status().message()),
+              HasSubstr("it began from one of job before: stagecoach resume before --steps 60"));
   EXPECT_EQ(client_.submits, 0);
 }
 

@@ -144,6 +144,12 @@ TEST_F(TelemetryTest, LogsAreAskedForAsTheUserSays) {
   EXPECT_EQ(fake_.log_requests[1].tail(), 20u);
 }
 
+// Symptom: `logs "$JOB"` of an unset variable printed the lines of all jobs.
+TEST_F(TelemetryTest, LogsOfNoIdAreRefused) {
+  EXPECT_EQ(RunLogs({.job = ""}, context_), kExitNotFound);
+  EXPECT_TRUE(fake_.log_requests.empty());
+}
+
 TEST_F(TelemetryTest, LogsAsTextAndAsJson) {
   fake_.log_plans.assign(2, {{Lines({Line(1, 100.5, "one"), Line(2, 101, "two")})}, {}});
   EXPECT_EQ(RunLogs({.job = "gpt-1"}, context_), kExitSuccess);

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Options {
-  std::string name = "before", color = "red", from_environment;
+  std::string name = "before", color = "red", from_environment, folder = "state";
   std::vector<std::string> hosts;
   bool loud = false;
   int threads = 2;
@@ -26,6 +26,7 @@ std::optional<int> Parse(std::vector<const char*> words, Options* options) {
   FlagParser parser("A program.");
   parser.Text("--name", &options->name, "who");
   parser.Text("--address", &options->from_environment, "where", "FLAG_PARSER_TEST_ADDRESS");
+  parser.Path("--folder", &options->folder, "a folder");
   parser.OneOf("--color", &options->color, "how it looks", {"red", "green"});
   parser.Texts("--host", &options->hosts, "repeatable");
   parser.Switch("--loud", &options->loud, "or not", "FLAG_PARSER_TEST_LOUD");
@@ -70,6 +71,17 @@ TEST(FlagParser, ReadsTheEnvironmentWhereTheFlagIsMissing) {
     EXPECT_EQ(switched.loud, loud) << value;
   }
   unsetenv("FLAG_PARSER_TEST_LOUD");
+}
+
+// Symptom: --token-file="$TOKENS" of an unset variable turned the login off, --state-dir="" aborted.
+TEST(FlagParser, APathThatIsGivenIsNotEmpty) {
+  Options options;
+  EXPECT_EQ(Parse({}, &options), std::nullopt);
+  EXPECT_EQ(options.folder, "state");
+  EXPECT_EQ(Parse({"--folder", "there"}, &options), std::nullopt);
+  EXPECT_EQ(options.folder, "there");
+  EXPECT_EQ(Parse({"--folder", ""}, &options), kRefusedExitCode);
+  EXPECT_EQ(Parse({"--folder="}, &options), kRefusedExitCode);
 }
 
 TEST(FlagParser, RefusesWhatIsNoNumber) {
