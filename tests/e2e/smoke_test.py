@@ -27,6 +27,16 @@ class Smoke(harness.EndToEndTest):
         self.assertIn("model/0000/token.weight", names)
         self.assertTrue((weights[0].parent / "stagecoach.json").exists())
 
+    # Symptom: tools/quickstart ended at once: its trace goes into the state folder, which was not made yet.
+    def test_a_trace_goes_into_the_state_folder_and_one_that_cannot_be_written_is_told_first(self):
+        trace = self.folder / "new" / "trace.json"
+        self.run_job(self.job_file(), 2, "new", "--trace", trace)
+        self.assertTrue(json.loads(trace.read_text())["traceEvents"])
+        refused = self.start(self.job_file(), 2, "other", "--trace", self.folder / "nowhere" / "trace.json")
+        self.assertEqual(refused.finish(), 2, refused.describe())
+        self.assertIn("its folder is not there", refused.stderr)
+        self.assertEqual([event for event in refused.events if event["event"] == "step"], [])
+
     def test_ctrl_c_ends_all_and_leaves_nothing_running(self):
         cluster = self.start(self.job_file(training={"steps": 100000}), 2, "state")
         cluster.wait_for_step(1)

@@ -107,11 +107,12 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   const absl::StatusOr<SpecFile> spec_file = ReadSpecForLocal(options);
   if (!spec_file.ok()) return console.Fail(spec_file.status());
   const v1::JobSpec& spec = spec_file->spec;
+  const absl::StatusOr<std::string> state_folder = MakeStateFolder(options.state_dir, spec.name());
+  if (!state_folder.ok()) return console.Fail(state_folder.status());
+  // Behind that: the state folder is a good place for it.
   if (const absl::Status trace = CheckTraceFile(options.trace_file); !trace.ok()) {
     return console.Fail(trace);
   }
-  const absl::StatusOr<std::string> state_folder = MakeStateFolder(options.state_dir, spec.name());
-  if (!state_folder.ok()) return console.Fail(state_folder.status());
 
   const absl::StatusOr<std::unique_ptr<LocalRun>> run =
       LocalRun::Start("local", *state_folder, options.cluster, context);
