@@ -15,7 +15,6 @@
 #include "base/float16.h"
 #include "base/hash.h"
 #include "base/name_patterns.h"
-#include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "checkpoint/content_digest.h"

@@ -149,7 +149,7 @@ std::vector<std::string> CifarClassNames(const DataRoots& roots, const std::stri
   return names;
 }
 
-// What looks like records and is none of the files that are read: packed, half copied, of the other set, in capitals.
+// Files that look like records and are not read: packed, half copied, of the other set, in capitals.
 LeftOut OtherRecordsIn(const CifarFiles& files, const std::vector<std::string>& names) {
   LeftOut left_out;
   for (const std::string& name : names) {

@@ -1,4 +1,4 @@
-// What frame_encoder.cc and frame_decoder.cc share: the field numbers of link.proto, and each message without its checksum.
+// The field numbers of link.proto, and each message without its checksum: for frame_encoder.cc and frame_decoder.cc.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_FRAME_BODIES_H_
 #define STAGECOACH_STAGE_LINK_GRPC_FRAME_BODIES_H_
 

@@ -61,35 +61,38 @@ uint32_t HeadChecksum(const std::string& head) {
 
 using namespace link_fields;
 
+namespace {
+
+// With its checksum, the last field of each, in its envelope.
+std::string Sealed(Envelope kind, int checksum, std::string body) {
+  AppendFixed32Field(checksum, HeadChecksum(body), &body);
+  std::string message;
+  AppendMessageField(kind, body, &message);
+  return message;
+}
+
+}  // namespace
+
 std::string EncodeHello(const LinkHello& hello) {
   Numbers<kHelloCrc> n{};
   n[kUpstream] = static_cast<uint64_t>(hello.boundary.upstream.value);
   n[kProtocol] = hello.protocol;
   n[kCapacity] = hello.capacity;
-  std::string body = HelloBody(hello.boundary, n), message;
-  AppendFixed32Field(kHelloCrc, HeadChecksum(body), &body);
-  AppendMessageField(kHello, body, &message);
-  return message;
+  return Sealed(kHello, kHelloCrc, HelloBody(hello.boundary, n));
 }
 
 std::string EncodeCredit(const LinkCredit& credit) {
   Numbers<kCreditCrc> n{};
   n[kTaken] = credit.taken;
   n[kCreditRound] = credit.round;
-  std::string body = CreditBody(n), message;
-  AppendFixed32Field(kCreditCrc, HeadChecksum(body), &body);
-  AppendMessageField(kCredit, body, &message);
-  return message;
+  return Sealed(kCredit, kCreditCrc, CreditBody(n));
 }
 
 std::string EncodeRepeat(const LinkRepeat& repeat) {
   Numbers<kRepeatCrc> n{};
   n[kRepeatRound] = repeat.round;
   n[kNext] = repeat.next;
-  std::string body = RepeatBody(n), message;
-  AppendFixed32Field(kRepeatCrc, HeadChecksum(body), &body);
-  AppendMessageField(kRepeat, body, &message);
-  return message;
+  return Sealed(kRepeat, kRepeatCrc, RepeatBody(n));
 }
 
 std::string EncodeFrameHead(const LinkFrame& frame) {
