@@ -1,7 +1,7 @@
-// CurrentWork: what the executor of a stage is doing, in fields that a handler of a fatal signal may read
-// at any moment. Code that works says NoteInstruction() and NoteOperation() and knows nothing of who
-// reads; the scope of its thread decides which CurrentWork is meant, as with TickProgress().
-// Ownership: a scope borrows its CurrentWork. Texts that are noted are borrowed until the next note.
+// CurrentWork: the work that the executor of a stage has at hand. A handler of a fatal signal may
+// read its fields at any moment. Code at work calls NoteInstruction() and NoteOperation() and knows
+// no reader. The scope of its thread chooses the CurrentWork, as for TickProgress().
+// Ownership: a scope borrows its CurrentWork. Noted texts are borrowed until the next note.
 // Threads:   one thread notes; Look() from any thread, and from a signal handler.
 // Cost:      a few stores; no lock, no allocation.
 // Errors:    a look that falls into BeginWork() may see parts of two jobs.
@@ -51,8 +51,8 @@ class CurrentWork {
   Readable<const char*> instruction_{nullptr}, operation_{nullptr};
 };
 
-// While it lives, notes of this thread go into `work`. The thread has a stack for signal handlers meanwhile, so that a
-// stack that ran over can be told too.
+// While it lives, notes of this thread go into `work`. Meanwhile the thread has a stack for signal
+// handlers, so that a stack overflow can be reported too.
 class CurrentWorkScope {
  public:
   explicit CurrentWorkScope(CurrentWork* work);

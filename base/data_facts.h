@@ -1,6 +1,7 @@
-// DataFacts: what a source finds in its data that a job does not say, and that using the trained weights needs: a
-// picture must become the numbers that it was in training, and a class has a name. Stages that read tell it with every
-// load; it goes into the manifest of each checkpoint, and from there beside exported weights.
+// DataFacts: facts that a source finds in its data and that a job does not say. Users of the
+// trained weights need them: a picture must become the same numbers as in training, and a class has
+// a name. Stages that read data report the facts with every load. They go into the manifest of each
+// checkpoint, and from there beside exported weights.
 // Threads: a plain value.
 #ifndef STAGECOACH_BASE_DATA_FACTS_H_
 #define STAGECOACH_BASE_DATA_FACTS_H_

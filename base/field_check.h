@@ -1,5 +1,5 @@
-// Field checks: one way to say what is wrong with a value of a job spec, where, and what would be
-// right: "training.micro_batches: 0; must be >= 1".
+// Field checks: one form for errors about a value of a job spec. An error names the field, the
+// value and the remedy: "training.micro_batches: 0; must be >= 1".
 // Errors: INVALID_ARGUMENT.
 #ifndef STAGECOACH_BASE_FIELD_CHECK_H_
 #define STAGECOACH_BASE_FIELD_CHECK_H_

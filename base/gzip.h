@@ -1,4 +1,5 @@
-// Gunzip: unpacks one gzip member, piece by piece (ISA-L). Its checksum and length are verified at its end.
+// Gunzip: unpacks one gzip member, piece by piece (ISA-L). Its checksum and length are verified at
+// its end.
 // GunzipMembers: unpacks a gzip file, which is one member or several.
 // Ownership: owns its state, some 80 KB.  Threads: thread-compatible.
 // Errors:    DATA_LOSS: not gzip data, or damaged; it may not be used after that.
@@ -15,7 +16,7 @@
 
 namespace stagecoach {
 
-// What one byte of gzip data says at most: deflate says 258 bytes in two bits.
+// Most bytes that one byte of gzip data unpacks to: deflate says 258 bytes in two bits.
 inline constexpr int64_t kMostGzipRatio = 1032;
 
 bool LooksLikeGzip(std::string_view head);
@@ -32,8 +33,8 @@ class Gunzip {
     size_t written = 0;  // of `into`
     bool ended = false;  // the member is over; what is left of `from` is something else
   };
-  // Goes on until the member is over, `from` is read or `into` is full; some may still be inside then, so the end may
-  // need a call with room for one byte more.
+  // Unpacks until the member is over, `from` is read or `into` is full. Some output may still be
+  // inside then. So the end may need another call, with room for one byte more.
   absl::StatusOr<Done> Unpack(std::span<const uint8_t> from, std::span<uint8_t> into);
   void BeginAgain();  // with another member
 
@@ -50,7 +51,8 @@ class GunzipMembers {
     size_t written = 0;  // of `into`
     bool other = false;  // what is left of `from` is neither zeros nor a member
   };
-  // Goes on until `from` is read, `into` is full, or something else follows. For the end, as Gunzip::Unpack.
+  // Unpacks until `from` is read, `into` is full, or something else follows. For the end, see
+  // Gunzip::Unpack.
   absl::StatusOr<Done> Unpack(std::span<const uint8_t> from, std::span<uint8_t> into);
   // A member is over and no other has begun: here a file may end.
   bool ended() const { return ended_; }

@@ -22,16 +22,14 @@ struct Id {
 using StageId = Id<struct StageTag>;
 using MicroBatchId = Id<struct MicroBatchTag>;
 
-// Fence: says which incarnation of a job a message belongs to (docs/ARCHITECTURE.md,
-// "Recovery"). term: incarnation of the coordinator, +1 per start. generation: placement of the job,
-// +1 per recovery. step: optimizer steps applied before the one meant. attempt: try of one step.
-// Receivers drop what is older than what they hold; something newer cancels current work.
+// Fence: the incarnation of a job that a message belongs to (docs/ARCHITECTURE.md, "Recovery").
+// Receivers drop a message whose fence is older than theirs. A newer one cancels current work.
 struct Fence {
   std::string job;
-  uint64_t term = 0;
-  uint64_t generation = 0;
-  uint64_t step = 0;
-  uint32_t attempt = 0;
+  uint64_t term = 0;        // incarnation of the coordinator, +1 per start
+  uint64_t generation = 0;  // placement of the job, +1 per recovery
+  uint64_t step = 0;        // optimizer steps applied before the one meant
+  uint32_t attempt = 0;     // try of one step
 
   friend bool operator==(const Fence&, const Fence&) = default;
   std::string ToString() const;

@@ -1,5 +1,5 @@
-// Name patterns: names of parameters as a job means several at once: "*" stands for any characters and "?" for one, as
-// in "model/000?/*" and "*.bias".
+// Name patterns: a pattern names several parameters of a job at once. "*" stands for any characters
+// and "?" for one, as in "model/000?/*" and "*.bias".
 // Errors: INVALID_ARGUMENT with the pattern's path in the job.
 #ifndef STAGECOACH_BASE_NAME_PATTERNS_H_
 #define STAGECOACH_BASE_NAME_PATTERNS_H_
@@ -14,7 +14,8 @@ namespace stagecoach {
 
 bool MatchesPattern(std::string_view pattern, std::string_view name);
 
-// Each pattern is compared with each name: so many, and so long, that this does not take long. `path`: of their list.
+// Limits the number and length of patterns, because each is compared with each name. `path`: of
+// their list.
 absl::Status CheckPatterns(const std::vector<std::string>& patterns, const std::string& path);
 
 }  // namespace stagecoach

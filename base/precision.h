@@ -1,11 +1,11 @@
-// Precision: in which number format a job computes.
+// Precision: the number format that a job computes in.
 // - float32: everything in float32, products too.
-// - tensorfloat32: float32 everywhere, but a CUDA stage may round the arguments of matrix products to
-//   10 bits of mantissa (TF32). Other devices compute as in float32.
+// - tensorfloat32: float32 everywhere, but a CUDA stage may round the arguments of matrix products
+//   to 10 bits of mantissa (TF32). Other devices compute as in float32.
 // - bfloat16: activations, boundary tensors and the copies of the weights that operations read are
-//   bfloat16; master weights, gradients, optimizer state, statistics, the loss and every sum inside of
-//   an operation stay float32 or better.
-// Checkpoints and exported weights hold the float32 masters whatever the precision, so a job may be
+//   bfloat16. Everything else stays float32 or better: master weights, gradients, optimizer state,
+//   statistics, the loss and every sum inside of an operation.
+// Checkpoints and exported weights hold the float32 masters in every precision. So a job may be
 // resumed with another.
 #ifndef STAGECOACH_BASE_PRECISION_H_
 #define STAGECOACH_BASE_PRECISION_H_

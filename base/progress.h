@@ -1,9 +1,9 @@
-// Progress: signs that a thread gets on with what it was told to do, finer than any answer: a block of
-// an operation, a layer, a piece of a file. Whoever waits for the work tells slow from stuck by them.
-// What counts is that the number changes, not what it is.
+// Progress: signs that a thread advances in its work, finer than any answer. A sign is a block of
+// an operation, a layer, a piece of a file. The side that waits tells slow work from stuck work by
+// them. Only a change of the number counts, not its value.
 //
-// The code that works says TickProgress() and knows nothing of who looks; the thread that it runs on
-// decides which counter is meant. So no back end, layer or file needs to be handed one.
+// Code at work calls TickProgress() and knows no reader. The thread that it runs on chooses the
+// counter. So no back end, layer or file needs to be handed one.
 // Ownership: a scope borrows its counter.
 // Threads:   ProgressCounter: any. TickProgress counts for the scope of the calling thread; without
 //            one it does nothing. Scopes of a thread nest.

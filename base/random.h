@@ -1,8 +1,8 @@
 // Philox4x32-10: counter-based random numbers (Salmon et al., SC'11, "Parallel random numbers: as
-// easy as 1, 2, 3"). The value is a pure function of key and counter: nothing is saved for a
-// resume, and a recomputed forward pass draws the mask that the first one drew.
+// easy as 1, 2, 3"). The value is a pure function of key and counter. So a resume needs no saved
+// state, and a recomputed forward pass draws the same mask.
 //
-// Who uses which counter (docs/formats.md, "Random numbers"):
+// Key and counter of a job (docs/formats.md, "Random numbers"):
 //   key     = the job's seed, low and high word
 //   counter = (element / 4, layer << 16 | operation, micro_batch, step)
 #ifndef STAGECOACH_BASE_RANDOM_H_
@@ -39,9 +39,9 @@ struct RandomStream {
 // 32 random bits of element i: word i % 4 of block i / 4.
 uint32_t RandomBits(const RandomStream& stream, uint64_t element);
 
-// The dropout rule of every back end: element i is kept if and only if its 32 bits are >=
-// threshold. threshold = floor(rate * 2^32); a kept element is scaled by 1 / (1 - rate), computed
-// in float.
+// Dropout rule of every back end, with threshold = floor(rate * 2^32). Element i is kept if and
+// only if its 32 bits are >= threshold. A kept element is scaled by 1 / (1 - rate), computed in
+// float.
 inline uint32_t DropoutThreshold(double rate) { return static_cast<uint32_t>(rate * 4294967296.0); }
 
 // Standard normal of element i by Box-Muller in double precision from words of block i / 2, rounded

@@ -1,5 +1,5 @@
-// The peak that benchmarks compare with: float32 multiply-adds per second of the calling thread, on
-// the widest instruction set that the kernels would use, from registers only.
+// The peak that benchmarks compare with: float32 multiply-adds per second of the calling thread.
+// They use registers only, and the widest instruction set that the kernels would use.
 #ifndef STAGECOACH_BENCH_FMA_PEAK_H_
 #define STAGECOACH_BENCH_FMA_PEAK_H_
 
@@ -7,8 +7,8 @@
 
 namespace stagecoach {
 
-// Seconds of this thread's own computing (other programs on the machine cost less accuracy so), or
-// of the wall clock where several threads work.
+// ThreadSeconds counts this thread's own computing, so other programs on the machine disturb it
+// less. If several threads work, use the wall clock, WallSeconds.
 double ThreadSeconds();
 double WallSeconds();
 

@@ -1,5 +1,6 @@
-// ContentDigest: one SHA-256 of what a file of tensors holds, made of the digests of its tensors: who knows those need not
-// read the bytes again. Exports carry it in their header, and a job that begins with a file is held to it.
+// ContentDigest: one SHA-256 of the content of a file of tensors, made of the digests of its
+// tensors. With those at hand, the bytes need not be read again. Exports carry it in their header.
+// A job that begins with a file is held to it.
 // Threads: pure functions, but for HashContent, which uses its reader.
 // See:     docs/formats.md, "Digest of the content".
 #ifndef STAGECOACH_CHECKPOINT_CONTENT_DIGEST_H_
@@ -28,8 +29,8 @@ struct HashedContent {
   std::vector<std::string> tensors;  // digests, in the order of the reader's
   std::string content;
 };
-// Reads the whole file, which takes a while: ticks progress. INVALID_ARGUMENT if it says that it was written with another
-// content; one of another program says nothing.
+// Reads the whole file, which takes a while: ticks progress. INVALID_ARGUMENT if the header names
+// another content. A file of another program names none.
 absl::StatusOr<HashedContent> HashContent(SafetensorsReader& reader);
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// FileSystem: the few calls that checkpoints and the journal's folder need, so that tests can fail
-// the n-th call, fill the disk, or cut the power (forget what was not synced).
+// FileSystem: the few calls that checkpoints and the journal's folder need. Tests can fail the n-th
+// call, fill the disk, or cut the power (forget what was not synced).
 // Ownership: the caller owns what Create and Open answer; it must not outlive the file system.
 // Threads:   implementations are thread-safe; a WritableFile belongs to one thread.
 // Errors:    canonical codes with path and errno text: NOT_FOUND, ALREADY_EXISTS,
@@ -37,7 +37,8 @@ class ReadableFile {
   virtual absl::Status Read(int64_t offset, std::span<std::byte> target) = 0;
 };
 
-// What readers need of it, which may be less than all files (stage/files/data_roots.h).
+// The part of a file system that readers need. It may have less than all files
+// (stage/files/data_roots.h).
 class ReadableFiles {
  public:
   virtual ~ReadableFiles() = default;

@@ -1,12 +1,14 @@
-// FolderProbe: how a coordinator and its stages prove to each other, before a job trains, that they
-// see one folder of checkpoints and may write it, by files that can be known in no other way:
-//   coordinator   makes a temporary folder (CheckpointStore::Begin) and writes a secret into `probe`
+// FolderProbe: the proof that a coordinator and its stages see one folder of checkpoints and may
+// write it. They prove it to each other before a job trains, by files that can be known in no other
+// way:
+//   coordinator   makes a temporary folder (CheckpointStore::Begin) and writes a secret into
+//                 `probe`
 //   each stage    reads it and writes it back, with its place in the pipeline, into `answer-<k>`
 //   coordinator   reads the answers and removes the folder
-// A folder that a crash leaves behind goes with the store's other temporary folders.
+// A crash may leave a folder behind. It goes with the store's other temporary folders.
 // Ownership: borrows the file system.  Threads: any that may block on files.
-// Errors:    the file system's codes with the path; FAILED_PRECONDITION: an answer to somebody else;
-//            DATA_LOSS: a file of a wrong size.
+// Errors:    the file system's codes with the path; FAILED_PRECONDITION: an answer to somebody
+//            else; DATA_LOSS: a file of a wrong size.
 // See:       docs/formats.md, "Probe of the folder".
 #ifndef STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_
 #define STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_

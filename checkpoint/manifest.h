@@ -58,10 +58,10 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text);
 // folder/MANIFEST.json, parsed.
 absl::StatusOr<Manifest> ReadManifestFile(ReadableFiles& file_system, const std::string& folder);
 
-// SHA-256 over the parameters ("model/...") in the byte order of their names: for each one its
-// name, dtype name and shape text, each followed by a zero byte, then its bytes. "sha256:<hex>".
-// Reads the shards of a committed checkpoint (or of any folder with these files) and compares every
-// tensor with the manifest: DATA_LOSS naming file and tensor.
+// SHA-256 over the parameters ("model/...") in the byte order of their names, as "sha256:<hex>".
+// Each adds its name, dtype name and shape text, with a zero byte behind each of these, then its
+// bytes. Reads the shards of a committed checkpoint, or of any folder with these files. Compares
+// every tensor with the manifest: DATA_LOSS naming file and tensor.
 absl::StatusOr<std::string> WeightsDigest(FileSystem& file_system, const std::string& folder,
                                           const Manifest& manifest);
 

@@ -14,11 +14,11 @@ namespace stagecoach {
 
 inline constexpr char kManifestFile[] = "MANIFEST.json";
 inline constexpr char kLatestFile[] = "LATEST";
-// An export's files. The second is the job spec; it is not named config.json, which other programs
-// take for a description of theirs and then begin with random weights.
+// An export's files. The second is the job spec. It is not named config.json: other programs take
+// such a file for theirs, and then begin with random weights.
 inline constexpr char kExportWeightsFile[] = "model.safetensors";
 inline constexpr char kExportSpecFile[] = "stagecoach.json";
-// What the data set tells beside the job; only where it does.
+// Facts of the data set beside the job; only if it has some.
 inline constexpr char kExportFactsFile[] = "data.json";
 inline constexpr uint64_t kMaxCheckpointStep = 999'999'999'999;  // 12 digits
 

@@ -1,5 +1,6 @@
-// Snapshot: a checkpoint that lies in the memory of stages. Each stage holds the shard of its own cell and that of a
-// neighbour's, so that what one lost process had is still somewhere. Which of them make a whole is a pure question.
+// Snapshot: a checkpoint in the memory of stages. Each stage holds the shard of its own cell and
+// that of a neighbour's. So the shard of one lost process is still somewhere. A pure function finds
+// shards that make a whole.
 // See: docs/ARCHITECTURE.md, "Recovery from memory"; docs/formats.md, "Snapshots".
 #ifndef STAGECOACH_CHECKPOINT_SNAPSHOT_H_
 #define STAGECOACH_CHECKPOINT_SNAPSHOT_H_
@@ -15,7 +16,7 @@
 
 namespace stagecoach {
 
-// What a stage says of a shard that it holds.
+// A shard that a stage holds, as the stage reports it.
 struct HeldShard {
   uint64_t step = 0;
   int first_layer = 0, last_layer = 0;  // [first, last)
@@ -30,9 +31,9 @@ struct Snapshot {
       holders;  // of each shard, in the order of manifest.shards: who said that it holds it
 };
 
-// The newest step in [least, most] of which the shards that were told of cover the layers [0, layers) without a gap and
-// without an overlap, under manifests that say the same of the training; where some say otherwise the larger group counts.
-// `held`: by holder. Nothing: there is none.
+// Finds the newest step in [least, most] whose reported shards cover the layers [0, layers) without
+// a gap and without an overlap. Their manifests must say the same of the training. If some differ,
+// larger groups are tried first. `held`: by holder. nullopt: there is none.
 std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> held, int layers,
                                        uint64_t least, uint64_t most);
 

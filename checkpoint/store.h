@@ -1,5 +1,5 @@
 // CheckpointStore: the checkpoints of all jobs under one root. A checkpoint exists if and only if
-// its manifest does, in a folder named step-<12 digits>; the rename of the temporary folder commits
+// its manifest does, in a folder named step-<12 digits>. The rename of the temporary folder commits
 // it.
 //   <root>/<job>/step-000000000050/{layer-0000-0007.safetensors, MANIFEST.json}
 //   <root>/<job>/.tmp-<term>-<step>-<nonce>/     garbage after a restart
@@ -7,9 +7,9 @@
 //   <root>/<job>/.broken-step-000000000050[.n]   set aside by a load; never removed by us
 //   <root>/<job>/.trash-...                      being removed
 // Ownership: borrows the file system.  Threads: one thread (the coordinator's effects) per job.
-// Errors:    Commit: FAILED_PRECONDITION if the union of the shards is not the model; the file
-//            system's codes otherwise; nothing committed then. Load never uses a value before every
-//            digest was checked.
+// Errors:    Commit: FAILED_PRECONDITION if the union of the shards is not the model, otherwise the
+//            file system's codes. In both cases nothing is committed. Load never uses a value
+//            before every digest was checked.
 // See:       docs/formats.md, "Checkpoints".
 #ifndef STAGECOACH_CHECKPOINT_STORE_H_
 #define STAGECOACH_CHECKPOINT_STORE_H_
@@ -55,8 +55,9 @@ class CheckpointStore {
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
   bool Has(const CheckpointRef& ref);                       // still, whatever was removed meanwhile
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
-  // Every size and digest of every file, with `tensors` of every tensor as well. NOT_FOUND, DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact,
-  // but of another format version or job.
+  // Checks every size and digest of every file, with `tensors` of every tensor as well. NOT_FOUND.
+  // DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact, but of another format
+  // version or job.
   absl::StatusOr<Manifest> Verify(const CheckpointRef& ref, bool tensors = false);
   std::vector<std::string> Jobs();         // that have a folder, sorted
   bool HasFolder(const std::string& job);  // it had a checkpoint, or tried to write one
@@ -92,11 +93,14 @@ class CheckpointStore {
   const std::string root_;
 };
 
-// Writes <folder>/model.safetensors (parameters only, named as in checkpoints), stagecoach.json (the training
-// configuration given) and, where the manifest has facts of the data, data.json (checkpoint/facts_file.h). average: the averages of the parameters that have one in their place, under their
-// names; FAILED_PRECONDITION where the checkpoint has none. refuse_not_finite: FAILED_PRECONDITION naming the first tensor
-// with an infinity or a NaN, and no weights are written. Atomic per file: temporary name, sync, rename. Returns the weights
-// digest, "sha256:<hex>".
+// Writes an export into the folder. model.safetensors has the parameters only, named as in
+// checkpoints. stagecoach.json has the training configuration given. If the manifest has facts of
+// the data, data.json has these (checkpoint/facts_file.h). Each file is atomic: temporary name,
+// sync, rename. Returns the weights digest, "sha256:<hex>".
+// average: averages take the place of the parameters that have one, under their names.
+// FAILED_PRECONDITION if the checkpoint has none.
+// refuse_not_finite: FAILED_PRECONDITION naming the first tensor with an infinity or a NaN, and no
+// weights are written.
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
                                           const Manifest& manifest, const std::string& folder,
                                           const std::string& config_json, bool average = false,

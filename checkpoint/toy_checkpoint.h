@@ -1,5 +1,5 @@
-// A small model for the tests of this folder: two layers whose values depend on the step only,
-// saved in as many shards as asked for.
+// A small model for the tests of this folder. It has two layers whose values depend on the step
+// only. It is saved in as many shards as asked for.
 #ifndef STAGECOACH_CHECKPOINT_TOY_CHECKPOINT_H_
 #define STAGECOACH_CHECKPOINT_TOY_CHECKPOINT_H_
 
@@ -107,7 +107,7 @@ inline absl::StatusOr<CheckpointRef> SaveToy(FileSystem& files, CheckpointStore&
   return ref;
 }
 
-// What a restarted cluster does: it must find a checkpoint and exactly the values of its step.
+// Loads as a restarted cluster does: it must find a checkpoint and exactly the values of its step.
 inline uint64_t LoadToy(FileSystem& files, CheckpointStore& store, const std::string& job,
                         std::vector<std::string>* quarantined) {
   absl::StatusOr<CheckpointRef> ref = store.FindLoadable(job, -1, quarantined);

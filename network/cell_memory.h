@@ -1,8 +1,9 @@
-// Memory of a cell while it works, by walking the lists of its layers and the wires between them. Layers may share
-// what they keep, so it is a function of the whole cell.
-// Units and shapes: bytes of a micro-batch of so many samples; what calls make once for all of them counts once.
-// Errors:    none; sizes of a sample were limited when the network was made, and who asks for many sees to it that the
-//            product stays below 2^63.
+// Memory of a cell at work, from the lists of its layers and the wires between them. Layers may
+// share what they keep, so it is a function of the whole cell.
+// Units and shapes: bytes of a micro-batch of so many samples. What calls make once for all of them
+//            counts once.
+// Errors:    none. Sizes of a sample were limited when the network was made. A caller that asks for
+//            many samples keeps the product below 2^63.
 #ifndef STAGECOACH_NETWORK_CELL_MEMORY_H_
 #define STAGECOACH_NETWORK_CELL_MEMORY_H_
 
@@ -22,7 +23,8 @@ struct CellMemory {
   int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
   int64_t stash = 0;             // kept from forward to backward
   int64_t sent_beside_stash = 0;
-  // The tuple of a forward that kept nothing, while the stash of its recompute is there: what was made is made again.
+  // The tuple of a forward that kept nothing, while the stash of its recompute is there. The tuple
+  // is made again.
   int64_t sent_beside_recompute = 0;
   int64_t for_weights = 0;          // kept from the input part of a backward to its weight part
   int64_t sent_beside_weights = 0;  // of `sent_gradients` what is not a part of that
@@ -36,8 +38,9 @@ struct CellMemory {
   int64_t evaluation = 0;   // of a forward without a trace of it
 };
 CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples = 1);
-// Of the last cell, from `first` on, where its head goes by chunks (network/passes/head_chunks.h): of the layers in front of the
-// head, which may be none. What the head reads is what goes out, and its gradient what comes in; the loss has the rest.
+// Memory of the last cell from layer `first` on, if its head goes by chunks
+// (network/passes/head_chunks.h). It covers the layers in front of the head, which may be none. The
+// head's input counts as what goes out, and its gradient as what comes in. The loss has the rest.
 CellMemory MemoryInFrontOfHead(const Network& network, int first, int64_t samples = 1);
 
 }  // namespace stagecoach

@@ -1,6 +1,6 @@
-// LaterRows: whether a network on text looks ahead: a row of it is a token, and what it gives there may depend on tokens
-// behind it. Then the target of a row, which is the next token, is among what the row is computed of, and what stands
-// behind a prompt changes what follows it.
+// LaterRows: whether a network on text looks ahead. A row is a token. If the network looks ahead,
+// the output of a row depends on tokens behind it. Then a row is computed from its own target, the
+// next token. And the text behind a prompt changes what follows the prompt.
 // Threads: pure function.
 #ifndef STAGECOACH_NETWORK_LATER_ROWS_H_
 #define STAGECOACH_NETWORK_LATER_ROWS_H_
@@ -11,8 +11,9 @@
 
 namespace stagecoach {
 
-// "layer 3, residual(layer_norm, attention), by attention without a causal mask"; empty: no row sees a later one in an
-// evaluation. By the calls that the layers consist of.
+// The first layer that looks ahead: "layer 3, residual(layer_norm, attention), by attention without
+// a causal mask". Empty: no row sees a later one in an evaluation. It is found by the calls that
+// the layers consist of.
 std::string ReaderOfLaterRows(const Network& network);
 
 }  // namespace stagecoach

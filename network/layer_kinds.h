@@ -21,8 +21,8 @@ std::string LayerLabel(const LayerSpec& layer);  // "residual(layer_norm, attent
 // See LayerKind::Function. CHECKs that there is such a kind.
 std::string LayerFunction(const LayerSpec& layer);
 
-// Standard deviation of the initial values of the projections back into the trunk, which start smaller, as
-// GPT-2's do: over the root of the number of layers that add to it.
+// Standard deviation of the initial values of the projections back into the trunk. They start
+// smaller, as GPT-2's do: over the root of the number of layers that add to the trunk.
 double BranchStddev(const std::vector<LayerSpec>& layers);
 
 }  // namespace stagecoach

@@ -1,9 +1,9 @@
-// ObjectiveKind: what a network can be trained for. One object a kind, without state; its file is in
-// network/objectives, and the one list of them in objective_kinds.cc.
+// ObjectiveKind: what a network can be trained for. One object a kind, without state; its file is
+// in network/objectives, and the one list of them in objective_kinds.cc.
 // Ownership: the list owns all kinds for the life of the process.
 // Threads:   any.
-// Errors:    INVALID_ARGUMENT with the path in the job, the value and the remedy; FindObjectiveKind answers
-//            NOT_FOUND with the nearest known name.
+// Errors:    INVALID_ARGUMENT with the path in the job, the value and the remedy; FindObjectiveKind
+//            answers NOT_FOUND with the nearest known name.
 #ifndef STAGECOACH_NETWORK_OBJECTIVE_KIND_H_
 #define STAGECOACH_NETWORK_OBJECTIVE_KIND_H_
 
@@ -33,10 +33,10 @@ class ObjectiveKind {
 const std::vector<const ObjectiveKind*>& AllObjectiveKinds();  // by name
 absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name);
 
-// Sets what a network is trained for. Its output is compared with the targets that it names, or, where these are
-// not of the kind that is wanted, with another input that is: so an autoencoder's with the images that went in.
-// Without a kind it is cross-entropy; accuracy is counted where a sample or a pixel has a target, and not of text.
-// The auxiliary output stays the one that the network has.
+// Sets the objective of a network. The network names targets for its output. If they are not of the
+// wanted kind, another input that is takes their place. So an autoencoder's output is compared with
+// the images that went in. Without a kind it is cross-entropy. Accuracy is counted if a sample or a
+// pixel has a target, and not of text. The auxiliary output stays the network's.
 absl::Status SetObjective(const KindSpec& spec, const std::string& path, Network* network);
 
 // Fields of an objective, for errors.
@@ -47,13 +47,14 @@ struct ObjectivePaths {
   std::string ignored = "objective.ignored", class_weights = "objective.class_weights";
 };
 
-// Of an objective that has its loss, its output, its targets and their weights: fills in the sums, and checks that it
-// is one for this network.
+// Completes an objective that has its loss, its output, its targets and their weights. Fills in the
+// sums, and checks that it is one for this network.
 absl::Status FinishObjective(const std::string& path, const ObjectivePaths& paths,
                              Network* network);
 
-// The same network with another input of the data source, "weights", one number a sample: what the targets weigh.
-// Wires count from the inputs on, so all others move up by one. `path`: of the field that gives them.
+// The same network with another input of the data source, "weights": one number a sample, for the
+// weight of its targets. Wires count from the inputs on, so all others move up by one. `path`: of
+// the field that gives them.
 absl::StatusOr<Network> WithSampleWeights(Network network, const std::string& path);
 
 }  // namespace stagecoach

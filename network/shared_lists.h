@@ -1,5 +1,5 @@
-// SharedLists: the lists of a network's layers while it is made: a network has few different layers and many of each,
-// so equal graphs share theirs and are differentiated once.
+// SharedLists: the lists of a network's layers while the network is made. It has few different
+// layers and many of each. So equal graphs share their lists and are differentiated once.
 // Ownership: shares graphs and lists with the layers.
 // Threads:   thread-compatible.
 #ifndef STAGECOACH_NETWORK_SHARED_LISTS_H_
@@ -15,11 +15,13 @@ namespace stagecoach {
 
 class SharedLists {
  public:
-  // Gives the layer this graph and the lists that follow from it. INVALID_ARGUMENT: it cannot be trained.
+  // Gives the layer this graph and the lists that follow from it. INVALID_ARGUMENT: it cannot be
+  // trained.
   absl::Status Set(LayerGraph graph, NetworkLayer* layer);
 
  private:
-  // Those used last, first; others are forgotten, so that a network of many different layers is not searched for long.
+  // The last used ones come first. Others are forgotten, so that the search stays short in a
+  // network of many different layers.
   std::list<std::pair<std::shared_ptr<const LayerGraph>, std::shared_ptr<const LayerLists>>> known_;
 };
 

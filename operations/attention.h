@@ -1,10 +1,12 @@
-// attention: multi-head attention of qkv (operations/packed_heads.h), causal, or with `full` of every row with every
-// other; scores scaled by 1 / sqrt(head_width). With fewer key heads than heads, several query heads read one key head. Outputs:
-// out [context, heads * head_width] and log_sum_exp [heads, context] of the scaled scores, which the
-// gradient reads (Dao et al., 2205.14135). Dropout's element of sample s, query head h, row r, column c is
-// ((s * heads + h) * context + r) * context + c of the stream.
-// attention_gradient: d_out, qkv, out, log_sum_exp -> d_qkv; of a key head it is the sum over its query
-// heads.
+// attention: multi-head attention of qkv (operations/packed_heads.h). It is causal, or with `full`
+// of every row with every other. Scores are scaled by 1 / sqrt(head_width). With fewer key heads
+// than heads, several query heads read one key head. Outputs: out [context, heads * head_width],
+// and log_sum_exp [heads, context] of the scaled scores. The gradient reads log_sum_exp (Dao et
+// al., 2205.14135). For sample s, query head h, row r and column c, dropout takes this element of
+// the stream:
+//   ((s * heads + h) * context + r) * context + c
+// attention_gradient: d_out, qkv, out, log_sum_exp -> d_qkv. The gradient of a key head is the sum
+// over its query heads.
 #ifndef STAGECOACH_OPERATIONS_ATTENTION_H_
 #define STAGECOACH_OPERATIONS_ATTENTION_H_
 

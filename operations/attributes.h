@@ -1,5 +1,5 @@
 // Attributes: the constants of a call. An operation has a small struct with named fields and visits
-// them once; text, comparison, defaults and errors come from that.
+// them once. Text, comparison, defaults and errors come from that.
 //
 //   struct DropoutAttributes {
 //     double rate = 0;
@@ -7,8 +7,9 @@
 //     void Visit(Visitor& visit) { visit.Rate("rate", rate); }
 //   };
 //
-// Errors: FromAttributes answers INVALID_ARGUMENT naming the attribute, its value and what is allowed;
-//         `prefix` stands before the name, so that an attribute which is a field of a job has its path.
+// Errors: FromAttributes answers INVALID_ARGUMENT naming the attribute, its value and the allowed
+//         values. `prefix` stands before the name. So an attribute that is a field of a job has its
+//         path.
 #ifndef STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 #define STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 
@@ -48,12 +49,14 @@ class Attributes {
   std::vector<Entry> entries_;
 };
 
-// "heads=2 dropout=0.1 widths=[8,16] path=\"a b\"": what is false, 0 or empty is left out. A text has quotes and
-// escapes where it is more than letters, digits and _ - . / so that the whole reads as words.
+// "heads=2 dropout=0.1 widths=[8,16] path=\"a b\"". Values that are false, 0 or empty are left out.
+// A text has quotes and escapes if it is more than letters, digits and _ - . / so that the whole
+// reads as words.
 std::string FormatAttributes(const Attributes& attributes);
 
-// The most that a count may be where its visit says no other: extents, strides, paddings, heads. Products of
-// three of them and sums of many stay inside 64 bits. Extents that gradients have as counts keep to it too.
+// The most that a count may be if its visit says no other: extents, strides, paddings, heads.
+// Products of three of them and sums of many stay inside 64 bits. Extents that gradients have as
+// counts keep to it too.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 20;
 // Bases of angles, and what is added to a mean of squares.
 inline constexpr double kMinTheta = 1, kMaxTheta = 1e12;
@@ -70,8 +73,8 @@ using ChoiceNames = std::initializer_list<std::string_view>;  // of an enum's va
 //   Between        [least, most]
 //   ZeroOrBetween  0, which stands for something else, or [least, most]
 //   Positive       (0, most]
-//   Text           at most kMaxText bytes without NUL; `unless_empty` says what an empty one must be: "must name
-//                  the file"; without it a text may be empty
+//   Text           at most kMaxText bytes without NUL; `unless_empty` is the remedy for an
+//                  empty one, "must name the file"; without it a text may be empty
 //   Counts         at most `most_entries` whole numbers, each in [least, most]; may be empty
 //   Weights        at most `most_entries` numbers, each 0 or in [least, most]; may be empty
 //   Choice         an enum by the names of its values

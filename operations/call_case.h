@@ -1,8 +1,10 @@
-// CallCase: a call that an operation names for its tests, odd in shape. From the cases are made: types and
-// refusals and costs (operations/cases_test.cc), gradient rules (network/lists/cases_test.cc), finite
-// differences and every back end beside the reference (stage/backends/conformance).
+// CallCase: a call that an operation names for its tests, odd in shape. Cases are tested for types,
+// refusals and costs (operations/cases_test.cc), and for gradient rules
+// (network/lists/cases_test.cc). Finite differences, and every back end beside the reference, are
+// tested too (stage/backends/conformance).
 // Ownership: plain values.
-// Units and shapes: types as in Call; an input that is there once for all samples is a parameter or a state.
+// Units and shapes: types as in Call; an input that is there once for all samples is a parameter or
+//            a state.
 #ifndef STAGECOACH_OPERATIONS_CALL_CASE_H_
 #define STAGECOACH_OPERATIONS_CALL_CASE_H_
 
@@ -45,8 +47,9 @@ struct CallCase {
   int64_t samples = 2;
   std::vector<int> outputs = {0};  // those that a layer would hand on: their gradients arrive
   bool differentiable = true;
-  // What a back end may be away from the reference, of outputs in float32 and in bfloat16, relative to the
-  // larger of an element and the root mean square of its output. 0: the reference's bits.
+  // Tolerance of a back end beside the reference, of outputs in float32 and in bfloat16. It is
+  // relative to the larger of an element and the root mean square of its output. 0: the reference's
+  // bits.
   double tolerance = 2e-5, bfloat16_tolerance = kRoundedOnce;
 };
 

@@ -1,6 +1,7 @@
-// concatenate: its inputs side by side in the last extent; any number of them, of equal other extents.
-// slice: y = x[..., begin, begin + 1, ..., begin + extent - 1]; its output is of the last extent `extent`.
-// Each input's gradient of concatenate is a slice.
+// concatenate: puts its inputs side by side in the last extent. There may be any number of them, of
+// equal other extents. The gradient of each input is a slice.
+// slice: y = x[..., begin, begin + 1, ..., begin + extent - 1]. Its output has the last extent
+// `extent`.
 // slice_gradient: dy -> dx of the last extent `whole`, 0 outside of the slice.
 #ifndef STAGECOACH_OPERATIONS_CONCATENATE_H_
 #define STAGECOACH_OPERATIONS_CONCATENATE_H_

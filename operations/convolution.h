@@ -1,14 +1,17 @@
-// convolution: y[i, j, o] = sum over u, v, c of x[i * stride - padding + u * dilation, j ..., c] *
-// weight[o, u, v, c] [+ bias[o]], where x is 0 outside of the image. x [height, width, in], weight
-// [out, kernel height, kernel width, in / groups]; with groups, output o reads the channels of group
-// o / (out / groups) only. y [places, places, out] (operations/window.h).
-// Inputs: x, weight [, bias (activation [out])].
+// convolution: with x as 0 outside of the image,
+//   y[i, j, o] = sum over u, v, c of x[i * stride - padding + u * dilation, j ..., c] *
+//                weight[o, u, v, c] [+ bias[o]]
+// With groups, output o reads the channels of group o / (out / groups) only.
+// Inputs: x [height, width, in]; weight [out, kernel height, kernel width, in / groups]; with
+// `bias` also bias (activation [out]). Output: y [places, places, out] (operations/window.h).
 //
 // convolution_input_gradient: dy, weight -> dx.
 // convolution_weight_gradient: dy, x; adds to d_weight and, with bias, to d_bias.
-// transposed_convolution: x, weight -> y, what convolution_input_gradient makes of dy and weight: each pixel of x adds its
-// product with the window to y, which has the attributes' extents. weight [channels of x, kernel height, kernel width,
-// channels of y / groups]. So its input's gradient is a convolution of dy, and its weight's that of one with both swapped.
+// transposed_convolution: x, weight -> y, as convolution_input_gradient makes dx of dy and weight.
+//   Each pixel of x adds its product with the window to y, which has the attributes' extents. The
+//   weight is [channels of x, kernel height, kernel width, channels of y / groups]. So its input's
+//   gradient is a convolution of dy. Its weight's gradient is that of a convolution with x and dy
+//   swapped.
 #ifndef STAGECOACH_OPERATIONS_CONVOLUTION_H_
 #define STAGECOACH_OPERATIONS_CONVOLUTION_H_
 
@@ -57,8 +60,8 @@ struct ConvolutionInputGradientAttributes {
 
 using ConvolutionWeightGradientAttributes = ConvolutionAttributes;
 
-// On a processor a weight's gradient is summed in shares of the samples, which are then added in order: a part of its
-// bits, and memory that a plan counts.
+// On a processor a weight's gradient is summed in shares of the samples. The shares are then added
+// in order. They are a part of its bits, and memory that a plan counts.
 inline constexpr int64_t kConvolutionShares = 8;  // at most
 inline constexpr int64_t kConvolutionShareSize =
     256;  // places at least: less is not worth a sum of its own
@@ -66,12 +69,13 @@ inline constexpr int64_t kConvolutionShareSize =
 // Of float copies of bfloat16 operands that a thread makes at a time.
 inline constexpr int64_t kMostWidenedBytes = int64_t{16} << 20;
 
-// How many samples make a share; the last one has the rest. At least 1.
+// Number of samples of a share; the last one has the rest. At least 1.
 inline int64_t SamplesOfShare(int64_t samples, int64_t places) {
   const int64_t worth = (kConvolutionShareSize + places - 1) / std::max<int64_t>(places, 1);
   return std::max<int64_t>({(samples + kConvolutionShares - 1) / kConvolutionShares, worth, 1});
 }
-// How many shares a sample is cut into, by rows of places, where there are fewer samples than shares. At least 1.
+// Shares that a sample is cut into, by rows of places, if there are fewer samples than shares. At
+// least 1.
 inline int64_t SharesOfSample(int64_t samples, int64_t places) {
   return std::max<int64_t>(1, std::min(kConvolutionShares / std::max<int64_t>(samples, 1),
                                        places / kConvolutionShareSize));

@@ -1,16 +1,21 @@
-// cross_entropy: a loss (operations/loss_types.h) of logits [..., classes] and targets (ids [...]): over rows
-// whose target is not ignore_index the sum of -sum over classes j of q[j] * log softmax(logits)[j], with
-// q = (1 - label_smoothing) * [j is the target] + label_smoothing / classes.
+// cross_entropy: a loss (operations/loss_types.h) of logits [..., classes] and targets (ids [...]).
+// It sums over rows whose target is not ignore_index:
+//   -sum over classes j of q[j] * log softmax(logits)[j]
+//   q = (1 - label_smoothing) * [j is the target] + label_smoothing / classes
 // Its gradient: (softmax(logits) - q) * scale, 0 in rows that are ignored.
 // `weighted`: as operations/loss_types.h says, a weight for each target.
-// Sums: loss; rows that count; with accuracy rows whose target has the largest logit; with top rows whose target
-// is among the `top` largest. Of equal logits the lower class comes first; a target whose logit is not a number
-// comes last, and behind each other logit that is none: logits that diverged count for nothing.
-// Behind the sums, with mean_iou, and with per_class in a call without gradient, a table [classes, 3] of the rows whose
-// target counts: those of the class that were guessed right, those whose target it is, those for which it is guessed.
-// The guess is the class with the largest logit, the lowest of equal ones; a row in which a logit is not a number has
-// none. These are whole numbers: each target counts as one, whatever it weighs, 0 too, as other programs count.
-// A target that is neither a class nor ignore_index is a fault of the data: the loss is not a number then.
+// Sums: loss; rows that count; with accuracy, rows whose target has the largest logit; with top,
+// rows whose target is among the `top` largest. Of equal logits the lower class comes first. If the
+// logit of a target is not a number, the target comes last. Any other logit that is not a number
+// comes before the target. So logits that diverged count for nothing.
+// With mean_iou, and with per_class in a call without gradient, a table [classes, 3] follows the
+// sums. It counts rows whose target counts. Its columns for a class: rows of the class that were
+// guessed right; rows with it as the target; rows with it as the guess. The guess is the class with
+// the largest logit, the lowest of equal ones. A row with a logit that is not a number has no
+// guess. These are whole numbers. Each target counts as one, whatever it weighs, 0 too, as other
+// programs count.
+// A target that is neither a class nor ignore_index is a fault of the data. Then the loss is not a
+// number.
 #ifndef STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_
 #define STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_
 

@@ -1,6 +1,7 @@
-// drop_path: y = keep ? x / (1 - rate) : 0, drawn once a sample, so that a branch of a residual is left out for some
-// samples of a micro-batch (Huang et al. 2016, "Deep Networks with Stochastic Depth"). Sample i has element i of its
-// stream. It keeps nothing: its gradient is itself with dy for x, which draws the same numbers again. y may be x.
+// drop_path: y = keep ? x / (1 - rate) : 0, drawn once a sample. So a branch of a residual is left
+// out for some samples of a micro-batch (Huang et al. 2016, "Deep Networks with Stochastic Depth").
+// Sample i has element i of its stream. It keeps nothing. Its gradient is itself with dy for x,
+// which draws the same numbers again. y may be x.
 #ifndef STAGECOACH_OPERATIONS_DROP_PATH_H_
 #define STAGECOACH_OPERATIONS_DROP_PATH_H_
 

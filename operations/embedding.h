@@ -1,5 +1,7 @@
-// embedding: y[row] = token[ids[row]] + position[row mod context]; with tokens_only y[row] = token[ids[row]].
-// embedding_weight_gradient adds dy's rows to both tables, or to the one, in an order that follows from rows and ids alone.
+// embedding: y[row] = token[ids[row]] + position[row mod context], with tokens_only without the
+// position.
+// embedding_weight_gradient: adds dy's rows to both tables, or to the one. The order follows from
+// rows and ids alone.
 #ifndef STAGECOACH_OPERATIONS_EMBEDDING_H_
 #define STAGECOACH_OPERATIONS_EMBEDDING_H_
 

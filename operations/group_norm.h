@@ -1,12 +1,15 @@
-// group_norm: for each sample and group of neighbouring channels (the last extent), y = (x - mean) * rstd * weight + bias
-// over the sample's places and the group's channels (Wu, He 2018, "Group Normalization").
-// Inputs: x, weight and bias (float32 [channels]). Outputs: y, mean and rstd (float32 [groups] a sample). y may be x.
+// group_norm: y = (x - mean) * rstd * weight + bias, for each sample and group of neighbouring
+// channels (the last extent). The moments are over the sample's places and the group's channels
+// (Wu, He 2018, "Group Normalization").
+// Inputs: x, weight and bias (float32 [channels]). Outputs: y, mean and rstd (float32 [groups] a
+// sample). y may be x.
 //
-// group_norm_sums: dy, x, mean, rstd -> of each sample and channel the sums over places of dy * xhat and of dy
-//   (float32 [channels] a sample), xhat = (x - mean) * rstd.
-// group_norm_input_gradient: dy, x, weight, mean, rstd, both sums -> dx, with g = dy * weight and means over the group:
-//   dx = rstd * (g - mean of g - xhat * mean of g * xhat). dx may be dy.
-// group_norm_weight_gradient: both sums; adds to d_weight and d_bias what they are over all samples.
+// group_norm_sums: dy, x, mean, rstd -> for each sample and channel the sums over places of dy *
+//   xhat and of dy (float32 [channels] a sample). xhat = (x - mean) * rstd.
+// group_norm_input_gradient: dy, x, weight, mean, rstd, both sums -> dx. dx may be dy. With means
+//   over the group:
+//   g = dy * weight; dx = rstd * (g - mean of g - xhat * mean of g * xhat)
+// group_norm_weight_gradient: both sums; adds to d_weight and d_bias their totals over all samples.
 #ifndef STAGECOACH_OPERATIONS_GROUP_NORM_H_
 #define STAGECOACH_OPERATIONS_GROUP_NORM_H_
 

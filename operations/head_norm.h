@@ -1,13 +1,13 @@
-// head_norm: rms norm of each query head and each key head of qkv (operations/packed_heads.h) by itself,
-// over its head_width elements; one weight for all query heads and one for all key heads; values stay
-// (Henry et al., 2010.04245, "Query-Key Normalization", as Qwen3 has it).
+// head_norm: rms norm of each query head and each key head of qkv (operations/packed_heads.h) by
+// itself, over its head_width elements. There is one weight for all query heads, and one for all
+// key heads. Values stay (Henry et al., 2010.04245, "Query-Key Normalization", as Qwen3 has it).
 // Inputs: qkv, query_weight, key_weight (float32 [head_width]). Outputs: y as qkv; rstd (float32
 // [context, heads + key_heads]), 1 / sqrt(mean of x^2 + epsilon) of each head.
 //
-// head_norm_input_gradient: dy, qkv, query_weight, key_weight, rstd -> d_qkv; by head as rms_norm's
-//   (operations/rms_norm.h), of the values dy as it is.
-// head_norm_weight_gradient: dy, qkv, rstd; adds to d_query_weight and d_key_weight the sums over rows and
-//   heads of dy * x * rstd.
+// head_norm_input_gradient: dy, qkv, query_weight, key_weight, rstd -> d_qkv. For each head it is
+//   as in rms_norm_input_gradient (operations/rms_norm.h). For the values it is dy.
+// head_norm_weight_gradient: dy, qkv, rstd; adds to d_query_weight and d_key_weight the sums over
+//   rows and heads of dy * x * rstd.
 #ifndef STAGECOACH_OPERATIONS_HEAD_NORM_H_
 #define STAGECOACH_OPERATIONS_HEAD_NORM_H_
 

@@ -1,7 +1,8 @@
-// JointOperation: a gradient of an input and one of weights in one call, for back ends that read what both read once.
-// It stands in the joint backward alone (network/lists/join_calls.cc); no gradient rule writes it. Types, cost and numbers
-// are those of its parts, so a back end without a kernel of its own runs them one after the other
-// (stage/backends/kernel_table.h), and one with a kernel gives their bits: a backward has the same in one part and in two.
+// JointOperation: a gradient of an input and one of weights in one call. So a back end reads once
+// what both read. It stands in the joint backward alone (network/lists/join_calls.cc); no gradient
+// rule writes it. Types, cost and numbers are those of its parts. A back end without a kernel of
+// its own runs the parts one after the other (stage/backends/kernel_table.h). A kernel of its own
+// gives their bits. So a backward has the same bits in one part and in two.
 // Ownership: as any operation; it looks its parts up by name when it is asked.
 #ifndef STAGECOACH_OPERATIONS_JOINT_H_
 #define STAGECOACH_OPERATIONS_JOINT_H_

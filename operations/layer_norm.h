@@ -1,5 +1,5 @@
-// layer_norm: y = (x - mean) * rstd * weight + bias over the last extent; mean and rstd are outputs,
-// because the gradient reads them (Ba, Kiros, Hinton 2016, "Layer Normalization").
+// layer_norm: y = (x - mean) * rstd * weight + bias over the last extent. mean and rstd are
+// outputs, because the gradient reads them (Ba, Kiros, Hinton 2016, "Layer Normalization").
 #ifndef STAGECOACH_OPERATIONS_LAYER_NORM_H_
 #define STAGECOACH_OPERATIONS_LAYER_NORM_H_
 

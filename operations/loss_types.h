@@ -1,11 +1,12 @@
-// What losses have in common: they are the last call of a network, and its gradient begins in them.
-//   inputs   as the loss says; with the attribute `weighted` also weights (float32): each term of the sums, and its
-//            gradient, is multiplied by that of its target, and one of weight 0 counts for nothing, whatever it is;
-//            with the attribute `gradient` also scale (float32, one number): what the gradient of a sum over the
-//            mini-batch is multiplied by.
-//   outputs  with `gradient` first the gradient of input 0, which may take its place; then the sums of the
-//            micro-batch (float64): the loss, how many terms it has, or what they weigh, measures, and behind those
-//            what is counted class by class. They are computed before anything is overwritten.
+// Losses: a loss is the last call of a network, and its gradient begins in it.
+//   inputs   as the loss says. With the attribute `weighted` also weights (float32). Each term of
+//            the sums, and its gradient, is multiplied by the weight of its target. A term of
+//            weight 0 counts for nothing, whatever it is. With the attribute `gradient` also scale
+//            (float32, one number). The gradient of a sum over the mini-batch is multiplied by it.
+//   outputs  with `gradient` first the gradient of input 0, which may take its place. Then the sums
+//            of the micro-batch (float64): the loss; the number of its terms, or their weight;
+//            measures. Counts class by class come behind those. The sums are computed before
+//            anything is overwritten.
 // Without `gradient` a loss is an evaluation. It has no gradient rule.
 #ifndef STAGECOACH_OPERATIONS_LOSS_TYPES_H_
 #define STAGECOACH_OPERATIONS_LOSS_TYPES_H_
@@ -28,12 +29,12 @@ inline constexpr int64_t kClassCounts = 3;
 
 inline ValueType ScaleType() { return WeightType(Element::kFloat32, {}); }
 
-// What a data source gives: a number a sample.
+// Weights from a data source: a number a sample.
 inline ValueType SampleWeightType() { return {Element::kFloat32, Leading::kSamples, {}}; }
-// What a loss takes: one for each id, or, where targets are numbers, one a sample.
+// Weights for a loss: one for each id, or one a sample if targets are numbers.
 ValueType LossWeightsType(const ValueType& targets);
 
-// What a weight may be beside 0: so sums of them and their inverses stay far inside of float32.
+// Bounds of a weight beside 0. So sums of them and their inverses stay far inside of float32.
 inline constexpr double kLeastWeight = 1e-9, kMostWeight = 1e9;
 inline bool IsLossWeight(float weight) {
   return weight == 0 ||
@@ -47,7 +48,7 @@ struct LossForm {
 // The input with the scale.
 inline size_t ScalePlace(const LossForm& form) { return form.weighted ? 3 : 2; }
 
-// How many operands there are; `output` and `targets` are its own two.
+// Checks the number of operands; `output` and `targets` are its own two.
 absl::Status CheckLossOperands(std::string_view operation, std::span<const ValueType> inputs,
                                std::string_view output, std::string_view targets,
                                const LossForm& form);

@@ -1,10 +1,11 @@
-// Operation: what networks are made of. One object an operation, without state: what a call of it takes
-// and gives, what it costs, and how its gradient is computed. Kernels live with the back ends.
+// Operation: an operation that networks are made of. One object an operation, without state. It
+// says what a call takes and gives, what the call costs, and how its gradient is computed. Kernels
+// live with the back ends.
 // Ownership: the catalogue owns all operations for the life of the process.
 // Threads:   any.
 // Units and shapes: FLOPs of a micro-batch, a multiply-add is two.
-// Errors:    CheckAttributes and Types answer INVALID_ARGUMENT: what is wrong and what would be right.
-//            Everything else may only be asked about calls that passed both.
+// Errors:    CheckAttributes and Types answer INVALID_ARGUMENT: what is wrong and what would be
+//            right. Everything else may only be asked about calls that passed both.
 #ifndef STAGECOACH_OPERATIONS_OPERATION_H_
 #define STAGECOACH_OPERATIONS_OPERATION_H_
 
@@ -24,8 +25,9 @@
 
 namespace stagecoach {
 
-// One use of an operation. `adds`: buffers that the call adds to, where a gradient of a parameter is
-// summed over micro-batches, or changes: accumulators and states. They are neither inputs nor outputs.
+// One use of an operation. `adds`: buffers that the call adds to or changes. It adds to gradients
+// of parameters, which are summed over micro-batches. It changes accumulators and states. These
+// buffers are neither inputs nor outputs.
 struct Call {
   std::string operation;
   Attributes attributes;
@@ -42,7 +44,8 @@ struct Cost {
   int64_t flops = 0;     // all; element-wise passes by a nominal number per element
 };
 
-// How an operation's gradient rule sees one call of the forward, and where it writes to.
+// GradientWriter: a call of the forward as the operation's gradient rule sees it. The rule writes
+// to it.
 class GradientWriter {
  public:
   virtual ~GradientWriter() = default;
@@ -66,8 +69,8 @@ class GradientWriter {
   virtual void Refuse(std::string_view why) = 0;
 };
 
-// How an operation's update rule sees one call of the forward: what changes the states that the call has
-// among its inputs.
+// UpdateWriter: a call of the forward as the operation's update rule sees it. The rule writes calls
+// that change the states among the call's inputs.
 class UpdateWriter {
  public:
   virtual ~UpdateWriter() = default;
@@ -75,7 +78,8 @@ class UpdateWriter {
   virtual ValueId output(int i) const = 0;
   // A buffer that is zero when a step begins.
   virtual ValueId Accumulator(Element element, Shape shape) = 0;
-  // A call that folds what one micro-batch gave into accumulators: once for each, in ascending order.
+  // A call that folds what one micro-batch gave into accumulators: once for each, in ascending
+  // order.
   virtual void EmitFold(std::string_view operation, Attributes attributes,
                         std::vector<ValueId> inputs, const std::vector<ValueId>& accumulators) = 0;
   // A call that changes these inputs, which are states, when the step is applied.
@@ -83,7 +87,7 @@ class UpdateWriter {
                           std::vector<ValueId> accumulators, const std::vector<int>& states) = 0;
 };
 
-// What is left of a call in an evaluation.
+// The form of a call in an evaluation.
 struct EvaluationForm {
   bool identity = false;  // its output is its first input
   Attributes attributes;
@@ -91,8 +95,9 @@ struct EvaluationForm {
   std::string operation = {};
 };
 
-// What a joint operation (operations/joint.h) stands for: a call with all its inputs and outputs and its attributes, and
-// then one without attributes that reads these of the inputs and adds.
+// The two calls that a joint operation (operations/joint.h) stands for. The first has all its
+// inputs and outputs and its attributes. The second has no attributes. It reads the inputs
+// `weight_inputs` and adds to gradients.
 struct JointParts {
   std::string_view input_gradient, weight_gradient;
   std::vector<int> weight_inputs;
@@ -111,7 +116,8 @@ class Operation {
                                                        std::span<const ValueType> adds) const = 0;
   virtual Cost CostOf(const Attributes& attributes, const CallTypes& types,
                       int64_t samples) const = 0;
-  // Writes the calls that compute the gradients of the wanted inputs. Operations of the backward refuse.
+  // Writes the calls that compute the gradients of the wanted inputs. Operations of the backward
+  // refuse.
   virtual void Gradient(const Attributes& attributes, GradientWriter& writer) const;
   // Writes the calls that change states, if the call has any.
   virtual void Update(const Attributes&, UpdateWriter&) const {}
@@ -126,19 +132,19 @@ class Operation {
   }
   // Random numbers that a call draws from its stream for one sample.
   virtual int64_t Drawn(const Attributes&, const CallTypes&) const { return 0; }
-  // The same call with one more input at the end, which is added to output 0 before its one rounding; none
-  // if there is no such form.
+  // The same call with one more input at the end. It is added to output 0 before its one rounding.
+  // nullopt: there is no such form.
   virtual std::optional<Attributes> WithSum(const Attributes&) const { return std::nullopt; }
   // Null: it is one operation.
   virtual const JointParts* Parts() const { return nullptr; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
-  // The names of the sums that a loss gives, in their order (operations/loss_types.h): "loss", "terms", then
-  // measures, which are sums over the terms as well. What it counts class by class comes behind them, without names.
-  // No other operation has any.
+  // The names of the sums that a loss gives, in their order (operations/loss_types.h): "loss",
+  // "terms", then measures. Measures are sums over the terms as well. Counts class by class come
+  // behind them, without names. No other operation has sums.
   virtual std::vector<std::string> Sums(const Attributes&) const { return {}; }
-  // What its tests are made from. Operations of the backward are tested with those that they are the
-  // gradient of, and name what no gradient rule writes.
+  // Cases that its tests are made from. Operations of the backward are tested with those that they
+  // are the gradient of. They name calls that no gradient rule writes.
   virtual std::vector<CallCase> Cases() const { return {}; }
 };
 

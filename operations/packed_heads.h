@@ -1,7 +1,7 @@
-// PackedHeads: queries, keys and values of all heads side by side in one row, as one product gives them:
-// qkv [context, (heads + 2 * key_heads) * head_width], the query heads first, then the key heads, then the
-// value heads. Query head h belongs to key head h / (heads / key_heads) (Ainslie et al., 2305.13245,
-// "GQA").
+// PackedHeads: queries, keys and values of all heads side by side in one row, as one product gives
+// them. qkv is [context, (heads + 2 * key_heads) * head_width]: the query heads first, then the key
+// heads, then the value heads. Query head h belongs to key head h / (heads / key_heads) (Ainslie et
+// al., 2305.13245, "GQA").
 // Errors: INVALID_ARGUMENT saying what would be right.
 #ifndef STAGECOACH_OPERATIONS_PACKED_HEADS_H_
 #define STAGECOACH_OPERATIONS_PACKED_HEADS_H_

@@ -1,5 +1,5 @@
-// pad: y[i, j] = x[i - top, j - left], 0 where that is outside of x. y [height + top + bottom, width + left + right,
-// channels]; a negative number cuts off. Its gradient is a pad by the negatives.
+// pad: y[i, j] = x[i - top, j - left], and 0 outside of x. y is [height + top + bottom, width +
+// left + right, channels]. A negative number cuts off. Its gradient is a pad by the negatives.
 #ifndef STAGECOACH_OPERATIONS_PAD_H_
 #define STAGECOACH_OPERATIONS_PAD_H_
 

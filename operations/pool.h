@@ -1,16 +1,17 @@
 // Pools of images [height, width, channels], channel by channel (operations/window.h):
 //
-// max_pool: x -> y, choice. `choice` (ids, as y) says which place of the window was the largest, counted row by
-//   row from 0; of equals the first, a NaN before all else, the padding never.
+// max_pool: x -> y, choice. `choice` (ids, as y) is the place of the window that was the largest,
+//   counted row by row from 0. Of equals it is the first. A NaN comes before all else. The padding
+//   is never chosen.
 // max_pool_gradient: dy, choice -> dx.
-// average_pool: x -> y, the sum over the window divided by its size, or without count_padding by how much of
-//   it lies in the image.
+// average_pool: x -> y, the sum over the window divided by its size. Without count_padding it is
+//   divided by the size of the part that lies in the image.
 // average_pool_gradient: dy -> dx.
 // global_average_pool: x -> y [channels], the mean over the image.
 // global_average_pool_gradient: dy [channels] -> dx.
 //
-// In a gradient what one element of dx gets from several places is summed in ascending order of the places,
-// row by row, and rounded once.
+// In a gradient, one element of dx may get shares from several places. They are summed in ascending
+// order of the places, row by row, and rounded once.
 #ifndef STAGECOACH_OPERATIONS_POOL_H_
 #define STAGECOACH_OPERATIONS_POOL_H_
 

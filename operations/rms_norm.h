@@ -1,5 +1,6 @@
-// rms_norm: y = x * rstd * weight over the last extent, rstd = 1 / sqrt(mean of x^2 + epsilon), which is
-// an output because the gradient reads it (Zhang, Sennrich 2019, "Root Mean Square Layer Normalization").
+// rms_norm: y = x * rstd * weight over the last extent. rstd = 1 / sqrt(mean of x^2 + epsilon) is
+// an output, because the gradient reads it (Zhang, Sennrich 2019, "Root Mean Square Layer
+// Normalization").
 // Inputs: x, weight (float32 [width]). Outputs: y, rstd (float32, one a row).
 //
 // rms_norm_input_gradient: dy, x, weight, rstd [, residual] -> dx, with g = dy * weight:

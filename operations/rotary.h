@@ -1,10 +1,11 @@
-// rotary: rotates the query and key heads of qkv (operations/packed_heads.h) by angles that grow with the
-// row's position in its sample; values stay (Su et al., 2104.09864, "RoFormer"). Of each head of width w,
-// pair p < w / 2 at position r is turned by the angle a = r * theta^(-2p / w):
+// rotary: rotates the query and key heads of qkv (operations/packed_heads.h). The angles grow with
+// the row's position in its sample. Values stay (Su et al., 2104.09864, "RoFormer"). A head of
+// width w has pairs p < w / 2. At position r, pair p is turned by the angle a:
+//   a = r * theta^(-2p / w)
 //   (u, v) -> (u cos a - v sin a, u sin a + v cos a)
-// A pair is elements (p, p + w / 2), as in Hugging Face's Llama and Qwen ("rotate half"), or with
-// `interleaved` elements (2p, 2p + 1), as in the paper and Meta's checkpoints.
-// The gradient is a rotary with `inverse`, which turns by -a. y may take the place of its input.
+// A pair is elements (p, p + w / 2), as in Hugging Face's Llama and Qwen ("rotate half"). With
+// `interleaved` it is elements (2p, 2p + 1), as in the paper and Meta's checkpoints. The gradient
+// is a rotary with `inverse`, which turns by -a. y may take the place of its input.
 #ifndef STAGECOACH_OPERATIONS_ROTARY_H_
 #define STAGECOACH_OPERATIONS_ROTARY_H_
 
@@ -31,9 +32,9 @@ struct RotaryAttributes {
   }
 };
 
-// What every kernel uses, so that all back ends turn by the same float32 numbers: computed in double and
-// rounded once, sines negative with `inverse`. [context, head_width / 2] each, row-major. Ticks once a position
-// (base/progress.h).
+// Tables that every kernel uses, so that all back ends turn by the same float32 numbers. They are
+// computed in double and rounded once. With `inverse` sines are negative. Each is [context,
+// head_width / 2], row-major. Ticks once a position (base/progress.h).
 struct RotaryTables {
   std::vector<float> cosines, sines;
 };

@@ -1,4 +1,5 @@
-// upsample: y[i, j] = x[i / height, j / width], each pixel repeated so often in both extents: the nearest neighbour.
+// upsample: y[i, j] = x[i / height, j / width], the nearest neighbour. So each pixel is repeated
+// `height` and `width` times in the two extents.
 // upsample_gradient: dy -> dx, the sum over each pixel's repetitions, row by row, rounded once.
 #ifndef STAGECOACH_OPERATIONS_UPSAMPLE_H_
 #define STAGECOACH_OPERATIONS_UPSAMPLE_H_

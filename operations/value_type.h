@@ -1,7 +1,7 @@
 // ValueType: what flows between the operations of a network.
-// Units and shapes: `shape` is of one sample and of any rank (0: one number a sample), or of the whole where
-//            `leading` is kOne. The samples of a micro-batch lie one after the other. Images are [height,
-//            width, channels].
+// Units and shapes: `shape` is of one sample and of any rank (0: one number a sample), or of the
+//            whole where `leading` is kOne. The samples of a micro-batch lie one after the other.
+//            Images are [height, width, channels].
 // Errors:    none.
 #ifndef STAGECOACH_OPERATIONS_VALUE_TYPE_H_
 #define STAGECOACH_OPERATIONS_VALUE_TYPE_H_
@@ -15,9 +15,9 @@
 
 namespace stagecoach {
 
-// kActivation: the type that the job's precision computes in, for activations, their gradients and
-// the copies of weights that products read. kFloat64: sums that are reported. kIds: indexes, without a
-// gradient.
+// kActivation is the type that the job's precision computes in. Activations, their gradients and
+// the copies of weights that products read have it. kFloat64 is for sums that are reported. kIds is
+// for indexes, without a gradient.
 enum class Element { kActivation, kFloat32, kFloat64, kIds };
 
 enum class Leading { kSamples, kOne };
@@ -33,9 +33,9 @@ using ValueId = Id<struct ValueTag>;  // a place in the table of values that the
 
 DType ElementDType(Element element, DType activation);
 
-// Of the tensor for so many samples: rows of the last extent, [samples * all others, last], as what works by
-// rows takes it; ids and statistics of one extent or none are [samples * extent]. Kernels that need the
-// extents apart take them from the type.
+// Shape of the tensor for so many samples, as operations by rows take it: rows of the last extent,
+// [samples * all others, last]. Ids, and statistics of one extent or none, are [samples * extent].
+// Kernels that need the extents apart take them from the type.
 Shape RuntimeShape(const ValueType& type, int64_t samples);
 int64_t TypeElements(const ValueType& type, int64_t samples);
 int64_t TypeBytes(const ValueType& type, int64_t samples, DType activation);

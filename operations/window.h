@@ -1,5 +1,5 @@
-// Window: how a rectangle moves over an image [height, width, channels]: what convolutions and pools have in
-// common. Padding is the same on both sides of an extent.
+// Window: how a rectangle moves over an image [height, width, channels], for convolutions and
+// pools. Padding is the same on both sides of an extent.
 // Errors: INVALID_ARGUMENT with the operand's type and what would be right.
 #ifndef STAGECOACH_OPERATIONS_WINDOW_H_
 #define STAGECOACH_OPERATIONS_WINDOW_H_
@@ -23,7 +23,8 @@ struct Window {
   Plane stride{1, 1}, padding{0, 0}, dilation{1, 1};
 };
 
-// Of a rectangle in each extent: larger than any image that is trained on, and its area counts in 32 bits.
+// Upper bound of a rectangle in each extent. It is larger than any image that is trained on, and
+// the area counts in 32 bits.
 inline constexpr int64_t kMaxWindow = 4096;
 
 // None above kMaxExtent (operations/attributes.h): then no product of two overflows.
@@ -32,8 +33,8 @@ absl::Status CheckExtents(std::string_view operand, const ValueType& type);
 absl::Status CheckImage(std::string_view operand, const ValueType& type);
 inline Plane PlaneOf(const ValueType& image) { return {image.shape[0], image.shape[1]}; }
 
-// Places of the window: floor((extent + 2 * padding - dilation * (size - 1) - 1) / stride) + 1 in each
-// extent; an error if it does not fit once. No number is above kMaxExtent.
+// Places of the window in each extent: floor((extent + 2 * padding - dilation * (size - 1) - 1) /
+// stride) + 1. It is an error if the window does not fit once. No number is above kMaxExtent.
 absl::StatusOr<Plane> PlacesOf(const Window& window, const Plane& image);
 
 }  // namespace stagecoach

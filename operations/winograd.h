@@ -1,7 +1,8 @@
-// Which convolutions a processor computes by Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms
-// for Convolutional Neural Networks", 1509.09308): 36 products for a tile of 4x4 places and a pair of channels instead of
-// 144. Sums are rounded otherwise than a direct convolution's, so the rule is a part of its bits: it follows from the
-// shape alone, and stages, plans and tests ask here.
+// Convolutions that a processor computes by Winograd's minimal filtering F(4x4, 3x3) (Lavin and
+// Gray, "Fast Algorithms for Convolutional Neural Networks", 1509.09308). A tile of 4x4 places and
+// a pair of channels takes 36 products instead of 144. Sums are rounded otherwise than a direct
+// convolution's, so the rule is a part of its bits. It follows from the shape alone. Stages, plans
+// and tests ask here.
 // Units: elements, bytes. Threads: pure functions.
 #ifndef STAGECOACH_OPERATIONS_WINOGRAD_H_
 #define STAGECOACH_OPERATIONS_WINOGRAD_H_
@@ -19,7 +20,8 @@ struct ConvolutionExtents {
   int64_t in = 0, out = 0;  // channels
 };
 
-// With less the transforms cost what the products save: of the channels' inputs and outputs, of the weight for a call.
+// With less, the transforms cost as much as the products save. These are the transforms of the
+// channels' inputs and outputs, and that of the weight for a call.
 inline constexpr int64_t kWinogradChannels = 32;
 inline constexpr int64_t kWinogradPlaces = 192;  // of an image
 inline constexpr int64_t kWinogradCallPlaces =
@@ -32,16 +34,19 @@ inline bool SuitsWinograd(const ConvolutionSteps& steps, const ConvolutionExtent
          e.places.height * e.places.width >= kWinogradPlaces;
 }
 
-// How many images a call computes of a forward or an input's gradient: enough to pay for the weight's transform, and two
-// calls at least where there are two images, so that there is work for two threads.
+// Number of images that one call of a forward or an input's gradient computes. They are enough to
+// pay for the weight's transform. But two images or more make at least two calls, so that two
+// threads have work.
 inline int64_t WinogradImages(int64_t samples, int64_t places) {
   const int64_t worth = (kWinogradCallPlaces + places - 1) / std::max<int64_t>(places, 1);
   return std::max<int64_t>(1, std::min(worth, (samples + 1) / 2));
 }
 
-// What a call of so many images takes beside its operands, at most; what would take more is computed directly. The
-// library blocks by the second cache and takes 9 MB where that has 1 MiB; the transformed weight; tiles of inputs and
-// outputs, with half of them again for whole blocks; and both in the library's order of channels.
+// Upper bound of the bytes that a call of so many images takes beside its operands. A call that
+// would take more is computed directly. Counted are the library's blocks, the transformed weight,
+// tiles of inputs and outputs, and both operands in the library's order of channels. The library
+// blocks by the second cache, and takes 9 MB if that has 1 MiB. Tiles count half as much again, for
+// whole blocks.
 inline int64_t WinogradRoomBytes(const ConvolutionExtents& e, int64_t images) {
   constexpr int64_t kFloat = 4, kTile = 36 * kFloat, kLanes = 16, kBlocks = int64_t{16} << 20;
   const auto lanes = [](int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; };

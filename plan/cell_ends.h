@@ -1,4 +1,5 @@
-// CellEnds: how far the cells reach that a stage has the memory for, found by asking, and the partition among them.
+// CellEnds: how far cells reach that fit into a stage's memory, found by asking, and the partition
+// among them.
 // Units and shapes: stages and layers count from 0, cells are [first, last).
 #ifndef STAGECOACH_PLAN_CELL_ENDS_H_
 #define STAGECOACH_PLAN_CELL_ENDS_H_
@@ -12,18 +13,18 @@
 
 namespace stagecoach {
 
-// By stage and first layer, the furthest end of a cell that fits there; the first layer itself if none does, and for
-// first layers that the stage cannot have.
+// By stage and first layer, the furthest end of a cell that fits there. It is the first layer
+// itself if none fits, or if the stage cannot have this first layer.
 using CellEnds = std::vector<std::vector<int>>;
 
-// `fits` is asked about three times for each stage and layer, and never of a cell that leaves another stage without a
-// layer. A cell that fits is taken to fit without its last layers too; and ends are looked for near those of the cell
-// that begins a layer earlier.
+// Asks `fits` about three times for each stage and layer, and never of a cell that leaves another
+// stage without a layer. If a cell fits, it is taken to fit without its last layers too. Ends are
+// looked for near those of the cell that begins a layer earlier.
 CellEnds FindCellEnds(int layers, int stages,
                       absl::FunctionRef<bool(int stage, int first, int last)> fits);
 
-// MinimizeSlowest among the partitions whose cells all fit: stage k holds layers [i, j) only if j <= ends[k][i]. None
-// if there are none.
+// MinimizeSlowest among the partitions whose cells all fit: stage k holds layers [i, j) only if j
+// <= ends[k][i]. nullopt: there are none.
 std::optional<Partition> MinimizeSlowestThatFits(std::span<const double> costs,
                                                  std::span<const double> repeats,
                                                  std::span<const double> shares,

@@ -1,6 +1,6 @@
 // Phase: the disjoint parts of a stage's wall time. Names are the metric's label values
-// (docs/metrics.md). bubble: waiting for a neighbour that had not sent yet; receive_wait: waiting for
-// what was on its way; idle: outside any step.
+// (docs/metrics.md). A bubble is the wait for a neighbour that had not sent yet. A receive_wait is
+// the wait for what was on its way. Time outside any step is idle.
 #ifndef STAGECOACH_PLAN_PHASE_H_
 #define STAGECOACH_PLAN_PHASE_H_
 

@@ -1,5 +1,5 @@
-// CallTimer: how long one call of an operation takes on a back end, queued again and again, by the device's own clock where
-// it has one.
+// CallTimer: times one call of an operation on a back end. The call is queued again and again. The
+// device's own clock times it, if there is one.
 // Ownership: borrows the back end.
 // Threads:   one at a time.
 // Units and shapes: seconds of one run.
@@ -31,8 +31,8 @@ class CallTimer {
   CallTimer(Backend& backend, double seconds)
       : backend_(backend), seconds_(seconds), make_(backend) {}
 
-  // The i-th run of a call on operands that it owns. Several sets of them take turns where one would stay in the caches: 256 MB
-  // of them, 16 sets at most.
+  // Returns run(i), the i-th run of a call, on operands that it owns. If one set of operands would
+  // stay in the caches, several take turns: 256 MB of them, 16 sets at most.
   absl::StatusOr<std::function<void(int64_t)>> Runs(const NetworkCall& call, int64_t samples,
                                                     DType activation);
   absl::StatusOr<TimedCall> Time(const NetworkCall& call, int64_t samples, DType activation);

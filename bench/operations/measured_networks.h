@@ -1,4 +1,5 @@
-// The networks whose operations are measured, each with the samples of a micro-batch: some that everybody knows, or a job's.
+// The networks whose operations are measured, each with the samples of a micro-batch: well-known
+// ones, or a job's.
 // Ownership: plain values.
 // Errors:    INVALID_ARGUMENT for a name that is none, with those that there are.
 #ifndef STAGECOACH_BENCH_OPERATIONS_MEASURED_NETWORKS_H_
@@ -25,8 +26,9 @@ struct MeasuredNetwork {
 absl::StatusOr<std::vector<MeasuredNetwork>> ChosenNetworks(const std::string& names,
                                                             int64_t samples, Precision precision);
 
-// The job's network as it is trained, once for each size that its micro-batches have: one, or two where they do not divide
-// its batch. samples: the only size, if it is not 0.
+// The job's network as it is trained, once for each size of its micro-batches. There is one size,
+// or two if the number of micro-batches does not divide the batch. samples: the only size, if it is
+// not 0.
 absl::StatusOr<std::vector<MeasuredNetwork>> NetworksOfJob(const JobSpec& spec, int64_t samples);
 
 }  // namespace stagecoach

@@ -1,10 +1,11 @@
-// ProductTuner: makes a table of matrix algorithms (stage/backends/cuda/matmul_table.h) by timing what the matrix library
-// offers for the linear calls of networks, on the card and as a step runs them.
+// ProductTuner: makes a table of matrix algorithms (stage/backends/cuda/matmul_table.h). It times
+// the algorithms that the matrix library offers for the linear calls of networks, on the card and
+// as a step runs them.
 // Ownership: borrows the back end, which must be a card's.
 // Threads:   one at a time.
 // Units and shapes: seconds.
-// Errors:    INVALID_ARGUMENT for a device without such a choice. What timing a call answers: RESOURCE_EXHAUSTED leaves the
-//            tuner good for other calls.
+// Errors:    INVALID_ARGUMENT for a device without such a choice. Otherwise the errors of timing a
+//            call. After RESOURCE_EXHAUSTED the tuner is good for other calls.
 #ifndef STAGECOACH_BENCH_OPERATIONS_TUNE_PRODUCTS_H_
 #define STAGECOACH_BENCH_OPERATIONS_TUNE_PRODUCTS_H_
 
@@ -21,7 +22,7 @@
 
 namespace stagecoach {
 
-// Whether it has a choice of matrix algorithms, and --matmul-table-out a meaning.
+// OK if the device has a choice of matrix algorithms, so that --matmul-table-out has a meaning.
 absl::Status CheckTunable(const std::string& device);
 
 // Those of the calls that are matrix products with what belongs to them.
@@ -29,11 +30,11 @@ bool IsLinear(const NetworkCall& call);
 
 class ProductTuner {
  public:
-  // seconds: about, of the rounds with one offer. Each has three runs before, which are not counted, then five rounds on
-  // the device's clock, of which the median counts.
+  // seconds: about, of the rounds with one offer. Each offer has three runs that are not counted.
+  // Then come five rounds on the device's clock, and their median counts.
   static absl::StatusOr<ProductTuner> Make(Backend& backend, double seconds);
 
-  // Adds to the table; products that it has are not among what is returned.
+  // Adds to the table. Products that it has already are not returned.
   absl::StatusOr<std::vector<cuda::TunedProduct>> Tune(const NetworkCall& call, int64_t samples,
                                                        DType activation);
   const cuda::MatmulTable& table() const { return table_; }

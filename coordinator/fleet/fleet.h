@@ -4,16 +4,16 @@
 //   ready, busy -heartbeat says draining-> draining: about to end, takes no new job
 //   any of them -no renewal-> lost -Register-> ready
 // A stage is the pair (name, incarnation). While the process that holds a name lives, only its own
-// successor may take it: a process with the same identity, and none that was replaced before. The
-// old one is then lost to its job. Anybody else waits until the lease has ended. A stage whose call
-// broke is doubted until its next heartbeat: a dead process sends none, and one that only lost its
-// neighbour is back within a third of the lease.
+// successor may take the name. A successor has the same identity and was never replaced itself. The
+// old process is then lost to its job. Anybody else waits until the lease has ended.
+// If a call to a stage breaks, the stage is doubted until its next heartbeat. A dead process sends
+// none. A stage that only lost its neighbour is back within a third of the lease.
 // Ownership: plain values.
 // Threads:   thread-compatible (the job loop's).
 // Units:     seconds of one monotonic clock; wall time only for show.
-// Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT,
-//            RESOURCE_EXHAUSTED beyond kMaxStages that live, or kMostOfCertificate of one, ALREADY_EXISTS naming both addresses while
-//            another process holds the name.
+// Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT;
+//            RESOURCE_EXHAUSTED beyond kMaxStages that live, or kMostOfCertificate of one;
+//            ALREADY_EXISTS naming both addresses while another process holds the name.
 #ifndef STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 #define STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 
@@ -33,8 +33,8 @@
 
 namespace stagecoach {
 
-// Where a stage is, and who has to be there: whoever answers at the address shows a certificate that may be that stage,
-// or is not talked to.
+// Place and identity of a stage. Nobody talks to a process at the address, unless it shows a
+// certificate that may be this stage's.
 struct StagePeer {
   std::string name, address;
   friend auto operator<=>(const StagePeer&, const StagePeer&) = default;
@@ -51,7 +51,8 @@ struct StageRegistration {
   std::string identity;  // what a restarted process shares with the one before; empty: nothing
   std::optional<CardProfile> card = std::nullopt;  // what a forecast must know of it, if it is one
   HostProfile host = {};                           // the same of a processor
-  // The name of the certificate by which it registered, as the server read it; empty: none, or one for any name.
+  // Name of the certificate by which it registered, as the server read it. Empty: none, or one for
+  // any name.
   std::string certificate = {};
   operator StagePeer() const { return {name, address}; }
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
@@ -70,7 +71,7 @@ struct LeaseGrant {
   uint64_t job_progress = 0;
 };
 
-// What a stage tells with each renewal; used to tell a slow stage from a stuck one, and for show.
+// Report of a stage with each renewal. It tells a slow stage from a stuck one, and is for show.
 struct StageHeartbeat {
   std::string name, incarnation;
   std::string state;  // as GetStatusResponse has it, or kDrainingState
@@ -81,7 +82,7 @@ struct StageHeartbeat {
   uint64_t newest_term = 0;  // of what it was told so far, by any coordinator
 };
 
-// What the heartbeats tell of a stage at work.
+// Signs of a stage at work, from its heartbeats.
 struct StageSigns {
   double moved_seconds = 0;  // when a heartbeat told of progress last; 0: none has
   std::string waiting_for;   // empty: unknown
@@ -107,7 +108,7 @@ struct Moment {
   double unix_seconds = 0;  // wall
 };
 
-// What a job loses when a lease ends or a new process takes the name.
+// A stage that a job loses: a lease ended, or a new process took the name.
 struct LostStage {
   std::string name, incarnation;
   std::string job;  // empty: it worked for none
@@ -141,8 +142,8 @@ class Fleet {
   // Not usable before its next heartbeat.
   void Doubt(const std::string& name, const std::string& incarnation);
 
-  // The process does (not) see the coordinator's folder of checkpoints, as a job found out; known of it
-  // until it ends.
+  // The process does (not) see the coordinator's folder of checkpoints, as a job found out. This is
+  // known until the process ends.
   void NoteFolder(const StageProcess& process, bool sees);
   bool SeesFolder(const std::string& name) const;  // false: known not to
 
@@ -175,7 +176,8 @@ class Fleet {
   static constexpr size_t kFormer = 8;
 
   absl::Status CheckHolder(const Entry& holder, const StageRegistration& registration) const;
-  // For a new name, or one that comes by another certificate than before: an entry of its own, if lost ones can give way.
+  // Makes an entry for a new name, or for one that comes by another certificate than before, if
+  // lost ones can give way.
   absl::Status MakePlace(const StageRegistration& registration, bool is_new);
   bool ForgetOldestLost(
       const std::string* certificate);  // of this one, or null: of all; false: all live
@@ -183,8 +185,8 @@ class Fleet {
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;       // by name
   std::map<std::string, uint64_t> job_moves_;  // heartbeats with progress, by job that has stages
-  // Bounds, so that hardly any heartbeat has to look at all stages: no lease ends before the first,
-  // no lost stage is forgotten before the second.
+  // Bounds, so that hardly any heartbeat has to look at all stages. No lease ends before the first.
+  // No lost stage is forgotten before the second.
   double next_expiry_seconds_ = std::numeric_limits<double>::infinity();
   double next_forgetting_seconds_ = std::numeric_limits<double>::infinity();
 };

@@ -1,10 +1,13 @@
-// Placement: which waiting job gets which stages; pure. Jobs that recover come first, then those
-// submitted, in order. A job that cannot be served now but could be once others end keeps the free
-// stages from later jobs; one that wants more stages than there are holds nobody up. A stage that is
-// known not to see the folder of checkpoints is passed over while the others suffice for a job (those
-// alive; for a job that recovers, those that it could have now); one that needs it gets it, for the
-// folder may be there by now, and learns the reason if it is not. What a job that waits has left of its placement is its own,
-// unless a job before it can be served with that: else two that each hold what the other lacks would wait for ever.
+// Placement: decides which waiting job gets which stages; pure. Jobs that recover come first, then
+// those submitted, in order.
+// - If a job cannot be served now but could be once others end, it keeps the free stages from later
+//   jobs. A job that wants more stages than there are holds nobody up.
+// - A stage that is known not to see the folder of checkpoints is passed over while the others
+//   suffice for a job. The others are those alive. For a job that recovers, they are those that it
+//   could have now. A job that needs such a stage gets it, because the folder may be there by now.
+//   If it is not, the job learns the reason.
+// - A waiting job keeps what it has left of its placement, unless a job before it can be served
+//   with that. Otherwise two jobs that each hold what the other lacks would wait for ever.
 // Ownership: values.
 #ifndef STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
 #define STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
@@ -28,7 +31,8 @@ struct WaitingJob {
   std::vector<StageProcess> unfit;  // not to take
   std::vector<std::string>
       holders;  // names to take before others: they have a part of the job in memory
-  // It writes what memory holds as a checkpoint and takes no stages meanwhile. Those that it could have stay free for it.
+  // It writes snapshots in memory as a checkpoint, and takes no stages meanwhile. Stages that it
+  // could have stay free for it.
   bool saving = false;
 };
 

@@ -1,5 +1,6 @@
-// Measures that are no mean over the terms: what is counted class by class (operations/cross_entropy.h), of a step or
-// of a whole evaluation. Counts are whole numbers, so a measure has the same bits for every number of micro-batches.
+// Measures that are no mean over the terms: counts class by class (operations/cross_entropy.h), of
+// a step or of a whole evaluation. Counts are whole numbers. So a measure has the same bits for
+// every number of micro-batches.
 // Names:     "mean_iou"; of class 3 "accuracy/3" and "iou/3".
 #ifndef STAGECOACH_COORDINATOR_JOB_CLASS_MEASURES_H_
 #define STAGECOACH_COORDINATOR_JOB_CLASS_MEASURES_H_
@@ -15,12 +16,13 @@ namespace stagecoach {
 // Of another batch; `sum` may be empty.
 void AddCounts(std::span<const ClassCounts> counts, std::vector<ClassCounts>* sum);
 
-// Where the objective asks for it: of each class right / (targets + guesses - right), in the mean over the classes that
-// are the target or the guess of something. The class that the objective ignores is none of them.
+// Adds the mean IoU, if the objective asks for it. For each class the IoU is right / (targets +
+// guesses - right). The mean is over the classes that are the target or the guess of something. A
+// class that the objective ignores is not among them.
 void AddMeanIou(const Objective& objective, std::span<const ClassCounts> counts,
                 std::vector<Measure>* measures);
 
-// With what is asked for of each class.
+// As AddMeanIou, and adds the measures of each class that the objective asks for.
 void AddClassMeasures(const Objective& objective, std::span<const ClassCounts> counts,
                       std::vector<Measure>* measures);
 

@@ -1,5 +1,6 @@
-// JobCaller: who asks about jobs. A user sees and changes the jobs that it submitted; an operator, and whoever a
-// server lets in without a name (no TLS, or certificates of before there were roles), all of them.
+// JobCaller: who asks about jobs. A user sees and changes the jobs that it submitted. An operator
+// sees and changes all of them. So does a caller that a server lets in without a name (no TLS, or
+// certificates of before there were roles).
 // Ownership: values.  Threads: pure functions.
 // Errors:    CheckOwner: PERMISSION_DENIED, naming the job but not whose it is.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_CALLER_H_
@@ -20,7 +21,7 @@ struct JobCaller {
   bool May(const std::string& owner) const { return !own_only || (!name.empty() && name == owner); }
 };
 
-// A user whose token was taken out of the file since the call was let in.
+// UNAUTHENTICATED if the user's token was taken out of the file since the call was let in.
 inline absl::Status CheckKnown(const JobCaller& caller) {
   if (!caller.own_only || !caller.name.empty()) return absl::OkStatus();
   return ForCaller(absl::UnauthenticatedError("who submits this job is not known any more"));

@@ -1,10 +1,15 @@
-// JobTransition: the workings of Apply: builds the next state, its records and actions. One object
-// per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
-// job_start.cc (checkpoint search, stages, profile, plan, load), job_folder.cc (does everybody see
-// the checkpoint folder?), job_hold.cc (held and resumed), job_steps.cc (train, evaluate),
-// job_checkpoints.cc (checkpoint, export), job_end.cc (does it end well?), job_snapshots.cc
-// (snapshots in memory), job_save.cc (those as checkpoints), job_recovery.cc (losses, deadlines,
-// failure, cancel).
+// JobTransition: the workings of Apply. It builds the next state, its records and actions. One
+// object serves one event. The member functions are grouped by file:
+//   job_state.cc        dispatch, and what all share
+//   job_start.cc        checkpoint search, stages, profile, plan, load
+//   job_folder.cc       does everybody see the checkpoint folder?
+//   job_hold.cc         held and resumed
+//   job_steps.cc        train, evaluate
+//   job_checkpoints.cc  checkpoint, export
+//   job_end.cc          does it end well?
+//   job_snapshots.cc    snapshots in memory
+//   job_save.cc         those as checkpoints
+//   job_recovery.cc     losses, deadlines, failure, cancel
 // Threads:   lives within one call of Apply.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
@@ -62,10 +67,12 @@ class JobTransition {
   bool AllAnswered() const;
   void BeginOperation(Activity activity, double stall_seconds);  // new attempt, nobody answered
   void Enter(JobPhase phase, const std::string& message);        // with a record
-  // Names of files and bytes of theirs may be part of a message; one that is no UTF-8 would break every list of jobs.
+  // A message may contain names of files, and bytes from them. One that is no UTF-8 would break
+  // every list of jobs.
   void Say(const std::string& message);
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
-  // "job a, step 17, train", and ", stage 1 (b)": behind the cause of an error (base/error_place.h).
+  // "job a, step 17, train", and ", stage 1 (b)": behind the cause of an error
+  // (base/error_place.h).
   std::string Place() const;
   std::string Place(int stage) const;
   std::string StageText(int stage) const;
@@ -101,7 +108,7 @@ class JobTransition {
   bool RefusedBeforeFirstRun();  // and then the job has failed, or loads again
   std::string LeaveRefusersAside();
   void CheckAnswers();
-  // kStagesAlone: the coordinator does not find what they wrote, and no stage is to blame for that.
+  // kStagesAlone: the coordinator does not find the files that they wrote. No stage is to blame.
   enum class FolderSeenBy { kNoStage, kSomeStages, kStagesAlone };
   FolderSeenBy SeenByStages() const;
   std::string RefusalText(const std::map<int, absl::Status>& faults) const;

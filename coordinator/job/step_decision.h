@@ -1,8 +1,8 @@
-// StepDecision: what the coordinator makes of the reports of one step. The only place where numbers
-// of different stages meet, so it adds by layer index and never by stage: the result has the same
-// bits for every partition.
-// Units and shapes: reports in stage order; layer_squared_norms of all of them together are the
-//                   layers of the model in order; seconds.
+// StepDecision: the coordinator's result from the reports of one step. Only here numbers of
+// different stages meet. They are added by layer index and never by stage. So the result has the
+// same bits for every partition.
+// Units and shapes: reports are in stage order. Their layer_squared_norms together are the layers
+//            of the model in order. Times are in seconds.
 // Errors:    INTERNAL: a report does not fit the partition (count of layers, loss from no stage).
 #ifndef STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
 #define STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_

@@ -1,9 +1,9 @@
 // Database and Statement: SQLite with owners and Status. No query builder: the SQL is text.
 // Ownership: a Statement borrows its Database.
 // Threads:   thread-compatible (the job loop's).
-// Errors:    RESOURCE_EXHAUSTED (disk full), DATA_LOSS (corrupt, I/O error), UNAVAILABLE (locked
-//            by someone else, cannot open), INTERNAL otherwise; with the file, SQLite's text and
-//            what to do about it.
+// Errors:    RESOURCE_EXHAUSTED (disk full), DATA_LOSS (corrupt, I/O error), UNAVAILABLE (locked by
+//            someone else, cannot open), INTERNAL otherwise. Each has the file, SQLite's text and
+//            the remedy.
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_DATABASE_H_
 #define STAGECOACH_COORDINATOR_JOURNAL_DATABASE_H_
 
@@ -21,8 +21,8 @@ namespace stagecoach {
 
 class Database {
  public:
-  // Write-ahead log, synchronous=FULL: a committed transaction survives a power cut. DATA_LOSS: the log is damaged
-  // (wal_check.h).
+  // Write-ahead log, synchronous=FULL: a committed transaction survives a power cut. DATA_LOSS: the
+  // log is damaged (wal_check.h).
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path);
   ~Database();
   Database(const Database&) = delete;

@@ -1,7 +1,8 @@
-// Journal: what survives the coordinator, in one SQLite file: the term, every accepted job with its
-// durable state, and the history of every job.
+// Journal: the state that survives the coordinator, in one SQLite file. It has the term, every
+// accepted job with its durable state, and the history of every job.
 // Ownership: owns the database.  Threads: thread-compatible (the job loop's).
-// Errors:    as Database. A failed write leaves the journal as it was. What is read is compared with its checksum.
+// Errors:    as Database. A failed write leaves the journal as it was. What is read is compared
+//            with its checksum.
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
 #define STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
 
@@ -42,11 +43,12 @@ class Journal {
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path,
                                                        const RandomSource& random = MachineRandom);
 
-  // 128 random bits of this journal's, as 32 hexadecimal digits: for keys that who has not read it must not guess.
+  // 128 random bits of this journal's, as 32 hexadecimal digits. They are for keys that nobody may
+  // guess without having read the journal.
   const std::string& secret() const { return secret_; }
 
-  // By one, or to `least` if that is more. The new one; on disk when it returns.
-  // skip: terms to be left out above the last one where that is `least` or more.
+  // Raises the term by one, or to `least` if that is more. Returns the new one, which is then on
+  // disk. skip: terms to leave out above the last one, if that is `least` or more.
   absl::StatusOr<uint64_t> RaiseTerm(uint64_t least = 0, uint64_t skip = 0);
   // By sequence, one after the other: all specs at once may be much. `each` may read the journal.
   absl::Status EachJob(const std::function<void(const JournalJob& job)>& each);
@@ -55,8 +57,8 @@ class Journal {
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
   absl::StatusOr<ShownTexts> Shown(const std::string& job);
-  // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: that is the first,
-  // for it is not what was written.
+  // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: the first one
+  // cannot, because it is not as it was written.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);
   // Drops every second step record of the older half while there are more than `most` records.
@@ -66,8 +68,8 @@ class Journal {
   absl::Status SetPlace(const std::string& folder);
   // A job of this id was purged, and none has had it since.
   absl::StatusOr<bool> Forgot(const std::string& job);
-  // Removes these jobs, the first one first, but at most about `rows` rows in one transaction; the rest of a job that
-  // takes more waits for the next call. How many are gone.
+  // Removes these jobs, the first one first, but at most about `rows` rows in one transaction. If a
+  // job takes more, the rest of it waits for the next call. Returns how many are gone.
   absl::StatusOr<int> Purge(std::span<const std::string> jobs, int64_t rows);
 
  private:

@@ -1,9 +1,10 @@
-// CheckpointPins: which checkpoints of a job others start from or read, so that retention keeps them. A job
-// pins one at most: where it began, to which it returns as long as it has no own checkpoint. A
-// submission pins one from the look at its checkpoint to the answer, an export all from its start to its end.
+// CheckpointPins: the checkpoints of a job that others start from or read. Retention keeps them. A
+// job pins one at most: the checkpoint where it began. It returns there as long as it has no own
+// checkpoint. A submission pins one from the look at its checkpoint to the answer. An export pins
+// all from its start to its end.
 // Ownership: values.
-// Threads:   thread-safe. What searches a job's checkpoints and pins one, and what removes them,
-//            run one after the other on that job's effects thread, so that nothing goes in between.
+// Threads:   thread-safe. The search that pins a checkpoint and the removal of checkpoints run one
+//            after the other, on that job's effects thread. So nothing goes in between.
 #ifndef STAGECOACH_COORDINATOR_LOOP_CHECKPOINT_PINS_H_
 #define STAGECOACH_COORDINATOR_LOOP_CHECKPOINT_PINS_H_
 

@@ -1,6 +1,7 @@
-// HiddenPlaces: what texts for users say in the place of paths and addresses of the cluster's machines, which are
-// nobody's business but its operators'. Paths that a job itself names stay. A user sees its own jobs alone, so texts of
-// others' jobs are for operators, or for everybody where nobody has a name: those are as they were written.
+// HiddenPlaces: replaces paths and addresses of the cluster's machines in texts for users. These
+// are nobody's business but the operators'. Paths that a job itself names stay. A user sees its own
+// jobs alone. So texts of others' jobs are for operators, or for everybody if nobody has a name.
+// Those stay as they were written.
 // Ownership: a value.  Threads: thread-compatible.
 // See:       SECURITY.md, S9.
 #ifndef STAGECOACH_COORDINATOR_LOOP_HIDDEN_PLACES_H_
@@ -19,9 +20,9 @@ class HiddenPlaces {
   // Whether texts of a job are for a user's eyes; owner: JobDefinition::owner.
   static bool Concern(const std::string& owner) { return absl::StartsWith(owner, "user/"); }
 
-  // What is below the folder is shown with the name in front: "CHECKPOINTS/a/step-000000000003".
+  // A path below the folder is shown with the name in front: "CHECKPOINTS/a/step-000000000003".
   void AddFolder(const std::string& path, const std::string& name);
-  // An empty one is none.
+  // An empty address is ignored.
   void AddAddress(const std::string& address, const std::string& name);
 
   // Addresses by numbers that nobody has added become "an address".

@@ -1,22 +1,23 @@
-// JobManager: the job loop. It owns all job state, the fleet and the journal; everything else talks
+// JobManager: the job loop. It owns all job state, the fleet and the journal. Everything else talks
 // to it by events. The logic is pure (coordinator/job/job_state.h): this class persists, then acts.
 // Ownership:  borrows stage client, checkpoint store, file system, codec and clock, which outlive
-//             it; the clock also outlives the stage client, whose late answers read it.
-// Threads:    public functions from any thread; `done` callbacks and watchers run on the job loop
-//             thread (List's, and what reads the spec of an ended job, on one of its own; the
-//             caller's, if the request is refused at once) and must not block. One loop thread, two effects threads (file system work), one that
-//             plans for jobs, one that checks and plans for clients, one that copies long answers.
-// Errors:     Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec, or
-//             checkpoints of an unknown job under this id), RESOURCE_EXHAUSTED (queue full),
+//             it. The clock also outlives the stage client, whose late answers read it.
+// Threads:    public functions from any thread. `done` callbacks and watchers must not block. They
+//             run on the job loop thread, with two exceptions. List, and requests that read the
+//             spec of an ended job, answer on a thread of their own. A request that is refused at
+//             once answers on the caller's. Its own threads: one loop, two for effects (file system
+//             work). One plans for jobs, one checks and plans for clients, one copies long answers.
+// Errors:     Submit: INVALID_ARGUMENT (field path); ALREADY_EXISTS (same id, other spec, or
+//             checkpoints of an unknown job under this id); RESOURCE_EXHAUSTED (queue full);
 //             NOT_FOUND and FAILED_PRECONDITION (what to resume from). Resume: NOT_FOUND,
 //             INVALID_ARGUMENT, FAILED_PRECONDITION (ended, or goes on with other stages). Get,
 //             Cancel, Watch: NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
 // Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
 //             same journal with the next term and takes unfinished jobs up again. While the journal
-//             cannot be written, training goes on, but nobody is told what only memory knows: watches
-//             of such jobs end within seconds with FAILED_PRECONDITION (file, reason, remedy, how far
-//             the job is on disk), Cancel and Resume answer so, and Get and List show an ended job in
-//             the phase that it has on disk, with that text.
+//             cannot be written, training goes on, but nobody is told what only memory knows.
+//             Watches of such jobs end within seconds with FAILED_PRECONDITION (file, reason,
+//             remedy, how far the job is on disk). Cancel and Resume answer so too. Get and List
+//             show an ended job in the phase that it has on disk, with that text.
 #ifndef STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
 #define STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
 
@@ -67,7 +68,8 @@ struct JobManagerOptions {
   int64_t max_unwritten_steps =
       10000;               // kept per job in memory while the journal cannot be written
   bool hold_jobs = false;  // at the start: unfinished jobs wait for Resume
-  // The jobs are copies of other coordinators': nothing changes one, and their weights lie where they were made.
+  // The jobs are copies of other coordinators'. Nothing changes one, and their weights lie where
+  // they were made.
   bool only_shows = false;
 };
 
@@ -79,21 +81,25 @@ class JobManager {
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
     const Clock* clock = nullptr;
-    // Every new record once it is on disk, on the loop thread, before anybody watches it; must not
-    // block. May be empty.
+    // Called with every new record once it is on disk, before anybody watches it. On the loop
+    // thread; must not block. May be empty.
     std::function<void(const std::string& job, const JobRecord& record)> on_record;
-    // Told of every job when it is accepted, on the job loop; must not block.
+    // Called with every job when it is accepted. On the job loop; must not block.
     std::function<void(const JobView&)> on_accepted = {};
-    // Told once when the journal cannot be written, once (OK) when it can be again, and at the end
-    // of every job whose last records were lost with it; on the job loop; must not block.
+    // Called once when the journal cannot be written, and once (OK) when it can be again. Called
+    // also at the end of every job whose last records were lost with it. On the job loop; must not
+    // block.
     std::function<void(const absl::Status&)> on_journal = {};
-    // Told once when the lock of the state folder was replaced, so that another coordinator may be at work on it: from
-    // then on nothing is written, and the process should end. On the job loop; must not block.
+    // Called once when the lock of the state folder was replaced. Another coordinator may be at
+    // work on it, so from then on nothing is written, and the process should end. On the job loop;
+    // must not block.
     std::function<void(const absl::Status&)> on_folder_lost = {};
-    // Told at the start of jobs that have folders of checkpoints or records, and that the journal neither has nor forgot:
-    // it lost its last entries; before Start returns.
+    // Called at the start with jobs that have folders of checkpoints or records, but that the
+    // journal neither has nor forgot. The journal lost its last entries. Called before Start
+    // returns.
     std::function<void(const std::vector<std::string>&)> on_unknown_jobs = {};
-    // An ended job is not known any more (keep_ended_jobs, keep_ended_days); on the job loop; must not block.
+    // Called when an ended job is not known any more (keep_ended_jobs, keep_ended_days). On the job
+    // loop; must not block.
     std::function<void(const JobView&)> on_purged = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
@@ -101,26 +107,28 @@ class JobManager {
   static absl::StatusOr<std::unique_ptr<JobManager>> Start(const JobManagerOptions& options,
                                                            const Parts& parts);
   ~JobManager();  // Shutdown
-  // Before Shutdown: new jobs are refused (UNAVAILABLE), running ones end the step at hand and stay
-  // in the journal for the next coordinator, with a checkpoint at that step if `save`. Waits for
-  // that, at most `seconds`; false: what was left is abandoned. Any thread but the loop's.
+  // To be called before Shutdown. New jobs are refused (UNAVAILABLE). Running ones end the step at
+  // hand and stay in the journal for the next coordinator, with a checkpoint at that step if
+  // `save`. Waits for that, at most `seconds`. False: the rest is abandoned. Any thread but the
+  // loop's.
   bool Drain(bool save, double seconds);
   void Shutdown();
 
-  // CANCELLED where `wanted`, asked from any thread before each longer piece of work, says that nobody waits for it any
-  // more; it may be asked after the answer. Empty: somebody does.
-  // caller: whose job it becomes. PERMISSION_DENIED where it resumes from a job of another.
+  // wanted: false says that nobody waits for the answer any more. Then the answer is CANCELLED. It
+  // is asked from any thread before each longer piece of work, perhaps also after the answer.
+  // Empty: somebody waits.
+  // caller: owner of the job. PERMISSION_DENIED if it resumes from a job of another.
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {},
               const JobCaller& caller = {});
-  // Whether the caller may see and change this job. What follows is for whoever may: none of it asks again.
+  // Whether the caller may see and change this job. The functions below do not ask again.
   void CheckCaller(const JobCaller& caller, const std::string& id,
                    std::function<void(absl::Status)> done);
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // All of them, newest first; of ended ones without their specs.
   void List(std::function<void(absl::StatusOr<std::vector<JobView>>)> done);
-  // At most `most` of those that were submitted before the job of this sequence (0: the newest), likewise. Pages stay
-  // as they are when new jobs come.
+  // As List, at most `most` jobs that were submitted before the job of this sequence (0: the
+  // newest). Pages stay as they are when new jobs come.
   struct Page {
     std::vector<JobView> jobs;
     uint64_t next = 0;  // `before` of the next page; 0: this is the last one
@@ -128,21 +136,22 @@ class JobManager {
   // Of those that the caller may see.
   void ListPage(uint64_t before, size_t most, std::function<void(absl::StatusOr<Page>)> done,
                 const JobCaller& caller = {});
-  // Records on disk with number > after, in order, at most `limit` and kMostRecords. Fewer than
-  // that: there are no more now, or the next one cannot be read. FAILED_PRECONDITION: the first
-  // one cannot.
+  // Records on disk with number > after, in order, at most `limit` and kMostRecords. If there are
+  // fewer, no more exist now, or the next one cannot be read. FAILED_PRECONDITION: the first one
+  // cannot.
   void Records(const std::string& id, uint64_t after, int limit,
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;
   // The held-out pictures that people are shown, as coordinator/job/shown_json.h writes them.
   void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done);
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
-  // A held job goes on from its newest checkpoint; stages 0: with as many as it says. Harmless on one
-  // that goes on already.
+  // A held job goes on from its newest checkpoint; stages 0: with as many as it says. Harmless on
+  // one that goes on already.
   void Resume(const std::string& id, int64_t stages,
               std::function<void(absl::StatusOr<JobView>)> done);
-  // The job's checkpoints that are there now stay until the pin goes, on any thread. `done` is called on the thread that
-  // removes checkpoints, so it must not read them itself. UNAVAILABLE: as any other request.
+  // Keeps the checkpoints that the job has now until the pin is released, on any thread. `done` is
+  // called on the thread that removes checkpoints, so it must not read them itself. UNAVAILABLE: as
+  // any other request.
   void PinCheckpoints(const std::string& id,
                       std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done);
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
@@ -150,11 +159,12 @@ class JobManager {
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                std::function<bool()> wanted = {}, const JobCaller& caller = {});
 
-  // Records with number > after, those there are and those to come. After a terminal state's record
-  // the watch ends by itself: `ended` is called once, with NOT_FOUND for an unknown job. It is not
-  // called if the watcher left, by returning false or by Unwatch, which is safe at any time; a call
-  // of the watcher that is under way on the loop thread may still end after Unwatch returns. A watch
-  // that is left unread in the line of requests costs the loop nothing but its turn.
+  // Gives records with number > after, those there are and those to come. After a terminal state's
+  // record the watch ends by itself. `ended` is called once, with NOT_FOUND for an unknown job. It
+  // is not called if the watcher left. A watcher leaves by returning false or by Unwatch, which is
+  // safe at any time. A call of the watcher that is under way on the loop thread may still end
+  // after Unwatch returns. A watch that is left while its request waits costs the loop nothing but
+  // its turn.
   using Watcher = std::function<bool(const JobRecord&)>;
   uint64_t Watch(const std::string& id, uint64_t after, Watcher watcher,
                  std::function<void(absl::Status)> ended);

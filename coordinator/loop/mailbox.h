@@ -1,6 +1,6 @@
-// Mailbox: work for one thread, in order. Two doors: Post for answers to what the thread itself
-// asked for (their number is bounded by the questions), TryPost for requests from outside, which
-// are refused when too many wait.
+// Mailbox: work for one thread, in order. It has two doors. Post is for answers to what the thread
+// itself asked for. Their number is bounded by the questions. TryPost is for requests from outside.
+// It refuses them if too many wait.
 // Ownership: shared by the thread that drains it and everyone who holds an answer to give.
 // Threads:   thread-safe; nothing runs under the lock.
 // Errors:    after Close both doors refuse; what was accepted is still handed out.

@@ -1,6 +1,7 @@
-// Turns: work for one thread that several ask for. One piece is with the thread at a time, and the askers take turns: who asks
-// for much waits behind its own, and not in front of others.
-// Ownership: owns what waits; `done`, given to each piece, calls back into it and must not outlive it.
+// Turns: work that several askers have for one thread. One piece is with the thread at a time, and
+// the askers take turns. An asker with much work waits behind its own pieces, and not in front of
+// others.
+// Ownership: owns what waits. A piece calls back into it when done, so no piece may outlive it.
 // Threads:   one, the job loop's.
 #ifndef STAGECOACH_COORDINATOR_LOOP_TURNS_H_
 #define STAGECOACH_COORDINATOR_LOOP_TURNS_H_
@@ -16,7 +17,8 @@ namespace stagecoach {
 class Turns {
  public:
   using Work = std::function<void()>;
-  // run: gives a piece to the thread. post: to this one, behind what the piece posted itself.
+  // run: gives a piece to the thread. post: gives work to this one, behind what the piece posted
+  // itself.
   Turns(std::function<void(Work)> run, std::function<void(Work)> post)
       : run_(std::move(run)), post_(std::move(post)) {}
 

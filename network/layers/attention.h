@@ -1,6 +1,8 @@
-// attention: multi-head self-attention with both projections, causal unless it is said not to be. Parameters, n = heads * head_width,
-// k = key_heads * head_width: qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias, and with
-// qk_norm query_norm.weight and key_norm.weight [head_width]. n + 2*k is at most kMaxHidden.
+// attention: multi-head self-attention with both projections. It is causal unless `causal` is
+// false. Parameters, with n = heads * head_width and k = key_heads * head_width:
+//   qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias
+//   with qk_norm query_norm.weight and key_norm.weight [head_width]
+// n + 2*k is at most kMaxHidden.
 #ifndef STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 #define STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 

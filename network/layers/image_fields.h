@@ -1,5 +1,5 @@
-// What the kinds of layers on images have in common: fields that are one number or height and width, and the refusal of
-// an input that is no image or smaller than what moves over it.
+// Helpers of the kinds of layers on images. Fields are one number, or height and width. An input is
+// refused if it is no image, or is smaller than the window that moves over it.
 // Errors: INVALID_ARGUMENT with the field's path in the job, both types and the remedy.
 #ifndef STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_
 #define STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_
@@ -15,7 +15,7 @@
 
 namespace stagecoach {
 
-// Of a list of one number, for both extents, or of two, height and width; `unless` of an empty one.
+// One number stands for both extents, two for height and width. An empty list gives `unless`.
 Plane PlaneOfField(const std::vector<int64_t>& numbers, const Plane& unless);
 std::string PlaneText(const Plane& plane);  // "3x3"
 

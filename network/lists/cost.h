@@ -1,6 +1,7 @@
-// Costs of a layer, c_i of the paper, by walking its lists: nothing is written down a second time.
-// Units and shapes: FLOPs and bytes of one sample where nothing else is said, a multiply-add is two FLOPs; elementwise work counts a
-//            nominal number of FLOPs per element, so that no layer is free.
+// Costs of a layer, c_i of the paper, from its lists: nothing is written down a second time.
+// Units and shapes: FLOPs and bytes of one sample unless something else is said. A multiply-add is
+//            two FLOPs. Elementwise work counts a nominal number of FLOPs per element, so that no
+//            layer is free.
 // Errors:    none; sizes were limited when the network was made.
 #ifndef STAGECOACH_NETWORK_LISTS_COST_H_
 #define STAGECOACH_NETWORK_LISTS_COST_H_
@@ -24,14 +25,15 @@ ListCost CostOfLists(const LayerLists& lists);
 // The most random numbers that a call draws from its stream for one sample.
 int64_t MostDrawn(const LayerLists& lists);
 
-// What is kept from forward to backward. Bytes for so many samples: what is there once for all of them counts once.
+// Bytes kept from forward to backward, for so many samples. A value that is there once for all of
+// them counts once.
 int64_t StashBytes(const LayerLists& lists, DType activation, int64_t samples = 1);
 
-// Of what gathers over the micro-batches of a step for the states.
+// Bytes of the accumulators: over the micro-batches of a step they gather for the states.
 int64_t AccumulatorBytes(const LayerLists& lists);
 
-// Peak of what a list allocates less what it has given back by then, on top of what is there at its beginning.
-// `staying`: values that somebody else holds for longer.
+// Peak of the bytes that a list has allocated and not yet given back, on top of those at its
+// beginning. `staying`: values that somebody else holds for longer.
 int64_t PeakOfList(const LayerLists& lists, const CallList& list, DType activation,
                    const std::vector<ValueId>& staying, int64_t samples = 1);
 

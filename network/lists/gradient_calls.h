@@ -1,5 +1,5 @@
-// The calls of a layer's backward, in the order in which the rules of the operations wrote them: from the
-// forward's last call to its first. Private to network/.
+// The calls of a layer's backward. They are in the order in which the rules of the operations wrote
+// them: from the forward's last call to its first. Private to network/.
 #ifndef STAGECOACH_NETWORK_LISTS_GRADIENT_CALLS_H_
 #define STAGECOACH_NETWORK_LISTS_GRADIENT_CALLS_H_
 
@@ -17,25 +17,27 @@ struct GradientCalls {
   std::vector<Call> calls;
 };
 
-// Gradients of what needs one only: what depends on a trained parameter or on an activation that comes in. A constant
-// parameter has a gradient where one call computes it with that of another, which is trained: nobody reads it.
-// Several shares of one value's gradient are summed in descending order of the calls that use it; what
-// arrives from the layers behind is one share, the first.
+// Writes gradients only of needed values: they depend on a trained parameter, or on an activation
+// that comes in. A constant parameter has a gradient if one call computes it with that of a trained
+// one. Nobody reads it.
+// Several shares of one value's gradient are summed in descending order of the calls that use it.
+// The gradient that arrives from the layers behind is one share, the first.
 // INVALID_ARGUMENT naming the operation: a call has no gradient where one is needed.
 absl::StatusOr<GradientCalls> WriteGradientCalls(const LayerGraph& graph);
 
-// The table of calls that one kernel does together: docs/ARCHITECTURE.md, "Lists". Which rewrite applies
-// depends on the calls alone, never on a back end or a cut, so that bits do not depend on these.
+// The table of calls that one kernel does together: docs/ARCHITECTURE.md, "Lists". The calls alone
+// decide which rewrite applies, never a back end or a cut. So bits do not depend on these.
 void FuseGradientCalls(const LayerGraph& graph, GradientCalls* backward);
 
-// The joint backward: input gradients in their order; a weight gradient before the next of them if and
-// only if it is the last to read something that this one does not read.
+// The joint backward: input gradients in their order. A weight gradient comes before the next of
+// them on one condition only. It must be the last reader of something that this one does not read.
 std::vector<Call> JointOrder(const std::vector<Call>& input_part,
                              const std::vector<Call>& weight_part,
                              const std::vector<ValueId>& kept);
 
-// An input gradient and the weight gradient of the same operands right behind it become one call where an operation
-// is both. Only neighbours: so no gradient is added in another order, and nothing is held for longer.
+// Joins an input gradient and the weight gradient of the same operands right behind it, if one
+// operation is both. Only neighbours are joined. So no gradient is added in another order, and
+// nothing is held for longer.
 std::vector<Call> JoinCalls(std::vector<Call> calls);
 
 }  // namespace stagecoach

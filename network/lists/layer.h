@@ -1,9 +1,9 @@
-// LayerGraph: one layer of a network as a value: its operations in order, and what they read and make.
-// The sequence of layers is what a partition cuts (GPipe, section 2.1).
-// Units and shapes: value ids index `values`; inputs come first, then parameters, states and what calls make,
-//            in the order in which the builder met them.
-// Errors:    LayerWriter::Finish answers INVALID_ARGUMENT with the operation that does not fit; a graph
-//            that came out of it has calls in an order in which their inputs are there.
+// LayerGraph: one layer of a network as a value: its operations in order, and their operands. The
+// sequence of layers is what a partition cuts (GPipe, section 2.1).
+// Units and shapes: value ids index `values`. Inputs come first. Parameters, states and outputs of
+//            calls follow, in the order in which the builder met them.
+// Errors:    LayerWriter::Finish answers INVALID_ARGUMENT with the operation that does not fit. In
+//            a graph that it returns, the inputs of a call are there before the call.
 #ifndef STAGECOACH_NETWORK_LISTS_LAYER_H_
 #define STAGECOACH_NETWORK_LISTS_LAYER_H_
 
@@ -37,27 +37,30 @@ struct LayerGraph {
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id.value)]; }
 };
 
-// What layers are written with. The first error stays; calls after it do nothing and give invalid ids.
+// LayerWriter: writes the graph of a layer. The first error stays. Calls after it do nothing and
+// give invalid ids.
 class LayerWriter {
  public:
   // gradient: one is wanted, as of everything that depends on parameters in front of the layer.
   ValueId Input(ValueType type, bool gradient = true);
-  // The next parameter of the layer. Operations read a kActivation parameter in the type that the job
-  // computes in and a kFloat32 one as it is stored.
+  // The next parameter of the layer. Operations read a kActivation parameter in the type that the
+  // job computes in and a kFloat32 one as it is stored.
   ValueId Parameter(Element element, Shape shape, bool trained = true);
-  // The next state: float32, without a gradient; changed by the update rules of the calls that read it.
+  // The next state: float32, without a gradient; changed by the update rules of the calls that read
+  // it.
   ValueId State(Shape shape);
   std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,
                             std::vector<ValueId> inputs);
-  // Streams of random numbers count 0, 1, 2, ... within a layer, over what can draw at all. A piece of a
-  // layer takes its number whether or not its rate is 0, so turning one off leaves the others alone.
+  // Streams of random numbers count 0, 1, 2, ... within a layer, over what can draw at all. A piece
+  // of a layer takes its number whether or not its rate is 0, so turning one off leaves the others
+  // alone.
   int64_t TakeDraw() { return next_draw_++; }
   int64_t draws() const { return next_draw_; }
 
   // Of a value that is there: CHECKs that the call which should have made it was without error.
   const ValueType& type(ValueId id) const;
-  // If the last call makes `output` and nothing else, and its operation has a form with a sum: makes it add
-  // `trunk`; its output stays. Answers whether it did.
+  // Makes the last call add `trunk`, if that call makes `output` and nothing else, and its
+  // operation has a form with a sum. Its output stays. Answers whether it did.
   bool AddToLast(ValueId output, ValueId trunk);
   const absl::Status& status() const { return status_; }  // the first error
 

@@ -1,8 +1,9 @@
-// LayerLists: what a stage runs of one layer: lists of calls, derived from its graph. The stage knows no
-// layer by name.
+// LayerLists: the lists of calls that a stage runs of one layer, derived from its graph. The stage
+// knows no layer by name.
 // Ownership: plain values.
 // Units and shapes: ids of the lists index LayerLists::values, which begins with the graph's own.
-// See:       docs/ARCHITECTURE.md, "Lists"; GPipe, section 2.1: the backward by automatic differentiation.
+// See:       docs/ARCHITECTURE.md, "Lists"; GPipe, section 2.1: the backward by automatic
+//            differentiation.
 #ifndef STAGECOACH_NETWORK_LISTS_LISTS_H_
 #define STAGECOACH_NETWORK_LISTS_LISTS_H_
 
@@ -26,8 +27,8 @@ struct CallList {
   std::vector<ValueId> unused;  // handed in and read by no call
 };
 
-// What a backward is given and gives beside the stash: a gradient for each output and input that has one;
-// the others are invalid.
+// LayerLists: lists of one layer. Beside the stash, a backward takes and gives a gradient for each
+// output and input that has one. The others are invalid.
 struct LayerLists {
   std::vector<Value> values;
   std::vector<ValueId> inputs, parameters, states, outputs;
@@ -50,10 +51,10 @@ struct LayerLists {
   CallTypes TypesOf(const Call& call) const;
 };
 
-// INVALID_ARGUMENT naming the operation: a graph whose calls fit each other and that cannot be trained, as one in
-// which a gradient would have to go through an operation that has none.
+// INVALID_ARGUMENT naming the operation: the calls of the graph fit each other, but it cannot be
+// trained. For example, a gradient would have to go through an operation that has none.
 absl::StatusOr<LayerLists> TryDifferentiate(const LayerGraph& graph);
-// Of a graph that is known to be one that can.
+// As TryDifferentiate, for a graph that is known to be trainable.
 LayerLists Differentiate(const LayerGraph& graph);
 
 // Samples that a micro-batch must have in training.

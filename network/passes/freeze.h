@@ -1,6 +1,6 @@
-// Freeze: the same network with some parameters that are not trained. They have no gradient and no optimizer, and
-// what only their gradients need is not computed: in front of the first layer that trains something there is no
-// backward at all.
+// Freeze: the same network with some parameters that are not trained. They have no gradient and no
+// optimizer. Calls that only their gradients need are not made. So there is no backward at all in
+// front of the first layer that trains something.
 // Errors: INVALID_ARGUMENT with the pattern's path in the job, what it matches and the remedy.
 #ifndef STAGECOACH_NETWORK_PASSES_FREEZE_H_
 #define STAGECOACH_NETWORK_PASSES_FREEZE_H_

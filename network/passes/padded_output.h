@@ -1,5 +1,6 @@
-// Padded output: logits whose rows do not lie one right after the other. The matrix units of a card want each row to begin at
-// a multiple of 16 bytes, which 50257 bfloat16 numbers do not. Weights and what a checkpoint has stay as they are.
+// Padded output: logits whose rows do not lie one right after the other. The matrix units of a card
+// want each row to begin at a multiple of 16 bytes. Dense rows of 50257 bfloat16 numbers do not.
+// Weights and checkpoints stay as they are.
 // Ownership: pure functions.
 // Units:     columns are elements of the last extent.
 // Errors:    none; bytes beyond 64 bits come out as the largest number.
@@ -14,14 +15,15 @@
 
 namespace stagecoach {
 
-// The value of the layer's lists that may have padded rows in training: what a plain linear makes for the loss alone, and
-// whose gradient only that linear's own gradients read. None: every reader would have to know of it.
+// The value of the layer's lists that may have padded rows in training. A plain linear makes it for
+// the loss alone, and only that linear's own gradients read its gradient. nullopt: another reader
+// needs dense rows.
 std::optional<ValueId> PaddableOutput(const Network& model, const NetworkLayer& layer);
 
 // From one row to the next where rows begin at whole 16 bytes.
 int64_t PaddedColumns(int64_t columns, DType dtype);
 
-// What the padding of these layers' output takes, of all micro-batches of a mini-batch.
+// Bytes of the padding in these layers' output, for all micro-batches of a mini-batch.
 int64_t PaddingBytes(const Network& model, int first, int last, int64_t batch_size);
 
 }  // namespace stagecoach

@@ -1,8 +1,9 @@
-// Tied parameters: layers that use one parameter together, as a language model's embedding and head may (Press and
-// Wolf 2017, 1608.05859). The first layer that uses it owns it: its name, initial value and optimizer's state. Each of
-// the others has a gradient buffer of its own, also where one stage holds all of them, so that the sum over the users,
-// in the order of layers, has the same bits for every partition. Once a step the gradients go to the owner's stage and
-// the values come back (docs/ARCHITECTURE.md, "Tied parameters").
+// Tied parameters: one parameter that several layers use, as a language model's embedding and head
+// may (Press and Wolf 2017, 1608.05859). The first layer that uses it owns it: its name, initial
+// value and optimizer state. Each of the others has a gradient buffer of its own, even if one stage
+// holds all of them. So the sum over the users, in the order of layers, has the same bits for every
+// partition. Once a step the gradients go to the owner's stage and the values come back
+// (docs/ARCHITECTURE.md, "Tied parameters").
 // Ownership: plain values.
 // Errors:    INVALID_ARGUMENT with the path in the job, both types and the remedy.
 #ifndef STAGECOACH_NETWORK_PASSES_TIED_H_
@@ -38,11 +39,13 @@ struct TiedParameter {
 // Ascending by owner, frozen ones too: they share their value and exchange nothing.
 std::vector<TiedParameter> TiedParameters(const Network& network);
 
-// What a cell, layers [first, last), exchanges for tied parameters that are trained; ascending.
+// Ties that a cell, layers [first, last), exchanges for trained parameters; ascending.
 struct CellTies {
-  // Before a step: owners in front of it with a user in it or behind; owners in it or in front with a user behind.
+  // Before a step. Received: of owners in front of the cell with a user in it or behind. Sent: of
+  // owners in it or in front with a user behind.
   std::vector<ParameterUse> received_values, sent_values;
-  // After a step: users behind it of an owner in it or in front; users in it or behind of an owner in front.
+  // After a step. Received: of users behind the cell with an owner in it or in front. Sent: of
+  // users in it or behind with an owner in front.
   std::vector<ParameterUse> received_gradients, sent_gradients;
   std::vector<TiedParameter> owned;  // whose owner is in it: what the gradients are added up for
 };

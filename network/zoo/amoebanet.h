@@ -1,13 +1,16 @@
-// AmoebaNet (Real et al., 1802.01548), the image networks of GPipe (1811.06965, table 1). A stem; cells of `filters`
-// channels, after a third and after two thirds of them a reduction cell that halves the image and doubles the channels;
-// mean over the image; linear. A cell is a layer of the network: it reads what the last two cells gave, so two tensors
-// are handed from stage to stage.
+// AmoebaNet (Real et al., 1802.01548), the image networks of GPipe (1811.06965, table 1). It is a
+// stem, cells of `filters` channels, the mean over the image, and a linear. After a third and after
+// two thirds of the cells comes a reduction cell. It halves the image and doubles the channels. A
+// cell is a layer of the network. It reads the outputs of the last two cells, so two tensors are
+// handed from stage to stage.
 //
-// x1 and x2 are what the last cell and the one before gave. s0 is x1 with c channels, s1 is x2 in s0's place: as it is if
-// it has c channels, through a factorized reduction if its image is larger, else through ReLU, 1x1 convolution and batch
-// norm. Behind them come five sums of two pieces each (network/zoo/amoebanet_cell.h); a cell gives some of them side by
-// side. With an auxiliary head (network/zoo/amoebanet_auxiliary.h) the last cell in front of the second reduction gives
-// logits too, which ride along to the loss.
+// x1 is the output of the last cell, x2 that of the one before. s0 is x1 with c channels. s1 is x2
+// in the form of s0. If the image of x2 is larger, it goes through a factorized reduction.
+// Otherwise it stays as it is if it has c channels, and goes through ReLU, 1x1 convolution and
+// batch norm if not. Behind them come five sums of two pieces each (network/zoo/amoebanet_cell.h).
+// A cell gives some of them side by side. With an auxiliary head
+// (network/zoo/amoebanet_auxiliary.h) the last cell in front of the second reduction gives logits
+// too. They ride along to the loss.
 #ifndef STAGECOACH_NETWORK_ZOO_AMOEBANET_H_
 #define STAGECOACH_NETWORK_ZOO_AMOEBANET_H_
 
@@ -32,7 +35,8 @@ struct AmoebanetFields {
   AmoebanetStem stem = AmoebanetStem::kImagenet;
   double dropout = 0;     // in front of the last linear layer
   double momentum = 0.1;  // of batch norm; the paper's is 0.0003
-  // Rate at which an operation of the last cell is left out for a sample; cell i of n has i / n of it. The paper's: 0.3.
+  // Rate at which an operation of the last cell is left out for a sample. Cell i of n has i / n of
+  // it. The paper's: 0.3.
   double drop_path = 0;
   double auxiliary_weight = 0;  // of the auxiliary head's loss; 0: there is no such head
   double auxiliary_scale = 1;   // of its channels

@@ -1,5 +1,9 @@
-// gpt: embedding; per block residual(layer_norm, attention, dropout) and residual(layer_norm, mlp, dropout); layer_norm;
-// linear head without bias, with tied_embeddings the embedding's tokens (Press and Wolf 2017, 1608.05859). So L blocks give 2L + 3 layers. Dropout layers appear only where the rate is > 0.
+// gpt: the layers in order:
+//   embedding
+//   per block residual(layer_norm, attention, dropout) and residual(layer_norm, mlp, dropout)
+//   layer_norm; linear head without bias
+// L blocks give 2L + 3 layers. Dropout layers appear only if the rate is > 0. With tied_embeddings
+// the head is the embedding's tokens (Press and Wolf 2017, 1608.05859).
 #ifndef STAGECOACH_NETWORK_ZOO_GPT_H_
 #define STAGECOACH_NETWORK_ZOO_GPT_H_
 

@@ -1,6 +1,11 @@
-// llama: embedding without positions; per block residual(rms_norm, attention with rotary positions and shared key heads)
-// and residual(rms_norm, swiglu); rms_norm; linear head, with tied_embeddings the embedding's tokens; no bias anywhere. L blocks give 2L + 3 layers. Llama 2 and 3
-// have this form (2307.09288, 2407.21783), with qk_norm Qwen3 (2505.09388).
+// llama: the layers in order:
+//   embedding without positions
+//   per block residual(rms_norm, attention with rotary positions and shared key heads)
+//             and residual(rms_norm, swiglu)
+//   rms_norm; linear head
+// No layer has a bias. L blocks give 2L + 3 layers. With tied_embeddings the head is the
+// embedding's tokens. Llama 2 and 3 have this form (2307.09288, 2407.21783), with qk_norm Qwen3
+// (2505.09388).
 #ifndef STAGECOACH_NETWORK_ZOO_LLAMA_H_
 #define STAGECOACH_NETWORK_ZOO_LLAMA_H_
 

@@ -1,12 +1,13 @@
-// resnet of He et al. (2015, 1512.03385): a stem; stages of blocks, each stage behind the first halving the image and
-// doubling the channels; mean over the image; linear. A block is relu(f(x) + shortcut(x)); the shortcut is x itself, or
-// where the shape changes a 1x1 convolution with norm. No convolution has a bias. Every block is one layer, so a
-// partition cuts between blocks.
+// resnet of He et al. (2015, 1512.03385): a stem, stages of blocks, mean over the image, linear.
+// Each stage behind the first halves the image and doubles the channels. A block is relu(f(x) +
+// shortcut(x)). The shortcut is x itself, or a 1x1 convolution with norm if the shape changes. No
+// convolution has a bias. Every block is one layer, so a partition cuts between blocks.
 //
-// Two forms. `small` is that of section 4.2: three stages of (depth - 2) / 6 basic blocks, f = 3x3 convolution, norm, relu,
-// 3x3 convolution, norm. `imagenet` is that of table 1, as torchvision has it: four stages, of basic blocks with 18 and 34
-// layers, of bottlenecks with 50, 101 and 152: 1x1, 3x3 (with the stride: "v1.5") and 1x1 convolutions, which gives four
-// times the channels.
+// Two forms. `small` is that of section 4.2: three stages of (depth - 2) / 6 basic blocks. Their f
+// is 3x3 convolution, norm, relu, 3x3 convolution, norm. `imagenet` is that of table 1, as
+// torchvision has it, with four stages. Networks of 18 and 34 layers have basic blocks. Those of
+// 50, 101 and 152 layers have bottlenecks: 1x1, 3x3 (with the stride: "v1.5") and 1x1 convolutions.
+// A bottleneck gives four times the channels.
 #ifndef STAGECOACH_NETWORK_ZOO_RESNET_H_
 #define STAGECOACH_NETWORK_ZOO_RESNET_H_
 

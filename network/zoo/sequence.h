@@ -1,5 +1,6 @@
-// sequence: layers by hand, each reading what the one before gives (network/zoo/layer_chain.h): on text, if width, context
-// and vocabulary are given, or on images, if image and classes are.
+// sequence: layers that a job lists, each reading the output of the one before
+// (network/zoo/layer_chain.h). If width, context and vocabulary are given, it works on text. If
+// image and classes are given, it works on images.
 #ifndef STAGECOACH_NETWORK_ZOO_SEQUENCE_H_
 #define STAGECOACH_NETWORK_ZOO_SEQUENCE_H_
 

@@ -1,14 +1,16 @@
-// unet: a network of an encoder and a decoder for images with a class for each pixel (Ronneberger et al. 2015,
-// 1505.04597). On each of `depth` levels a cell of `convolutions` 3x3 convolutions that keep the extents, each with its
-// norm and a ReLU; its output goes to the decoder's cell of its level (a skip), and through max_pool 2x2 to the next. At
-// the bottom a cell, then for each level upsampling, the skip in front of it, a cell; last a 1x1 convolution with bias.
-// C = base, i = level from 0:
-//   transposed  the bottom has C * 2^depth channels; a transposed convolution 2x2, stride 2, without bias, halves the
-//               channels; the decoder's cell i gives C * 2^i.
-//   nearest     torchgpipe's benchmark: the bottom has C * 2^depth but for its last convolution, which gives
-//               C * 2^(depth - 1); pixels are repeated; the decoder's cell i gives C * 2^(i - 1).
-// Where there is no norm convolutions have a bias. Every cell is a layer: 2 * depth + 2 of them, and the skips of the
-// levels that a cut lies in cross it. Reads "images", and "masks", an id below channels_out for each pixel.
+// unet: an encoder and a decoder for images with a class for each pixel (Ronneberger et al. 2015,
+// 1505.04597). The encoder has a cell on each of `depth` levels. A cell is `convolutions` 3x3
+// convolutions that keep the extents, each with its norm and a ReLU. Its output goes to the
+// decoder's cell of its level (a skip), and through max_pool 2x2 to the next level. At the bottom
+// is a cell. Then each level has upsampling, the skip in front of its output, and a cell. Last
+// comes a 1x1 convolution with bias. With C = base and i = level from 0:
+//   transposed  the bottom has C * 2^depth channels. A transposed convolution 2x2, stride 2,
+//               without bias, halves the channels. The decoder's cell i gives C * 2^i.
+//   nearest     torchgpipe's benchmark. The bottom has C * 2^depth, but its last convolution gives
+//               C * 2^(depth - 1). Pixels are repeated. The decoder's cell i gives C * 2^(i - 1).
+// Convolutions without a norm have a bias. Each cell and the last convolution is a layer: 2 * depth
+// + 2 of them. The skips of the levels that a cut lies in cross it. Reads "images", and "masks", an
+// id below channels_out for each pixel.
 #ifndef STAGECOACH_NETWORK_ZOO_UNET_H_
 #define STAGECOACH_NETWORK_ZOO_UNET_H_
 

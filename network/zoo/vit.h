@@ -1,8 +1,11 @@
-// vit: a Vision Transformer (Dosovitskiy et al. 2021, 2010.11929) as torchvision's and timm's vit_base_patch16_224: a
-// convolution of patches with bias, a class token in front of them, learned positions, dropout; per block
-// residual(layer_norm, attention without a mask, dropout) and residual(layer_norm, mlp with exact GELU, dropout); of the
-// class token layer_norm and linear. Norms have epsilon 1e-6. L blocks give 2L + 2 layers. Parameters of the first:
-// patch.weight [width, patch, patch, channels], patch.bias, class_token [width], position [patches + 1, width].
+// vit: a Vision Transformer (Dosovitskiy et al. 2021, 2010.11929), as vit_base_patch16_224 of
+// torchvision and timm. Its parts in order:
+//   a convolution of patches with bias, a class token in front of them, learned positions, dropout
+//   per block residual(layer_norm, attention without a mask, dropout)
+//             and residual(layer_norm, mlp with exact GELU, dropout)
+//   of the class token layer_norm and linear
+// Norms have epsilon 1e-6. L blocks give 2L + 2 layers. Parameters of the first: patch.weight
+// [width, patch, patch, channels], patch.bias, class_token [width], position [patches + 1, width].
 #ifndef STAGECOACH_NETWORK_ZOO_VIT_H_
 #define STAGECOACH_NETWORK_ZOO_VIT_H_
 

@@ -1,7 +1,7 @@
-// Card memory: what a stage on a card takes beside what its layers compute with. Stages take it by
-// these numbers (stage/executor/boundary_port.h, stage/backends/device, stage/backends/cuda), so that a
-// forecast counts what is taken. What a library on the card needs beside is told by who knows the
-// library: a CardProfile, which a stage registers.
+// Card memory: the memory that a stage on a card takes beside that of its layers. Stages take it by
+// these numbers (stage/executor/boundary_port.h, stage/backends/device, stage/backends/cuda). So a
+// forecast counts what is taken. A stage registers a CardProfile for what a library on the card
+// takes beside: only the stage knows the library.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 // See:       docs/architecture/cuda.md, "What the memory forecast counts".
@@ -42,32 +42,33 @@ struct AttentionKernels {
 std::string WhyNot(const AttentionKernels& kernels, const AttentionCall& attention,
                    Precision precision);
 
-// What the planner is told of a stage's card.
+// CardProfile: a stage's card, for the planner.
 struct CardProfile {
   std::optional<AttentionKernels> attention;  // none: own kernels, which take nothing beside
   friend bool operator==(const CardProfile&, const CardProfile&) = default;
 };
 
-// What one execution computes: so many neighbouring sequences with all heads, or one sequence with
-// so many neighbouring heads.
+// The part of attention that one execution computes. It is so many neighbouring sequences with all
+// heads, or one sequence with so many neighbouring heads.
 struct AttentionSlice {
   int64_t sequences = 0, heads = 0;
   friend bool operator==(const AttentionSlice&, const AttentionSlice&) = default;
 };
-// The largest slice of which equal ones make up the whole and whose matrices fit into `bytes`; at
+// The largest slice whose matrices fit into `bytes`. Equal slices make up the whole. It has at
 // least one head of one sequence.
 AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t heads,
                                      int64_t bytes);
 
-// How a card with these kernels computes the model's attention, for people; empty for a model
+// Text for people: how a card with these kernels computes the model's attention. Empty for a model
 // without.
 std::string AttentionOnCard(const AttentionKernels& kernels, const Network& model);
 
-// How a card goes through the model's head, for people; empty where it goes as a whole.
+// Text for people: how a card goes through the model's head. Empty if it goes as a whole.
 std::string HeadOnCard(const Network& model);
 
-// What backward passes of layers [first, last) take for the time of a call, beyond the workspace
-// that is there: the matrices of the largest slice, where the kernels may take the attention.
+// Bytes that backward passes of layers [first, last) take for the time of a call, beyond the
+// workspace that is there. If the kernels may take the attention, they are the matrices of the
+// largest slice.
 int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,
                                 int last, int64_t batch_size, int64_t micro_batches);
 

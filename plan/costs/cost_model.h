@@ -1,7 +1,8 @@
 // Cost model: c_i of the paper, by walking the lists of calls of each layer (network/lists/cost.h).
-// Units and shapes: FLOPs (a multiply-add is two) of one sequence; bytes, by the model's precision:
-//            activations have its element type, statistics are float32, parameters float32 and, in
-//            bfloat16, the copy that operations read; gradients and optimizer are float32.
+// Units and shapes: FLOPs of one sequence; a multiply-add is two. Bytes go by the model's
+//            precision: activations have its element type. Statistics, parameters, gradients and
+//            optimizer are float32. In bfloat16, parameters have also the copy that operations
+//            read.
 #ifndef STAGECOACH_PLAN_COSTS_COST_MODEL_H_
 #define STAGECOACH_PLAN_COSTS_COST_MODEL_H_
 
@@ -44,12 +45,12 @@ struct LayerProfile {
 
 std::vector<LayerCost> ModelCosts(const Network& model);
 
-// Model FLOPs of one trained token: 3 x forward, less where parameters are frozen; no recompute, causal attention,
-// matrix products only (what MFU counts).
+// Model FLOPs of one trained token: 3 x forward, less if parameters are frozen. No recompute,
+// causal attention, matrix products only (what MFU counts).
 double ModelFlopsPerToken(const Network& model);
 
-// When a stage is at its fullest: so many instructions are done of its program and of its neighbours', and it may be within
-// the next one.
+// The moment when a stage is at its fullest. So many instructions of its program and of its
+// neighbours' are done, and it may be within the next one.
 struct StageMoment {
   bool evaluation = false;  // of its programs; else of the training's
   size_t position = 0, upstream = 0, downstream = 0;
@@ -65,11 +66,12 @@ struct StageMemory {
   int64_t total() const;  // of sizes beyond 64 bits: the largest number
 };
 
-// What a stage holds at its peak: walks the program micro-batch by micro-batch and, inside a backward, layer by layer. To
-// each instruction it adds the most that the links may hold then, in either direction, as if neighbours and network were
-// as fast or slow as the programs of both let them be (plan/costs/link_memory.h): never more, and so much where it comes so. On
-// a card links have memory of the host; there the copies to and from it are counted as if each came as late as it may, and
-// the workspaces of plan/costs/card_memory.h.
+// Query for the peak of a stage's memory. The forecast walks the program micro-batch by micro-batch
+// and, inside a backward, layer by layer. To each instruction it adds the most that the links may
+// hold then, in either direction (plan/costs/link_memory.h). For that, neighbours and network are
+// as fast or slow as both programs let them be. The result is a reachable upper bound. On a card
+// links have memory of the host. There the copies to and from it count as if each came as late as
+// it may. The workspaces of plan/costs/card_memory.h count too.
 struct StageMemoryQuery {
   int first_layer = 0, last_layer = 0;  // [first, last)
   int64_t batch_size = 0;               // N

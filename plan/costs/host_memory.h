@@ -1,8 +1,11 @@
-// Host memory: what a stage on a processor takes beside what its layers compute with (stage/backends/cpu): what calls of
-// operations take while they run (kernel_workspace.h); shares of a convolution's weight gradient, or its weight in the
-// library's packing, for one call at a time; and, where there is room, the packed weights of all its convolutions, kept from
-// one micro-batch to the next. A convolution by Winograd's filtering takes a room for its tiles (operations/winograd.h).
-// Forecasts are upper bounds. Those of convolutions are loose: the library tells no sizes before it is on the machine.
+// Host memory: the memory that a stage on a processor takes beside that of its layers
+// (stage/backends/cpu). Calls of operations take workspace while they run (kernel_workspace.h). A
+// convolution takes shares of its weight gradient, or its weight in the library's packing, for one
+// call at a time. If there is room, the packed weights of all convolutions are kept from one
+// micro-batch to the next. A convolution by Winograd's filtering takes a room for its tiles
+// (operations/winograd.h).
+// Forecasts are upper bounds. Those of convolutions are loose: the library tells no sizes before it
+// is on the machine.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_COSTS_HOST_MEMORY_H_
@@ -38,15 +41,16 @@ struct HostQuery {
   int64_t limit = 0;                               // bytes; 0: none
   HostProfile host;
 };
-// Before anything is refused, packed weights and rooms of further threads stay out. Packed weights are kept where they fit
-// beside the rest and a twentieth, for what the forecast may be off. What is left of the limit is for rooms. The planner and
-// the stage ask the same.
+// Packed weights and rooms of further threads are dropped before a plan is refused. Packed weights
+// are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. The
+// rest of the limit is for rooms. The planner and the stage ask the same.
 // evaluation: its programs, if the job has some.
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                             std::span<const StageProgram> programs,
                             std::span<const StageProgram> evaluation, const HostQuery& query);
-// While layers are profiled, one at a time: packings that are kept and rooms for further threads, as in training, so that a
-// convolution is timed as it will run. Half of what the largest layer leaves, for what is made up as its inputs.
+// Spare memory while layers are profiled, one at a time. Packings are kept and further threads have
+// rooms, as in training, so that a convolution is timed as it will run. They have half of what the
+// largest layer leaves. The other half is for its made-up inputs.
 SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit,
                            const HostProfile& host);
 

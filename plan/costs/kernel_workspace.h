@@ -1,8 +1,9 @@
-// Kernel workspace: what one call of an operation takes on a processor beside its operands (stage/backends/cpu), at most:
-// scratch of products, units of attention, rows widened from bfloat16. Convolutions: host_memory.h.
-//   The sizes of attention, of widened operands and of tables are exact. Of the library's products, below AVX-512 they are its
-//   gemm's, which has memory of its own and takes no scratch. With AVX-512 a copy of each operand that is not in the library's
-//   order is counted.
+// Kernel workspace: upper bound of the bytes that one call of an operation takes on a processor
+// beside its operands (stage/backends/cpu). It has scratch of products, units of attention, and
+// rows widened from bfloat16. Convolutions: host_memory.h.
+//   The sizes of attention, of widened operands and of tables are exact. Below AVX-512, products go
+//   to the library's gemm, which has memory of its own and takes no scratch. With AVX-512 a copy of
+//   each operand that is not in the library's order is counted.
 // Units:     bytes; sizes beyond 64 bits come out as the largest number.
 // Threads:   pure functions.
 #ifndef STAGECOACH_PLAN_COSTS_KERNEL_WORKSPACE_H_
@@ -15,21 +16,21 @@
 
 namespace stagecoach {
 
-// The back end keeps rooms and the shared piece until a cell ends. Each is as large as the call that wanted most of it, and
-// these may be two calls.
+// The back end keeps rooms and the shared piece until a cell ends. Each is as large as the call
+// that wanted most of it, and these may be two calls.
 struct KernelWorkspace {
   int64_t room = 0;    // of each thread at work
   int64_t shared = 0;  // of the call
   void Raise(const KernelWorkspace& other);
 };
 
-// Of all calls of layers [first, last), of the objective where the last layer is among them, and of an update. samples: of the
-// largest micro-batch.
+// Of all calls of layers [first, last) and of an update. If the last layer is among them, the
+// objective counts too. samples: of the largest micro-batch.
 KernelWorkspace KernelWorkspaceOf(const Network& model, int first, int last, int64_t samples,
                                   const HostProfile& host);
 
-// Tensors that cell and optimizer keep beside parameters and activations: norms, factors and sums of the loss; and what
-// allocations of whole 64 bytes take more.
+// Bytes of tensors that cell and optimizer keep beside parameters and activations: norms, factors
+// and sums of the loss. Allocations come in whole 64 bytes, and the difference counts too.
 int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micro_batches,
                          size_t optimizer_slots);
 

@@ -1,13 +1,17 @@
-// Link memory: how much of a stage's memory the messages at one of its boundaries may take while its program stands at an
-// instruction, whoever is fast or slow.
-//   A message is in the link from the send that gave it away to the receive that takes it. All that time it may be in the
-//   memory of either stage, or of both: the sender keeps the tensors until the receiver's credit is here, and the receiver
-//   has taken their places with the first byte that came. The credit comes in front of what the receiver sends then; behind an
-//   evaluation that is nothing, and one that is late there is not counted in the next program.
-//   How many messages there are depends on where the neighbour stands. It can be wherever messages let it: it has received no more than was sent, has sent no more than there was room for, and has
-//   done what our stage has waited for. Programs end and never wait in a circle (ValidateSchedule), so each such place can
-//   be reached, with any of the other neighbour, and both boundaries may be at their fullest at once.
-// Units:     bytes; sizes beyond 64 bits come out as the largest number. Positions count from 0: so many instructions done.
+// Link memory: how much of a stage's memory the messages at one of its boundaries may take while
+// its program stands at an instruction. It holds however fast or slow the others are.
+//   A message is in the link from the send that gave it away to the receive that takes it. All that
+//   time it may be in the memory of either stage, or of both. The sender keeps the tensors until
+//   the receiver's credit is here. The receiver takes their places with the first byte that comes.
+//   The credit comes in front of what the receiver sends then. Behind an evaluation the receiver
+//   sends nothing. A credit that is late there is not counted in the next program.
+//   The number of messages depends on where the neighbour stands. It can be wherever messages let
+//   it. It has received no more than was sent. It has sent no more than there was room for. It has
+//   done what our stage has waited for. Programs end and never wait in a circle (ValidateSchedule).
+//   So each such place can be reached, with any place of the other neighbour. Both boundaries may
+//   be at their fullest at once.
+// Units:     bytes; sizes beyond 64 bits come out as the largest number. Positions count from 0: so
+//            many instructions done.
 // See:       docs/ARCHITECTURE.md, "Memory".
 #ifndef STAGECOACH_PLAN_COSTS_LINK_MEMORY_H_
 #define STAGECOACH_PLAN_COSTS_LINK_MEMORY_H_
@@ -21,7 +25,8 @@
 
 namespace stagecoach {
 
-// What a message takes of the stage's memory, beside what its program still holds of the same tensors.
+// Bytes of a message in the stage's memory, beside those that its program still holds of the same
+// tensors.
 struct LinkMessage {
   int64_t bytes = 0;
   // From this position on it takes `bytes_then`: the program has let go of what the two shared.
@@ -40,7 +45,8 @@ struct LinkPeak {
   size_t neighbour = 0;  // its position when there is so much
 };
 
-// By position of the stage's program, its end among them. capacity: messages that a link takes in each direction.
+// By position of the stage's program, its end among them. capacity: messages that a link takes in
+// each direction.
 std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
                                  const BoundaryMessages& messages, int capacity);
 

@@ -1,4 +1,4 @@
-// Arithmetic that stops at the largest number instead of wrapping around: forecasts of absurd job
+// Arithmetic that stops at the largest number instead of wrapping around. Forecasts of absurd job
 // specs must come out as "too much", not as something small.
 #ifndef STAGECOACH_PLAN_COSTS_SATURATE_H_
 #define STAGECOACH_PLAN_COSTS_SATURATE_H_

@@ -1,8 +1,9 @@
-// cifar: CIFAR-10 or CIFAR-100 in its binary format, as in the archives cifar-10-binary.tar.gz and cifar-100-binary.tar.gz:
-// files of records, a label (of CIFAR-100 two, the coarse one first) and 32 x 32 pixels, all red ones, all green ones, all
-// blue ones. Trained on is data_batch_*.bin of a folder, in the order of the names, or train.bin, evaluated with
-// test_batch.bin or test.bin; without it every tenth picture is held out. Labels that are no class and the rest of a file
-// that is cut off are bad records.
+// cifar: CIFAR-10 or CIFAR-100 in its binary format, as in the archives cifar-10-binary.tar.gz and
+// cifar-100-binary.tar.gz. A file has records: a label and 32 x 32 pixels. CIFAR-100 has two
+// labels, the coarse one first. Of the pixels all red ones come first, then all green ones, then
+// all blue ones. The job trains on data_batch_*.bin of a folder, in the order of the names, or on
+// train.bin. It is evaluated with test_batch.bin or test.bin. Without that file every tenth picture
+// is held out. Labels that are no class and the rest of a file that is cut off are bad records.
 #ifndef STAGECOACH_PLAN_DATA_CIFAR_H_
 #define STAGECOACH_PLAN_DATA_CIFAR_H_
 

@@ -1,8 +1,9 @@
-// IdxHeader: what an IDX file says of itself before its content: 00 00, the type (08: unsigned bytes, as images and
-// labels are; 0d: float32, as weights are), the number of extents, and each extent as four bytes, the highest first.
-// See docs/formats.md.
+// IdxHeader: what an IDX file says of itself before its content (docs/formats.md). It is 00 00, the
+// type, the number of extents, and each extent as four bytes, the highest first. Type 08 is
+// unsigned bytes, for images and labels. Type 0d is float32, for weights.
 // Threads: pure functions.
-// Errors:  INVALID_ARGUMENT that begin with `where` ("data.idx.images = "a""), with the value and the remedy.
+// Errors:  INVALID_ARGUMENT that begin with `where` ("data.idx.images = "a""), with the value and
+//          the remedy.
 #ifndef STAGECOACH_PLAN_DATA_IDX_HEADER_H_
 #define STAGECOACH_PLAN_DATA_IDX_HEADER_H_
 
@@ -36,16 +37,16 @@ inline constexpr size_t kLongestIdxHeader = 4 + 4 * 4;
 inline constexpr int64_t kMaxIdxCount = (int64_t{1} << 31) - 1;
 inline constexpr int64_t kMaxIdxImage = int64_t{1} << 30;  // numbers of an image
 
-// head: the file's first bytes, kLongestIdxHeader of them or all there are, unpacked if it is gzip. With kFileKindBytes
-// (base/file_kind.h) an error names what it is instead.
+// head: the file's first bytes, kLongestIdxHeader of them or all there are, unpacked if it is gzip.
+// With kFileKindBytes (base/file_kind.h) an error names what it is instead.
 absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent content,
                                          std::string_view head);
 
 // The first bytes of what a file holds: of a gzip file's `head` unpacked, else `head`.
 absl::StatusOr<std::string> UnpackedIdxHead(const std::string& where, std::string_view head);
 
-// What the header says and what is there: a file of so many bytes, or one of so many packed bytes, which bounds what it
-// can hold.
+// Compares the header with the size of the file. An unpacked file has exactly the bytes of the
+// header. So many packed bytes only bound what a file can hold.
 absl::Status CheckIdxSize(const std::string& where, const IdxHeader& header, int64_t bytes,
                           const char* unit = "bytes");
 absl::Status CheckPackedIdxSize(const std::string& where, const IdxHeader& header, int64_t packed);

@@ -1,8 +1,9 @@
-// mask_folder: JPEG, PNG, TIFF and WebP files with a mask each, a PNG of grey or with a palette whose numbers are the classes of the
-// pixels, of the picture's size. The mask of a/1.jpg is a/1.png below `masks`. Pictures come in the order of their paths.
-// What is in one of the folders alone and what cannot be read are bad records, as are links out of a folder, masks of
-// another size and numbers that are no class and not the objective's ignore_index. Without `test` every tenth picture is
-// held out.
+// mask_folder: JPEG, PNG, TIFF and WebP files with a mask each. A mask is a PNG of the picture's
+// size, of grey or with a palette. Its numbers are the classes of the pixels. The mask of a/1.jpg
+// is a/1.png below `masks`. Pictures come in the order of their paths. A file is a bad record if it
+// is in one of the folders alone, or cannot be read. So is a link out of a folder, a mask of
+// another size, and a mask with a number that is no class and not the objective's ignore_index.
+// Without `test` every tenth picture is held out.
 #ifndef STAGECOACH_PLAN_DATA_MASK_FOLDER_H_
 #define STAGECOACH_PLAN_DATA_MASK_FOLDER_H_
 

@@ -1,8 +1,7 @@
-// Text check: refuses a data file that plainly is not text, by its first bytes: any other kind of base/file_kind.h,
-// UTF-16 and UTF-32, and whatever else is full of control bytes. Every
-// byte is a token, so that such a file would train without a word and teach nothing. UTF-8 and the
-// eight-bit encodings pass. The client asks before it submits, where it can see the file; the stages
-// ask again.
+// Text check: refuses a data file that plainly is not text, by its first bytes. Refused are any
+// other kind of base/file_kind.h, UTF-16, UTF-32, and data full of control bytes. Every byte is a
+// token. So such a file would train without a word and teach nothing. UTF-8 and the eight-bit
+// encodings pass. If the client can see the file, it asks before it submits. The stages ask again.
 // Errors: INVALID_ARGUMENT naming the file, what it looks like and the remedy.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_CHECK_H_
 #define STAGECOACH_PLAN_DATA_TEXT_CHECK_H_
@@ -17,7 +16,7 @@
 
 namespace stagecoach {
 
-// Of a file that is longer no more is looked at, so that everybody judges alike.
+// Bytes that are looked at, also of a longer file, so that everybody judges alike.
 inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
 
 // head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if

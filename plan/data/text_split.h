@@ -1,5 +1,5 @@
-// Text split: how the bytes of a text become sequences, for training and for evaluation, and how long
-// a text must be. The stages divide by it; the client asks before it submits.
+// Text split: how the bytes of a text become sequences, for training and for evaluation, and how
+// long a text must be. The stages divide by it; the client asks before it submits.
 // Threads: pure functions.
 // Units:   bytes are tokens; a sequence is `context` tokens and reads one more, its last target.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_SPLIT_H_
@@ -19,9 +19,9 @@ struct TextSplit {
 };
 TextSplit SplitText(int64_t bytes, int64_t context);
 
-// INVALID_ARGUMENT naming the file, its size, the least one that does, and the remedy: the text has no
-// sequence to train on, or none to evaluate with although the job evaluates. A text with fewer
-// sequences than a mini-batch takes is fine: they come again.
+// INVALID_ARGUMENT: the text has no sequence to train on, or none to evaluate with although the job
+// evaluates. The error names the file, its size, the least one that does, and the remedy. A text
+// with fewer sequences than a mini-batch takes is fine: they come again.
 absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes);
 
 }  // namespace stagecoach

@@ -1,6 +1,7 @@
-// webdataset: pictures in tar files (shards), as WebDataset writes them: members of one name but for its extension that
-// follow each other are a sample, here a picture (key.jpg, key.png, key.webp and so on) with key.cls, its class as a decimal number. Shards are
-// all *.tar of a folder in the order of their names. Without `test` every tenth picture is held out.
+// webdataset: pictures in tar files (shards), as WebDataset writes them. Members that follow each
+// other with one name but for the extension are a sample. Here that is a picture (key.jpg, key.png,
+// key.webp and so on) with key.cls, its class as a decimal number. Shards are all *.tar of a folder
+// in the order of their names. Without `test` every tenth picture is held out.
 #ifndef STAGECOACH_PLAN_DATA_WEBDATASET_H_
 #define STAGECOACH_PLAN_DATA_WEBDATASET_H_
 

@@ -1,7 +1,8 @@
-// Epochs: how often a job has gone through the samples that it trains on: 1 after train_samples of them, whatever the
-// data source (of a text: after each of its sequences). A mini-batch may lie in two epochs, so that an epoch of S
-// samples has S / N steps, which need not be whole. How many samples there are is known to the stages that read the
-// data; the coordinator learns it with the job's first load.
+// Epochs: how often a job has gone through the samples that it trains on. It is 1 after
+// train_samples of them, whatever the data source. Samples of a text are its sequences. A
+// mini-batch may lie in two epochs. So an epoch of S samples has S / N steps, which need not be
+// whole. The stages that read the data know the number of samples. The coordinator learns it with
+// the job's first load.
 // Threads: pure functions.
 #ifndef STAGECOACH_PLAN_JOB_EPOCHS_H_
 #define STAGECOACH_PLAN_JOB_EPOCHS_H_
@@ -17,17 +18,19 @@ bool CountsEpochs(const JobSpec& spec);
 
 double StepsPerEpoch(const TrainingSpec& training, int64_t train_samples);
 
-// training.steps, or the first number of steps that makes training.epochs of them; 0: not known without train_samples.
+// training.steps, or the first number of steps that makes training.epochs of them. 0: not known
+// without train_samples.
 int64_t StepsOf(const TrainingSpec& training, int64_t train_samples);
 
 // Whole numbers but for the rounding of a quotient or a product of epochs are taken as whole.
 double LeastSteps(double steps);  // the first whole number of steps that is not less
 double WholeSpans(double spans);  // how many are complete
 
-// Steps are done and the last of them completed one of the spans of so many epochs, which are counted from the start.
+// True if `step` steps are done, and the last of them completed a span of so many epochs. Spans are
+// counted from the start.
 bool EndsEpochs(int64_t step, double every_epochs, double steps_per_epoch);
 
-// What only the number of samples tells. Errors: INVALID_ARGUMENT with field, number and remedy.
+// Checks that need the number of samples. Errors: INVALID_ARGUMENT with field, number and remedy.
 absl::Status CheckEpochs(const JobSpec& spec, int64_t train_samples);
 
 }  // namespace stagecoach

@@ -1,6 +1,6 @@
-// HeldOut: the first held-out pictures and what the network said of them, for people to look at. Stages tell it beside
-// their reports, where a network gives one class for an image; who keeps it and passes it on does not look into it.
-// Nothing that is trained depends on it.
+// HeldOut: the first held-out pictures and the network's answers to them, for people to look at.
+// Stages tell them beside their reports, if a network gives one class for an image. Code that keeps
+// them and passes them on does not look into them. Nothing that is trained depends on them.
 // Ownership: plain values; pictures are shared, for they are the largest of them.
 // Units:     samples count among the held-out ones, from 0.
 #ifndef STAGECOACH_PLAN_JOB_HELD_OUT_H_

@@ -1,5 +1,6 @@
-// exponential: peak * factor^(s / every), not below the final rate; every is in steps or in epochs, and counts from the
-// job's first step, warm-up included, as TensorFlow's exponential_decay does. staircase: the whole part of s / every.
+// exponential: peak * factor^(s / every), not below the final rate. `every` is in steps or in
+// epochs. It counts from the job's first step, warm-up included, as in TensorFlow's
+// exponential_decay. staircase: the whole part of s / every.
 #ifndef STAGECOACH_PLAN_LEARNING_RATES_EXPONENTIAL_H_
 #define STAGECOACH_PLAN_LEARNING_RATES_EXPONENTIAL_H_
 

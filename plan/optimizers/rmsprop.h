@@ -1,8 +1,10 @@
-// rmsprop: the gradient divided by the root of a mean of its squares s, with momentum. Decay of matrices and embeddings
-// only, added to the gradient: g' = g + weight_decay * w; s = decay * s + (1 - decay) * g'^2.
-//   tensorflow   s begins at 1; v = momentum * v + lr * g' / sqrt(s + epsilon); w -= v. AmoebaNet's numbers are of this form.
+// rmsprop: the gradient divided by the root of a mean of its squares s, with momentum. Weight decay
+// is added to the gradient, of matrices and embeddings only:
+//   g' = g + weight_decay * w; s = decay * s + (1 - decay) * g'^2
+//   tensorflow   s begins at 1; v = momentum * v + lr * g' / sqrt(s + epsilon); w -= v. AmoebaNet's
+//                numbers are of this form.
 //   pytorch      s begins at 0; v = momentum * v + g' / (sqrt(s) + epsilon); w -= lr * v.
-// Keeps s, and v where there is momentum.
+// Keeps s, and v if there is momentum.
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_RMSPROP_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_RMSPROP_H_
 
@@ -27,7 +29,7 @@ struct RmsPropSpec {
 };
 
 inline constexpr char kSquareSlot[] = "square";
-// What v is differs with the form, so that neither goes on with the other's.
+// The meaning of v differs with the form, so neither may go on with the other's.
 inline constexpr char kRmsVelocitySlot[] = "velocity";
 inline constexpr char kRatedVelocitySlot[] = "velocity_with_rate";  // of tensorflow
 inline constexpr const char* RmsVelocitySlot(RmsPropSpec::Form form) {

@@ -1,5 +1,6 @@
-// sgd: v = momentum * v + g; w -= lr * (v + weight_decay * w), with decay of matrices and embeddings only; with nesterov
-// g + momentum * v takes the place of v in the second. Keeps v where there is momentum.
+// sgd: v = momentum * v + g; w -= lr * (v + weight_decay * w). Weight decay is of matrices and
+// embeddings only. With nesterov, g + momentum * v takes the place of v in the second formula.
+// Keeps v if there is momentum.
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_SGD_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_SGD_H_
 

@@ -1,8 +1,9 @@
 // Schedule: what every stage does in one step, in order; a value without pointers, tensors or time.
-// A pure generator makes it, ValidateSchedule accepts it, Simulate times it, FormatSchedule shows it.
-// The executor interprets it and knows no schedule by name.
+// A pure generator makes it, ValidateSchedule accepts it, Simulate times it, FormatSchedule shows
+// it. The executor interprets it and knows no schedule by name.
 // Units and shapes: stages and micro-batches count from 0.
-// Errors: Validate and Parse return INVALID_ARGUMENT and quote the program with the bad place marked.
+// Errors: Validate and Parse return INVALID_ARGUMENT and quote the program with the bad place
+//         marked.
 // See: GPipe section 2.3, figure 2; docs/ARCHITECTURE.md, "Schedules".
 #ifndef STAGECOACH_PLAN_SCHEDULES_SCHEDULE_H_
 #define STAGECOACH_PLAN_SCHEDULES_SCHEDULE_H_
@@ -30,8 +31,8 @@ enum class Op : uint8_t {
   kBackwardInput,
   kBackwardWeight,
   kSendGradient,
-  // Of tied parameters (network/passes/tied.h), once a program: values come down before all else, gradients go up behind it,
-  // and their owner adds them to its own.
+  // For tied parameters (network/passes/tied.h), once a program. Values come down before all else.
+  // Gradients go up behind it. Their owner adds them to its own.
   kReceiveTiedValues,
   kSendTiedValues,
   kReceiveTiedGradients,
@@ -60,17 +61,19 @@ struct ScheduleOptions {
   int stages = 1;             // K
   int micro_batches = 1;      // M
   bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
-  // Stages behind the first whose layers read the data source too; ascending. They load after they receive.
+  // Stages behind the first whose layers read the data source too; ascending. They load after they
+  // receive.
   std::vector<int> loading = {};
-  // The first stage that trains anything: none in front of it has a backward, and nothing comes back to them.
+  // The first stage that trains anything: none in front of it has a backward, and nothing comes
+  // back to them.
   int first_backward = 0;
-  // Of tied parameters that are trained: stages in front of whose end an owner stands and behind it a user, and stages
-  // with an owner; ascending.
+  // For tied parameters that are trained. tied_cuts: stages with an owner in front of their end and
+  // a user behind it. tied_owners: stages with an owner. Both ascending.
   std::vector<int> tied_cuts = {}, tied_owners = {};
   bool Loads(int stage) const;
   bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
   bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
-  // What the stage does of Op::kReceiveTiedValues and those behind it.
+  // Whether the stage has this instruction: Op::kReceiveTiedValues or one of those behind it.
   bool HasTied(Op op, int stage) const;
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
@@ -89,18 +92,20 @@ struct PipelineLimits {
   int link_capacity = kLinkCapacity;
 };
 
-// F ascending, then B ascending (the paper's figure draws them descending): every schedule then
+// F ascending, then B ascending (the paper's figure draws them descending). So every schedule
 // accumulates gradients in the same order and gives the same bits. Recompute stands before the wait
-// for its gradient. A micro-batch whose backward follows its forward with no other forward or backward
-// between is never recomputed: its stash is the only one alive, so this costs no memory.
+// for its gradient. A micro-batch is never recomputed if its backward follows its forward with no
+// other forward or backward between. Its stash is the only one alive, so this costs no memory.
 Schedule MakeSchedule(const ScheduleOptions& options);
 
-// Every F and B once, sends match the neighbour's receives in order, F before B, stash present at B
-// (F of a kept micro-batch, or R), loss before the last stage's B, backwards ascending, live
-// micro-batches within the limit, and the whole runs to completion with links of the given capacity.
+// Every F and B comes once, F before B, backwards ascending. Sends match the neighbour's receives
+// in order. The stash is present at B (F of a kept micro-batch, or R). Loss comes before the last
+// stage's B. Live micro-batches stay within the limit. The whole runs to completion with links of
+// the given capacity.
 absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& limits);
 
-// The program for when no value has changed since the last one: the other stages leave theirs out too.
+// The program without tied values, for when none has changed since the last program. The other
+// stages leave theirs out too.
 StageProgram WithoutTiedValues(StageProgram program);
 
 // True if the micro-batch's forward must keep its stash: it has a backward and no recompute.

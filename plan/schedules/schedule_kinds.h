@@ -1,5 +1,6 @@
-// ScheduleKinds: the schedules that a job can name, one file a schedule in plan/schedules. A kind says in which order a
-// stage's forwards and backwards come; receives, sends, losses and recomputes follow from it (plan/schedules/schedule.cc).
+// ScheduleKinds: the schedules that a job can name, one file a schedule in plan/schedules. A kind
+// says in which order a stage's forwards and backwards come. Receives, sends, losses and recomputes
+// follow from it (plan/schedules/schedule.cc).
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 #ifndef STAGECOACH_PLAN_SCHEDULES_SCHEDULE_KINDS_H_
@@ -24,10 +25,12 @@ class ScheduleKind {
  public:
   virtual ~ScheduleKind() = default;
   virtual std::string_view name() const = 0;  // as in YAML; SCHEDULE_KIND_<NAME> on the wire
-  // Every forward and every backward of a training step once, each ascending; of a backward both parts or the whole.
+  // Every forward and every backward of a training step once, each ascending; of a backward both
+  // parts or the whole.
   virtual std::vector<StageWork> Order(const ScheduleOptions& options, int stage) const = 0;
-  // The share of all stages' time without work where stages are equal, links cost nothing and a backward takes twice the
-  // time of a forward: (K - 1) / (M + K - 1) (GPipe section 2.3), unless the schedule fills some of it.
+  // Share of all stages' time without work. Stages are equal, links cost nothing, and a backward
+  // takes twice the time of a forward. The share is (K - 1) / (M + K - 1) (GPipe section 2.3),
+  // unless the schedule fills some of it.
   virtual double IdealBubble(const ScheduleOptions& options) const;
 };
 

@@ -1,6 +1,6 @@
 // Simulator: the time a schedule takes on given stage and link costs, instruction by instruction.
-// Pure; 128 stages take milliseconds. The executor's rule is simulated exactly: instructions in order,
-// a send blocks only while its link is full, a receive until the message has arrived.
+// Pure; 128 stages take milliseconds. The executor's rule is simulated exactly. Instructions run in
+// order. A send blocks only while its link is full, a receive until the message has arrived.
 // Units: seconds from the start of the step.
 #ifndef STAGECOACH_PLAN_SCHEDULES_SIMULATOR_H_
 #define STAGECOACH_PLAN_SCHEDULES_SIMULATOR_H_
@@ -44,8 +44,8 @@ struct Timeline {
   double Bubble() const;  // 1 - sum(busy) / (K * step)
 };
 
-// What is idle at least if every stage takes the same time and a backward two forwards': of most schedules
-// (K - 1) / (M + K - 1) (plan/schedules/schedule_kinds.h).
+// Least idle share if every stage takes the same time and a backward takes two forwards'. Most
+// schedules have (K - 1) / (M + K - 1) (plan/schedules/schedule_kinds.h).
 double IdealBubble(const ScheduleOptions& options);
 
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,

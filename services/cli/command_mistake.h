@@ -12,8 +12,8 @@ class App;
 
 namespace stagecoach {
 
-// After `app` has refused a command line with the error text `why`: a word that is no command and an
-// option that nobody knows are named with the nearest there is; anything else is `why`.
+// A better text for an error text `why` with which `app` has refused a command line. An unknown
+// command or option is named with the nearest known one. Any other mistake is `why`.
 std::string DescribeMistake(const CLI::App& app, const std::string& why);
 
 }  // namespace stagecoach

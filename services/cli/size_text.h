@@ -1,5 +1,6 @@
-// SizeText: sizes as people write them: "512MiB", "1.5 GiB", "190 kB", "4096". kB, MB, GB, TB are powers of 1000, KiB, MiB,
-// GiB, TiB of 1024, in any case; B may be left out.
+// SizeText: sizes as people write them: "512MiB", "1.5 GiB", "190 kB", "4096". The units kB, MB, GB
+// and TB are powers of 1000. KiB, MiB, GiB and TiB are powers of 1024. Case does not matter, and B
+// may be left out.
 // Threads: pure function.  Units: bytes.
 // Errors:  INVALID_ARGUMENT with the text: no such size, less than one byte, or more than 2^62.
 #ifndef STAGECOACH_SERVICES_CLI_SIZE_TEXT_H_

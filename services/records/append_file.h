@@ -1,5 +1,5 @@
-// AppendFile: a file that only grows. A record is read by others while it is written, so every
-// Append goes to the operating system at once; nothing is kept back in this process.
+// AppendFile: a file that only grows. Others read a record while it is written. So every Append
+// goes to the operating system at once, and this process keeps nothing back.
 // Ownership: owns the descriptor.
 // Threads:   thread-compatible.
 // Errors:    canonical codes with path and errno text (RESOURCE_EXHAUSTED: the disk is full). After

@@ -1,12 +1,12 @@
 // RecordWriter: keeps every job's history as files, <folder>/<job>/, while it happens. It reads the
-// job's records as any watcher does, so it can stop, fall behind or start late and loses nothing:
-// what is in metrics.jsonl already says from which record on to read.
+// job's records as any watcher does. So it can stop, fall behind or start late and loses nothing:
+// metrics.jsonl already says from which record on to read.
 // Ownership: shares its queue with the watches it opened, which may outlive it. The source must not
 //            be used after the manager behind it is gone: Stop before that.
 // Threads:   Follow and Stop from any thread; neither waits for a file (Stop joins the writer). One
-//            thread writes. On the job loop only a bounded queue is filled: when it is full the
-//            watch ends, and is opened again from the last written record once there is room.
-//            A job that was purged is let go of; what it wrote stays.
+//            thread writes. On the job loop only a bounded queue is filled. When it is full the
+//            watch ends. Once there is room, it is opened again from the last written record. A job
+//            that was purged is let go of; its written files stay.
 // Errors:    a file that cannot be written is logged once and tried again every retry_seconds.
 // Units:     lines appear within about a second of their record.
 #ifndef STAGECOACH_SERVICES_RECORDS_RECORD_WRITER_H_
@@ -47,8 +47,8 @@ class RecordWriter {
 
   // From now on, to the job's end; harmless to repeat.
   void Follow(const std::string& job);
-  // False: what the watches have said is not all written within so many seconds. While the source answers a line says how
-  // its job stands, so who ends the source calls this before.
+  // False: what the watches have said is not all written within so many seconds. While the source
+  // answers a line says how its job stands, so who ends the source calls this before.
   bool CatchUp(double seconds);
   // Writes what is queued and ends.
   void Stop();

@@ -1,7 +1,7 @@
-// JobFiles: what the operator lets jobs read on this machine, by the stage's flags.
-//   --data-root:        these folders and files, nothing else;
-//   none, on loopback:  every file, as on a machine with one user, and the log says so;
-//   none, off loopback: none, and a job with files is refused with the name of the flag.
+// JobFiles: the files that the operator lets jobs read on this machine, by the stage's flags.
+//   - --data-root: these folders and files, nothing else.
+//   - No --data-root, on loopback: every file, as on a machine with one user; the log says so.
+//   - No --data-root, off loopback: none; a job with files is refused with the name of the flag.
 // The stage's own key and state are never data.
 // Errors: INVALID_ARGUMENT naming the flag.
 #ifndef STAGECOACH_SERVICES_STAGE_JOB_FILES_H_

@@ -1,12 +1,13 @@
-// Lease: keeps a stage registered with the coordinator. Renews at a third of the lease, registers
-// again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
-// on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
-// because another process holds its name, or its certificate is not for it, it says so once and asks
-// again every second; for the certificate's sake over a new connection each time.
-// Every renewal carries the stage's totals and its progress; the answer tells of the job's progress.
-// A draining stage whose coordinator is gone, or does not know it (any more), has nobody to wait for:
-// the lease ends the runtime's drain.
-// Ownership: borrows what it was given.
+// Lease: keeps a stage registered with the coordinator. It renews at a third of the lease. If the
+// coordinator does not know the stage (expired, replaced, coordinator restarted), it registers
+// again. While there is no coordinator, it retries with back-off: a stage outlives its coordinator.
+// It may be refused because another process holds its name, or because its certificate is not for
+// it. Then it logs that once and asks again every second. After a refusal for the certificate each
+// retry has a new connection.
+// Every renewal carries the stage's totals and its progress; the answer tells of the job's
+// progress. A draining stage whose coordinator is gone, or no longer knows it, has nobody to wait
+// for: the lease ends the runtime's drain.
+// Ownership: borrows its arguments.
 // Threads:   one own thread, which also asks for the telemetry; every call has a deadline.
 #ifndef STAGECOACH_SERVICES_STAGE_LEASE_H_
 #define STAGECOACH_SERVICES_STAGE_LEASE_H_

@@ -1,9 +1,9 @@
-// SnapshotClient: SnapshotPeers over gRPC. A call is one message there and one back on the loop that all of a stage's gRPC
-// happens on, so that links keep their thread; the caller waits for it.
-// A neighbour that refuses the caller is asked over a new connection the next time.
+// SnapshotClient: SnapshotPeers over gRPC. A call is one message there and one back, on the one
+// loop of a stage's gRPC. So links keep their thread; the caller waits. If a neighbour refuses the
+// caller, the next call uses a new connection.
 // Ownership: owns channels; borrows the loop from Serve to Shutdown, after which it refuses.
 // Threads:   thread-safe, but for Serve, which comes first; not to be called on the loop's thread.
-// Errors:    as SnapshotPeers; UNAVAILABLE before Serve, CANCELLED behind Shutdown.
+// Errors:    as SnapshotPeers; UNAVAILABLE before Serve, CANCELLED after Shutdown.
 #ifndef STAGECOACH_SERVICES_STAGE_SNAPSHOT_CLIENT_H_
 #define STAGECOACH_SERVICES_STAGE_SNAPSHOT_CLIENT_H_
 

@@ -1,9 +1,10 @@
-// StageIdentity: what a restarted process of a stage shares with the one before it and no other
-// living process has. By it the coordinator lets a stage take its own name back at once, also after
-// kill -9, and refuses everybody else while the holder of the name lives (coordinator/fleet).
-//   with a state folder: a random id in <folder>/identity, held by one process at a time;
-//   without: the place: this machine's network and the listening port, which one process at a time
-//   can have. Port 0 is no place: such a process has an identity of its own.
+// StageIdentity: an id that a restarted process of a stage shares with the one before it, and with
+// no other living process. With it the coordinator lets a stage take its own name back at once,
+// also after kill -9. It refuses everybody else while the holder of the name lives
+// (coordinator/fleet).
+//   - With a state folder: a random id in <folder>/identity, held by one process at a time.
+//   - Without: this machine's network and the listening port, which one process at a time can have.
+//     A process with port 0 has an identity of its own.
 // The machine's start is a part of both: a copied folder is another identity elsewhere.
 // Ownership: holds the lock on the file for its life; the kernel drops it with the process.
 // Threads:   immutable.

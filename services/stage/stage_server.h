@@ -2,9 +2,9 @@
 // and HTTP servers, lease.
 // Ownership: owns all of them; parts are destroyed in reverse order of their start.
 // Errors:    Start: INVALID_ARGUMENT or FAILED_PRECONDITION naming the flag, UNAVAILABLE for a
-//            taken port. Fault: a device that is lost to this process fails the step at hand with
-//            the reason; then the program ends with kDeviceLostExitCode, as only a new process can
-//            use the card again, and whoever supervises it starts one.
+//            taken port. Fault: if this process loses its device, the running step fails with the
+//            reason. Then the program ends with kDeviceLostExitCode. Only a new process can use the
+//            card again, and its supervisor starts one.
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_SERVER_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_SERVER_H_
 
@@ -25,15 +25,19 @@ struct StageFlags {
   ServerFlags server = {.listen = "127.0.0.1:8101", .http = "127.0.0.1:8100"};
   std::string coordinator = "127.0.0.1:8001";
   std::string name;  // default: <host name>-<port>
-  // Keeps the stage's identity; empty: the place is it (stage_identity.h). And how its process ended (last_death.h).
+  // Keeps the stage's identity; empty: the place is it (stage_identity.h). And how its process
+  // ended (last_death.h).
   std::string state_dir;
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
-  // File of matrix algorithms (stage/backends/cuda/matmul_table.h), for a card alone; empty: the library's choice.
+  // File of matrix algorithms (stage/backends/cuda/matmul_table.h), for a card alone; empty: the
+  // library's choice.
   std::string matmul_table;
-  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for a card alone.
+  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for a card
+  // alone.
   bool cuda_graphs = false;
-  // What jobs may read (job_files.h): folders and files; and whether links beneath them are followed.
+  // What jobs may read (job_files.h): folders and files; and whether links beneath them are
+  // followed.
   std::vector<std::string> data_roots;
   bool data_follow_links = false;
   int threads = 0;  // 0: the cores this process may use
@@ -53,8 +57,9 @@ class StageServer {
   absl::Status Start();
   absl::Status fault() const;  // of the device; any thread
   bool unreachable() const;    // its gRPC port does not answer even this process; any thread
-  // Not ready and no new work from now on; the running step ends or is abandoned by a deadline that
-  // leaves exit_timeout_seconds time for the rest; then the lease, the links and the servers end.
+  // From now on the stage is not ready and takes no new work. The running step ends, or is
+  // abandoned by a deadline that leaves exit_timeout_seconds for the rest. Then the lease, the
+  // links and the servers end.
   void Shutdown();
 
  private:

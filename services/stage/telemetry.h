@@ -13,8 +13,8 @@
 
 namespace stagecoach {
 
-// Upper end of the share q of the observations, interpolated inside its bucket as Prometheus does;
-// 0 without observations, the largest bound if it lies beyond.
+// Upper end of the share q of the observations, interpolated inside its bucket as Prometheus does.
+// It is 0 without observations, and the largest bound if it lies beyond that.
 double Quantile(const Histogram::Snapshot& histogram, double q);
 
 // Everything but links and uptime.

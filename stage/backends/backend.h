@@ -1,22 +1,23 @@
-// Backend: a device. It makes kernels for the calls that layers consist of; its own functions are what
-// a device does whatever the network is: memory, copies, fills and conversions, the end of a step.
-// Numerics stop at this line: the reference back end (plain loops, double accumulation where it says so)
-// is the truth that the cpu and cuda back ends are held to by the conformance rows in
-// stage/backends/conformance.
+// Backend: a device. It makes kernels for the calls that layers consist of. Its own functions are
+// independent of the network: memory, copies, fills and conversions, the end of a step. Numerics
+// stop at this line. The reference back end (plain loops, double accumulation where it says so) is
+// the truth. The conformance rows in stage/backends/conformance hold the cpu and cuda back ends to
+// it.
 // Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
 //            Synchronize (devices with a queue).
 // Threads:   called from the executor thread only. allocator() is thread-safe.
 // Units and shapes: row-major.
-// Element types: of a call's operands, their types say which (operations/value_type.h): what is
-//            Element::kActivation is F32 or BF16 by the job's precision (base/precision.h), everything
-//            else has one type in all of them. The optimizers' tensors are F32. With BF16 the arithmetic
-//            is the same, of the widened values in float32 or better, and each output is rounded once,
-//            to nearest even.
-// Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory was
-//            allocated before. A device's error is sticky and comes back from Synchronize. So is
-//            the refusal of memory that an operation needs for itself, but only until EndCell.
+// Element types: each operand of a call has its type (operations/value_type.h).
+//            Element::kActivation is F32 or BF16 by the job's precision (base/precision.h). Every
+//            other element has one type in all precisions. The optimizers' tensors are F32. With
+//            BF16 the arithmetic is the same, of the widened values in float32 or better. Each
+//            output is rounded once, to nearest even.
+// Errors:    a call cannot fail by itself: the layer checked the shapes (CHECK here), and memory
+//            was allocated before. A device's error is sticky and comes back from Synchronize. A
+//            refusal of memory that an operation needs for itself is sticky too, but only until
+//            EndCell.
 // Determinism: the result is a pure function of the arguments' values and shapes: not of the number
-//            of threads, of addresses, or of what ran before. Reductions run in one fixed order.
+//            of threads, of addresses, or of earlier calls. Reductions run in one fixed order.
 #ifndef STAGECOACH_STAGE_BACKENDS_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_BACKEND_H_
 
@@ -48,8 +49,9 @@ struct SgdArgs {
   bool nesterov = false;  // the update is g + momentum * velocity, of the new velocity
   Tensor compute;         // may be empty; output, BF16: the new value rounded
 };
-// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd *
-// w) with g = gradient_scale * gradient, c = 1 - b^t computed by the caller in double.
+// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
+// w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd * w)
+// Here g = gradient_scale * gradient, and the caller computes c = 1 - b^t in double.
 struct AdamWArgs {
   Tensor value, gradient, m, v;
   float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
@@ -57,8 +59,9 @@ struct AdamWArgs {
   Tensor compute;  // may be empty; output, BF16: the new value rounded
 };
 
-// s = d s + (1 - d) g^2; u = inner_rate * g / (sqrt(s + inside) + outside) with g = gradient_scale * gradient +
-// weight_decay * w; velocity = momentum * velocity + u; w -= outer_rate * velocity, or u where there is none.
+// s = d s + (1 - d) g^2; u = inner_rate * g / (sqrt(s + inside) + outside)
+// Here g = gradient_scale * gradient + weight_decay * w.
+// velocity = momentum * velocity + u; w -= outer_rate * velocity, or u if there is no velocity.
 struct RmsPropArgs {
   Tensor value, gradient, square;
   Tensor velocity;  // may be empty: no momentum
@@ -67,8 +70,8 @@ struct RmsPropArgs {
   float weight_decay = 0.0f;
   Tensor compute;  // may be empty; output, BF16: the new value rounded
 };
-// m and v as AdamW's; u = m / c1 / (sqrt(v / c2) + eps) + wd * w; w -= lr * ratio * u, where ratio is |w| / |u| of
-// the whole tensor, or 1 where it does not adapt or one of the two is 0.
+// m and v as AdamW's. u = m / c1 / (sqrt(v / c2) + eps) + wd * w; w -= lr * ratio * u
+// Here ratio is |w| / |u| of the whole tensor. It is 1 if it does not adapt or one of the two is 0.
 struct LambArgs {
   Tensor value, m, v;
   Tensor gradient;  // output: u
@@ -96,9 +99,10 @@ class Backend {
   // What must be equal for equal bits: library versions, instruction set; not the number of
   // threads.
   virtual std::string fingerprint() const = 0;
-  // How this device computes attention of that shape and type, where it has more than one way and
-  // they differ in their bits: a part of the job's fingerprint. May build what the shape needs, which
-  // takes seconds, once. Errors: something is missing or broken that own kernels must not hide.
+  // How this device computes attention of that shape and type, if it has more than one way and
+  // their bits differ. The answer is a part of the job's fingerprint. The call may build the
+  // shape's plan, once, which takes seconds. Errors: something is missing or broken that own
+  // kernels must not hide.
   virtual absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape&, DType) {
     return AttentionWay{};
   }
@@ -112,23 +116,25 @@ class Backend {
   // For the job at hand, before its first operation. Operations learn from their tensors whether
   // they are in BF16; what is left to say is whether float32 products may be TF32.
   virtual void SetPrecision(Precision) {}
-  // For the job at hand too: what its stage has beside what the job needs. Until it is said, and behind EndCell: all where
-  // the memory has no limit, else none.
+  // For the job at hand too: what its stage has beside what the job needs. Until it is said, and
+  // behind EndCell: all where the memory has no limit, else none.
   virtual void UseSpareMemory(const SpareMemory&) {}
-  // From one row of a training's logits to the next (network/passes/padded_output.h), for kernels that are faster where rows
-  // begin at certain addresses.
+  // From one row of a training's logits to the next (network/passes/padded_output.h), for kernels
+  // that are faster where rows begin at certain addresses.
   virtual int64_t LogitsStride(int64_t columns, DType) const { return columns; }
-  // By chunks of how many rows the last layer and the loss go together where they may (network/passes/head_chunks.h); none: as a
-  // whole.
+  // By chunks of how many rows the last layer and the loss go together where they may
+  // (network/passes/head_chunks.h); none: as a whole.
   virtual std::optional<HeadChunkLimits> HeadChunks() const { return std::nullopt; }
-  // Makes a call of an operation ready to be run again and again on tensors of these types; the back
-  // end outlives the kernel. `activation`: the type that Element::kActivation has. Errors: UNIMPLEMENTED
-  // without a kernel for it, naming operation and back end; what a kernel cannot do with these types.
+  // Makes a call of an operation ready to be run again and again on tensors of these types; the
+  // back end outlives the kernel. `activation`: the type that Element::kActivation has. Errors:
+  // UNIMPLEMENTED without a kernel for it, naming operation and back end; what a kernel cannot do
+  // with these types.
   virtual absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                          DType activation) = 0;
 
-  // Between the two come calls of kernels, one behind the other, as a list has them: a device may keep them and launch many at
-  // once, EndCalls at the latest. What is asked of the back end in between finds them done, as ever.
+  // Between the two the caller runs kernels one after the other, in the order of a list. A device
+  // may keep these calls and launch many at once, by EndCalls at the latest. A query of the back
+  // end in between finds them done, as ever.
   virtual void BeginCalls() {}
   virtual void EndCalls() {}
 
@@ -208,16 +214,17 @@ class Backend {
   // The step has ended or was given up: lets go of what was made ready for its next copies.
   virtual void EndLinkCopies() {}
   virtual absl::Status Synchronize() = 0;
-  // For devices that run behind the host: TickProgress() for what has run since the last call. Whoever
-  // waits for something else asks now and then; Synchronize and CopyToHost tick by themselves.
+  // For devices that run behind the host: TickProgress() for what has run since the last call.
+  // Whoever waits for something else asks now and then; Synchronize and CopyToHost tick by
+  // themselves.
   virtual void TellProgress() {}
-  // The layers that called the operations are gone: lets go of memory kept for them and forgets what
-  // it was refused. A fault of the device stays.
+  // The layers that called the operations are gone: lets go of memory kept for them and forgets
+  // what it was refused. A fault of the device stays.
   virtual void EndCell() {}
   // Not ok once the device is lost to this process: the first error that it met. Any thread.
   virtual absl::Status Fault() const { return absl::OkStatus(); }
-  // For tables of what takes how long: the libraries' algorithms, or own kernels, that computed what was called since it was
-  // asked last, each once. Empty: there is one way only.
+  // For tables of what takes how long: the libraries' algorithms, or own kernels, that computed
+  // what was called since it was asked last, each once. Empty: there is one way only.
   virtual std::vector<std::string> TakeWays() { return {}; }
   // For devices that run behind the host: notes the time at which the device comes to what is
   // queued next. False: there is no such clock, what was called has run.
@@ -248,12 +255,14 @@ struct BackendOptions {
   int threads = 1;                 // results do not depend on it
   int64_t memory_limit_bytes = 0;  // 0: none
   int worker_nice = 0;             // of helper threads; the caller's own is the caller's business
-  // File of the matrix algorithms to take (stage/backends/cuda/matmul_table.h), for cards alone; empty:
-  // the library's own choice.
+  // File of the matrix algorithms to take (stage/backends/cuda/matmul_table.h), for cards alone;
+  // empty: the library's own choice.
   std::string matmul_table = {};
-  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for cards alone.
+  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for cards
+  // alone.
   bool cuda_graphs = false;
-  // Takes lines for the operator's log; on the thread that calls the back end. Null: nobody reads them.
+  // Takes lines for the operator's log; on the thread that calls the back end. Null: nobody reads
+  // them.
   std::function<void(const std::string&)> say = nullptr;
 };
 

@@ -1,9 +1,11 @@
-// KernelTable: which operations a back end has kernels for. Each back end has one, filled from the files
-// of its folder kernels/: cmake/StagecoachKernels.cmake writes the list of them, so that a file is there
-// or the program does not link. A joint operation needs no kernel of its own where its parts have theirs.
+// KernelTable: the operations that a back end has kernels for. Each back end has one, filled from
+// the files of its folder kernels/. cmake/StagecoachKernels.cmake writes the list of files. So a
+// file is there or the program does not link. If the parts of a joint operation have kernels, it
+// needs none of its own.
 // Threads:   any.
-// Errors:    Prepare answers UNIMPLEMENTED for an operation without a kernel, naming it and the back end;
-//            two kernels for one operation, or one for an operation that the catalogue has not, are CHECKed.
+// Errors:    Prepare answers UNIMPLEMENTED for an operation without a kernel, naming it and the
+//            back end. CHECKs that no operation has two kernels, and that the catalogue has each
+//            kernel's operation.
 #ifndef STAGECOACH_STAGE_BACKENDS_KERNEL_TABLE_H_
 #define STAGECOACH_STAGE_BACKENDS_KERNEL_TABLE_H_
 
@@ -48,7 +50,8 @@ struct KernelEntry {
 template <typename Device>
 using KernelListOf = std::vector<KernelEntry<Device>>;
 
-// What a joint operation (operations/joint.h) is where a back end has no kernel that does both at once.
+// What a joint operation (operations/joint.h) is where a back end has no kernel that does both at
+// once.
 inline Kernel OneAfterTheOther(Kernel input_gradient, Kernel weight_gradient,
                                const std::vector<int>& weight_inputs) {
   return [input_gradient = std::move(input_gradient), weight_gradient = std::move(weight_gradient),

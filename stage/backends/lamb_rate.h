@@ -1,5 +1,5 @@
-// The rate of LAMB's step of one parameter, of the squared norms of its value and its direction; the cuda back end's
-// kernel has the same. Thread-safe.
+// The rate of LAMB's step of one parameter, from the squared norms of its value and its direction.
+// The cuda back end's kernel has the same. Thread-safe.
 #ifndef STAGECOACH_STAGE_BACKENDS_LAMB_RATE_H_
 #define STAGECOACH_STAGE_BACKENDS_LAMB_RATE_H_
 
@@ -8,7 +8,8 @@
 
 namespace stagecoach {
 
-// Not adapted where a norm is 0, or where the rate would be no finite float: times 0 that is not a number.
+// Not adapted where a norm is 0, or where the rate would be no finite float: times 0 that is not a
+// number.
 inline float LambRate(bool adapt, float learning_rate, double value, double direction) {
   if (!adapt || !(value > 0) || !(direction > 0)) return learning_rate;
   const double ratio = std::sqrt(value) / std::sqrt(direction);

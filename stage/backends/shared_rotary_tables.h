@@ -1,5 +1,5 @@
-// The tables of angles that rotary's kernels turn by (operations/rotary.h), one for all calls of a process
-// that use the same: they are as long as the context.
+// The tables of angles that rotary's kernels turn by (operations/rotary.h). They are as long as the
+// context, so all calls of a process with the same table share it.
 // Ownership: whoever holds the pointer; they go with the last one.
 // Threads:   any.
 #ifndef STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_

@@ -1,14 +1,16 @@
 // Cell: F_k and B_k of the paper, the consecutive layers of one stage, and the life of every
-// micro-batch in it:  absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
-//                     absent -Forward(keep)-> stashed -Backward-> absent
-//            The last stage computes nothing in a forward that it will recompute: nobody reads the logits before.
-//            Where its head goes by chunks (network/passes/head_chunks.h) the loss runs the last layer, forward and back, and
-//            everything else here ends in front of it: what the head reads is in the place of the outputs.
-// Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective; borrows the back end.
+// micro-batch in it:
+//            absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
+//            absent -Forward(keep)-> stashed -Backward-> absent
+// If a forward will be recomputed, the last stage computes nothing in it: nobody reads the logits
+// before. If its head goes by chunks (network/passes/head_chunks.h), the loss runs the last layer,
+// forward and back. The other functions stop before the head and return its input as the outputs.
+// Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective;
+//            borrows the back end.
 // Threads:   executor thread only.
-// Units and shapes: tuples are those of WiresOfCell (network/network.h): what comes in is `loaded` and then
-//            `received`, what goes out `sent`; their gradients have an order of their own.
-// Errors:    RESOURCE_EXHAUSTED from the allocator; a call in the wrong state is a CHECK: the
+// Units and shapes: tuples are those of WiresOfCell (network/network.h): inputs are `loaded` and
+//            then `received`, outputs `sent`; their gradients have an order of their own.
+// Errors:    RESOURCE_EXHAUSTED from the allocator. A call in the wrong state is a CHECK: the
 //            schedule was validated.
 #ifndef STAGECOACH_STAGE_CELL_CELL_H_
 #define STAGECOACH_STAGE_CELL_CELL_H_
@@ -31,14 +33,16 @@ namespace stagecoach {
 
 class Cell {
  public:
-  // What parameters and states begin with in the place of a draw, by their names: fills `values` and says true, or
-  // says false and leaves them. Without `values` it only says whether there are some.
+  // Initial values of parameters and states by their names, instead of a draw. If the name has
+  // some, it fills `values` and returns true. Otherwise it returns false and leaves them. Without
+  // `values` it only says whether there are some.
   using Given =
       std::function<absl::StatusOr<bool>(const std::string& name, std::span<float> values)>;
-  // Layers [first, last) of the model, initial weights drawn from the seed but where they are given. Without a seed the
-  // weights are anything: the caller sets every one of them and the copies of ties(), then calls RefreshCompute. For
-  // large cells the draw takes long.
-  // The last layer goes by chunks where the back end says so and the network allows it, unless it is wanted whole.
+  // Layers [first, last) of the model, initial weights drawn from the seed but where they are
+  // given. Without a seed the weights are anything: the caller sets every one of them and the
+  // copies of ties(), then calls RefreshCompute. For large cells the draw takes long. The last
+  // layer goes by chunks where the back end says so and the network allows it, unless it is wanted
+  // whole.
   enum class Head { kAsBackendSays, kWhole };
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
@@ -47,8 +51,8 @@ class Cell {
                                                       Head head = Head::kAsBackendSays);
   ~Cell();
 
-  // On the last stage gives nothing without keep_stash. Where nothing is trained here or before, this is all that
-  // happens to the micro-batch: nothing of it is kept.
+  // On the last stage gives nothing without keep_stash. Where nothing is trained here or before,
+  // this is all that happens to the micro-batch: nothing of it is kept.
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, bool keep_stash);
   // Forward without a trace of it: for evaluation.
   absl::StatusOr<Tensors> Evaluate(Tensors inputs, const ForwardContext& context);
@@ -78,8 +82,8 @@ class Cell {
   int last_layer() const;
   bool has_backward() const;  // something is trained here or before
   TiedExchange& ties();
-  // Parameters in layer order, without tied ones, which are their owner's, and the squared gradient norm of each
-  // layer (double, layer order).
+  // Parameters in layer order, without tied ones, which are their owner's, and the squared gradient
+  // norm of each layer (double, layer order).
   std::vector<Parameter*> parameters();
   std::vector<Parameter*> trained();  // those that are
   std::vector<LayerState*> states();  // layer order

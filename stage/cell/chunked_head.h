@@ -1,9 +1,11 @@
-// ChunkedHead: the last layer and the loss of a micro-batch together, so many rows at a time (network/passes/head_chunks.h). Of each
-// chunk it makes the logits, turns them into their gradient, adds to the gradient of the weight and writes the chunk's rows
-// of the gradient of what the layer reads; then their memory is the next chunk's. So the head's backward is a part of the
-// loss, in a backward of two parts too. Losses come in ascending order in every schedule, and chunks do: the weight's
-// gradient is added up in one order, whatever the schedule.
-// Ownership: borrows the layer, which was made by rows (HeadByRows), the objective likewise, and the back end.
+// ChunkedHead: the last layer and the loss of a micro-batch together, so many rows at a time
+// (network/passes/head_chunks.h). For each chunk it makes the logits and turns them into their
+// gradient. It adds to the gradient of the weight, and writes the chunk's rows of the gradient of
+// the layer's input. Then the next chunk uses their memory. So the head's backward is a part of the
+// loss, in a backward of two parts too. In every schedule losses, and the chunks within them, come
+// in ascending order. So the weight's gradient is added up in one order.
+// Ownership: borrows the layer and the objective, which were made by rows (HeadByRows), and the
+//            back end.
 // Threads:   executor thread only.
 // Units and shapes: x is [rows, width], targets and weights a number a row.
 // Errors:    those of the layer and of the objective.
@@ -21,8 +23,8 @@
 
 namespace stagecoach {
 
-// Is shown logits and their targets before the loss, which may overwrite them: those of a micro-batch at once, or of each
-// of its chunks in turn.
+// Called with logits and their targets before the loss, which may overwrite them. A call has those
+// of a whole micro-batch, or of each of its chunks in turn.
 using LookAtLogits = std::function<absl::Status(const Tensor& logits, const Tensor& targets)>;
 
 class ChunkedHead {

@@ -10,9 +10,9 @@
 
 namespace stagecoach {
 
-// Sets initial values of a parameter, of its elements from `first` on: a pure function of (seed, layer,
-// ParameterSpec), so they do not depend on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer,
-// operation 0x8000 | index}.
+// Sets initial values of a parameter, of its elements from `first` on. They are a pure function of
+// (seed, layer, ParameterSpec), so they do not depend on K. Stream: {seed, step 0, micro_batch
+// 0xffffffff, layer, operation 0x8000 | index}.
 void SetInitialValues(const ParameterSpec& spec, uint64_t seed, int layer, int64_t first,
                       std::span<float> values);
 

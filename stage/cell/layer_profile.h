@@ -1,5 +1,5 @@
-// Layer profile: seconds of forward and backward of every layer, measured on this back end with the
-// real shapes of the largest micro-batch and made-up inputs.
+// Layer profile: seconds of forward and backward of every layer, measured on this back end. Shapes
+// are the real ones of the largest micro-batch, inputs are made up.
 // Threads: executor thread.  Errors: as ValidateJob and the allocator; CANCELLED if told to stop.
 #ifndef STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
 #define STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_

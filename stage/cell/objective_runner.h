@@ -1,10 +1,12 @@
-// ObjectiveRunner: the end of a pass, on the last stage: the loss of a micro-batch, its measures and the gradient that
-// the backward begins with, in one pass over what the layers gave. An auxiliary output has a pass of its own.
+// ObjectiveRunner: the end of a pass, on the last stage. In one pass over the layers' outputs it
+// makes the loss of a micro-batch, its measures and the gradient for the backward. An auxiliary
+// output has a pass of its own.
 // Ownership: owns the sums of the mini-batch at hand; borrows the back end.
 // Threads:   executor thread only.
 // Units:     sums are over the terms of the loss; the gradient is that of the sum times `scale`.
-// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create where the back end has no kernel;
-//            FAILED_PRECONDITION where a micro-batch has more parts than the first one of its mini-batch.
+// Errors:    RESOURCE_EXHAUSTED from the allocator. UNIMPLEMENTED from Create if the back end has
+//            no kernel. FAILED_PRECONDITION if a micro-batch has more parts than the first one of
+//            its mini-batch.
 #ifndef STAGECOACH_STAGE_CELL_OBJECTIVE_RUNNER_H_
 #define STAGECOACH_STAGE_CELL_OBJECTIVE_RUNNER_H_
 
@@ -27,17 +29,19 @@ class ObjectiveRunner {
   static absl::StatusOr<std::unique_ptr<ObjectiveRunner>> Create(const Network& network,
                                                                  Backend& backend);
 
-  // A mini-batch of so many micro-batches; sums of the one before are gone. `scale` is not read by an evaluation.
+  // A mini-batch of so many micro-batches; sums of the one before are gone. `scale` is not read by
+  // an evaluation.
   void Begin(int micro_batches, double scale);
   struct Targets {
     Tensor values, weights;  // weights where the objective has some
   };
-  // Of how many parts of a micro-batch this is which one: each has a place of its own in the table of sums.
+  // Of how many parts of a micro-batch this is which one: each has a place of its own in the table
+  // of sums.
   struct Part {
     int64_t index, count;
   };
-  // Of the tuple Objective::outputs(). Gives the gradients of those that have one, each in its output's place unless
-  // the backward reads the output again.
+  // Of the tuple Objective::outputs(). Gives the gradients of those that have one, each in its
+  // output's place unless the backward reads the output again.
   absl::StatusOr<Tensors> Train(const ForwardContext& context, Tensors outputs, Targets targets,
                                 Part part = {0, 1});
   // Of Objective::output alone.
@@ -48,7 +52,8 @@ class ObjectiveRunner {
     double auxiliary = 0;              // of the auxiliary output the loss, without its weight
     std::vector<ClassCounts> classes;  // where they are counted and a micro-batch had samples
   };
-  // Of all micro-batches since Begin and their parts, added in ascending order. Waits for the device.
+  // Of all micro-batches since Begin and their parts, added in ascending order. Waits for the
+  // device.
   Sums TakeSums();
   void Drop();  // after an abort
   // Of what is compared, which one an evaluation compares too.
@@ -65,7 +70,8 @@ class ObjectiveRunner {
     bool has_gradient = false;
     bool overwrites = false;  // its gradient takes its place
     Tensor scale;             // F32, one number
-    // F64 [micro-batches, parts, sums of the form]: a small table is read back by one copy. From the first on
+    // F64 [micro-batches, parts, sums of the form]: a small table is read back by one copy. From
+    // the first on
     Tensor sums;
   };
   ObjectiveRunner(const Network& network, Backend& backend);

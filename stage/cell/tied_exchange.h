@@ -1,12 +1,16 @@
-// TiedExchange: a cell's part in its network's tied parameters (network/passes/tied.h). Before a step it takes the values of
-// owners in front of it into the cell's copies and hands on what is used further behind; after a step it takes the
-// gradients of users behind it, adds up those of its own owners, and hands on the others with its own in front.
-// Ownership: borrows the cell's parameters and the back end; holds what has arrived until DropArrived.
+// TiedExchange: a cell's part in its network's tied parameters (network/passes/tied.h). Before a
+// step it takes the values of owners in earlier cells into the cell's copies. It hands on the
+// values that later cells use. After a step it takes the gradients of users in later cells, and
+// adds up those of its own owners. It hands on the others, with the gradients of its own users in
+// front.
+// Ownership: borrows the cell's parameters and the back end; holds arrived tensors until
+//            DropArrived.
 // Threads:   executor thread only.
-// Units and shapes: tuples in the order of CellTies. Values have the type that operations read, gradients are float32.
-//            What is sent is the tensor itself: it stays as it is until the next update, which comes only after all
-//            stages have ended the step.
-// Determinism: an owner's gradient is its own plus that of each user, layer by layer, for every partition.
+// Units and shapes: tuples in the order of CellTies. Values have the type that operations read,
+//            gradients are float32. The tensor itself is sent, without a copy. It stays as it is
+//            until the next update, which comes only after all stages have ended the step.
+// Determinism: an owner's gradient is its own plus that of each user, layer by layer, for every
+//            partition.
 #ifndef STAGECOACH_STAGE_CELL_TIED_EXCHANGE_H_
 #define STAGECOACH_STAGE_CELL_TIED_EXCHANGE_H_
 
@@ -67,8 +71,8 @@ class TiedExchange {
   std::map<ParameterUse, Tensor> arrived_gradients_;  // by user
 };
 
-// Gives the copy what `set` writes into a float32 tensor, in its type. Who sets the values of parameters from outside
-// sets those of the copies too, by their owners' names.
+// Gives the copy what `set` writes into a float32 tensor, in its type. Who sets the values of
+// parameters from outside sets those of the copies too, by their owners' names.
 absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
                      const std::function<absl::Status(const Tensor& wide)>& set);
 

@@ -1,5 +1,6 @@
-// WithoutBadRecords: on_bad_record: skip. Every picture is decoded once when a stage loads, so that all stages, those that
-// read labels alone too, leave out the same ones, and so that epochs are permutations of what is left.
+// WithoutBadRecords: on_bad_record: skip. Every picture is decoded once when a stage loads. So all
+// stages leave out the same ones, also those that read labels alone. Epochs are permutations of the
+// pictures that are left.
 // Threads: blocks, ticks; works on `threads` more.
 #ifndef STAGECOACH_STAGE_DATA_BAD_RECORDS_H_
 #define STAGECOACH_STAGE_DATA_BAD_RECORDS_H_
@@ -24,8 +25,9 @@ struct BadRecords {
 };
 inline constexpr size_t kMostBadReasons = 5;
 
-// Adds to `bad`, and the places that are left out to the digest. That a file cannot be read now or by this machine, or is
-// gone, is not the record's fault: an error, as other stages may read it.
+// Adds to `bad`, and adds the places that are left out to the digest. If a file is gone, or this
+// machine cannot read it now, that is not the record's fault. It is an error, as other stages may
+// read the file.
 absl::StatusOr<std::shared_ptr<const PictureSet>> WithoutBadRecords(
     std::shared_ptr<const PictureSet> all, int64_t threads, Sha256* digest, BadRecords* bad);
 

@@ -1,9 +1,11 @@
-// OpenSource: the reader of what a job's data section names. Each kind's is in a file of its own, found by the list of
-// plan/job/data_kind_list.h.
-// Ownership: the source borrows the roots, beneath which it opens every file (stage/files/data_roots.h).
+// OpenSource: the reader of what a job's data section names. Each kind's is in a file of its own,
+// found by the list of plan/job/data_kind_list.h.
+// Ownership: the source borrows the roots, beneath which it opens every file
+//            (stage/files/data_roots.h).
 // Threads: executor thread.
-// Errors:  INVALID_ARGUMENT: the network's inputs are not what the data gives, or a file's content is refused; of the
-//          files as stage/data/formats/data_file.h. All name field, value and remedy.
+// Errors:  INVALID_ARGUMENT: the network's inputs are not what the data gives, or a file's content
+//          is refused; of the files as stage/data/formats/data_file.h. All name field, value and
+//          remedy.
 #ifndef STAGECOACH_STAGE_DATA_OPEN_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_OPEN_SOURCE_H_
 
@@ -18,12 +20,13 @@
 
 namespace stagecoach {
 
-// kSurvey: what names, headers, counts and labels tell, for people who check a job: no picture is decoded before CheckFirst,
-// and of a text the first 64 MiB are read. Its digest is not that of the data.
+// kSurvey: names, headers, counts and labels, for people who check a job. No picture is decoded
+// before CheckFirst, and of a text the first 64 MiB are read. Its digest is not that of the data.
 enum class SourceLook { kTrain, kSurvey };
 inline constexpr int64_t kMostSurveyedBytes = int64_t{64} << 20;
 
-// reads: the network's inputs that this stage will ask for; what only others need is not kept in memory.
+// reads: the network's inputs that this stage will ask for; what only others need is not kept in
+// memory.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
                                                         std::span<const std::string> reads,
                                                         const DataRoots& roots,

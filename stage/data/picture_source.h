@@ -1,8 +1,10 @@
-// PictureSource: the BatchSource of pictures, whatever they come from: order, augmentation, numbers, reading ahead.
+// PictureSource: the BatchSource of pictures, from any set: order, augmentation, numbers, reading
+// ahead.
 // Ownership: the source owns its sets and its threads.
 // Threads:   executor thread; it has decode_threads of its own (stage/data/read_ahead.h).
-// Errors:    MakePictureSource: INVALID_ARGUMENT where there is nothing to train on or to evaluate with, and a label that is
-//            no class; of pictures that are measured, as their set says. Train and Evaluation: as their set says.
+// Errors:    MakePictureSource: INVALID_ARGUMENT if there is nothing to train on or to evaluate
+//            with, or if a label is no class. Of pictures that are measured, as their set says.
+//            Train and Evaluation: as their set says.
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
 
@@ -36,15 +38,16 @@ struct PictureSourceParts {
   uint8_t mask_border = 0;  // what masks are beyond the border of a picture
 };
 
-// reads: as of OpenSource. Mean and deviation are measured where they are asked for and images are read.
+// reads: as of OpenSource. Mean and deviation are measured where they are asked for and images are
+// read.
 absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& spec,
                                                                const Network& network,
                                                                const PictureFields& fields,
                                                                std::span<const std::string> reads,
                                                                PictureSourceParts parts);
 
-// Does `work` for 0 to count - 1 on so many threads and this one, and ticks meanwhile. The first status that is not ok,
-// by number, if there is one; nothing behind it is begun then.
+// Does `work` for 0 to count - 1 on so many threads and this one, and ticks meanwhile. The first
+// status that is not ok, by number, if there is one; nothing behind it is begun then.
 absl::Status ForEachPicture(int64_t threads, int64_t count,
                             const std::function<absl::Status(int64_t i)>& work);
 

@@ -1,7 +1,8 @@
-// SampleOrder: which samples of a data set make micro-batch (step, i): a pure function of the seed and the number of
-// samples, the same for every source. With S samples, the n-th one that a job trains on (n = step * N + position) is
-// PermuteIndex(seed, n / S, S, n % S), so each comes once an epoch. Evaluation takes the held-out samples 0, 1, 2, ...
-// in order, the same ones every time.
+// SampleOrder: the samples of a data set that make micro-batch (step, i). It is a pure function of
+// the seed and the number of samples, the same for every source. With S samples, let n = step * N +
+// position. The n-th sample that a job trains on is PermuteIndex(seed, n / S, S, n % S). So each
+// comes once an epoch. Evaluation takes the held-out samples 0, 1, 2, ... in order, the same ones
+// every time.
 // Threads: immutable.
 #ifndef STAGECOACH_STAGE_DATA_SAMPLE_ORDER_H_
 #define STAGECOACH_STAGE_DATA_SAMPLE_ORDER_H_

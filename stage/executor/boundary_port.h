@@ -1,15 +1,16 @@
-// BoundaryPort: one neighbour as the executor sees it: tries to send and to receive the message
+// BoundaryPort: one neighbour as the executor sees it. It tries to send and to receive the message
 // that the program asks for, and books the time of waiting.
-// Outbox:    where links carry copies of what is on the device (CopiesForLinks), a send queues the
-//            copy and is done; the message waits here, in order, until its copy has run and the
-//            link takes it. At most kOutbox messages wait, as the device's memory that they are
-//            copied from is held meanwhile. A step ends with an empty outbox.
+// Outbox:    if links carry copies of the device's tensors (CopiesForLinks), a send queues the copy
+//            and is done. The message waits here, in order, until its copy has run and the link
+//            takes it. At most kOutbox messages wait: the device holds the memory that they are
+//            copied from meanwhile. A step ends with an empty outbox.
 // Ownership: borrows link, back end and clocks for its life.
 // Threads:   executor thread only.
-// Units and shapes: a message holds the tuple of values that cross the cut (network/network.h, CellWires), or of
-//            their gradients, or once a step those of tied parameters (network/passes/tied.h, CellTies); of no samples for a micro-batch without (the end of a short evaluation
-//            mini-batch), which travels like any other.
-// Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
+// Units and shapes: a message holds the tuple of values that cross the cut (network/network.h,
+//            CellWires), or of their gradients. Once a step it holds that of tied parameters
+//            (network/passes/tied.h, CellTies). A micro-batch without samples (the end of a short
+//            evaluation mini-batch) travels like any other.
+// Errors:    the link's status once it is closed, the device's. FAILED_PRECONDITION for a message
 //            of a later step, another micro-batch or another shape. A message of an earlier
 //            incarnation, step or attempt is counted and dropped.
 #ifndef STAGECOACH_STAGE_EXECUTOR_BOUNDARY_PORT_H_

@@ -56,8 +56,8 @@ class StageExecutor {
     const Network* network = nullptr;   // the cell's
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
-    // Shown what the objective reads of each micro-batch, before it does, chunk by chunk where the head goes by chunks; for
-    // tools that compare.
+    // Shown what the objective reads of each micro-batch, before it does, chunk by chunk where the
+    // head goes by chunks; for tools that compare.
     std::function<void(MicroBatchId, const Tensor&)> on_output;
   };
   explicit StageExecutor(const Parts& parts);
@@ -66,8 +66,9 @@ class StageExecutor {
   void BeginStep(const StepWork& work);
   // Runs at most `instructions` of them, so that the caller can look around in between.
   absl::StatusOr<Progress> Advance(int instructions = std::numeric_limits<int>::max());
-  // What a blocked executor waits for, for errors and status: "stage 1 waits for activation of
-  // micro-batch 3 from stage 0 (job a ... step 17)". Empty while running or finished.
+  // The message for which a blocked executor waits, for errors and status. For example "stage 1
+  // waits for activation of micro-batch 3 from stage 0 (job a ... step 17)". Empty while running or
+  // finished.
   std::string WaitingFor() const;
   MicroBatchId current_micro_batch() const;  // of the instruction at hand
   StepReport TakeReport();                   // after kFinished

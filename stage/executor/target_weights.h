@@ -1,5 +1,6 @@
-// TargetWeights: what the targets of a network's objective weigh, from what the data source says of the samples and
-// from the targets' classes, which may be masks. All on the host, and never from images.
+// TargetWeights: the weights of the targets of a network's objective. They come from the data
+// source's weights of samples and from the targets' classes, which may be masks. All on the host,
+// and never from images.
 // Ownership: borrows the network.
 // Threads:   any.
 // Units and shapes: one number a target, or a sample where targets are numbers (LossWeightsType).
@@ -22,7 +23,8 @@ class TargetWeights {
   const std::vector<std::string>& names() const { return names_; }
   // Of a micro-batch, with the arrays of `names`. One that is ignored weighs 0.
   std::vector<float> Of(const HostBatch& batch) const;
-  // How many terms of the loss have one weight together: numbers of a sample; 1 where targets are classes.
+  // How many terms of the loss have one weight together: numbers of a sample; 1 where targets are
+  // classes.
   int64_t terms() const { return terms_; }
 
  private:

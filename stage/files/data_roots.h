@@ -1,23 +1,27 @@
-// DataRoots: which files of this machine a job may read, and how they are opened. Every path of a job (data, weights to
-// begin with) goes through here; no reader opens one by its name.
+// DataRoots: the files of this machine that a job may read, and how they are opened. Every path of
+// a job (data, initial weights) goes through here; no reader opens one by its name.
 //
-// A root is a folder, or one file, that the operator names. A path of a job is absolute, and then beneath a root by its
-// text, or relative to a root. It is walked from the root name by name, each looked up in the descriptor of the folder
-// before it (open_name.h), so a folder that becomes a link meanwhile leads nowhere. ".." is refused. Links are refused,
-// or, with follow_links, read as text and walked the same way: what they lead to has to be beneath a root again. Roots
-// themselves are the operator's word and may be links.
-// Only regular files and folders are opened: a pipe or a device is looked at and left alone.
+// A root is a folder, or one file, that the operator names. A path of a job is relative to a root,
+// or absolute and then beneath a root by its text. It is walked from the root name by name. Each
+// name is looked up in the descriptor of the folder before it (open_name.h). So a folder that
+// becomes a link meanwhile leads nowhere. ".." is refused. Links are refused. With follow_links
+// they are read as text and walked the same way: their targets must be beneath a root again. Roots
+// themselves are the operator's word and may be links. Only regular files and folders are opened: a
+// pipe or a device is looked at and left alone.
 //
-// Never data, also beneath a root: the files of `never`, and folders of it, unless a root is such a folder or lies
-// within it; what lies beside a coordinator's journal, but for `exports` and for a file, other than the journal, that a root
-// names; a checkpoint, unless a root names its folder.
+// These are never data, also beneath a root:
+//   - The files and folders of `never`, unless a root is such a folder or lies within it.
+//   - Everything beside a coordinator's journal. Exceptions are `exports`, and a file, other than
+//     the journal, that a root names.
+//   - A checkpoint, unless a root names its folder.
 //
 // Ownership: immutable; readers borrow it for as long as they read.
 // Threads:   any.
-// Errors:    without field and path, which the caller puts in front; each with its remedy. A path that is not beneath a root
-//            is PERMISSION_DENIED with the same words whether something is there or not. Beneath one: INVALID_ARGUMENT for
-//            "..", a link, a name that is too long, too many folders, and what is no file; NOT_FOUND; PERMISSION_DENIED,
-//            also for what is never data; UNAVAILABLE for other errors of the system.
+// Errors:    without field and path, which the caller puts in front; each with its remedy. A path
+//            that is not beneath a root is PERMISSION_DENIED with the same words whether something
+//            is there or not. Beneath one: INVALID_ARGUMENT for "..", a link, a name that is too
+//            long, too many folders, and anything that is not a file. NOT_FOUND. PERMISSION_DENIED,
+//            also for a path that is never data. UNAVAILABLE for other errors of the system.
 #ifndef STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
 #define STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
 
@@ -40,14 +44,15 @@ class DataRoots final : public ReadableFiles {
     std::vector<std::string> roots;
     // Of what is beneath a root.
     bool follow_links = false;
-    // Files and folders of this process that are no data: its key, its state. What is not there is not looked for.
+    // Files and folders of this process that are no data: its key, its state. What is not there is
+    // not looked for.
     std::vector<std::string> never;
     OpenCall call = OpenCall::kBest;
   };
   explicit DataRoots(Options options);
 
-  // Of a machine with one user: any file, links followed; a relative path is one of the process's folder, and ".." is
-  // as everywhere.
+  // Of a machine with one user: any file, links followed; a relative path is one of the process's
+  // folder, and ".." is as everywhere.
   static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {});
 
   struct Opened {

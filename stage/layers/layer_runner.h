@@ -1,13 +1,17 @@
-// LayerRunner: f_i of the paper and its derivative b_i, with its parameters w_i (GPipe, section 2.1): runs
-// the lists of calls that were derived from the layer's graph (network/lists/lists.h). It knows no kind of layer.
+// LayerRunner: f_i of the paper and its derivative b_i, with its parameters w_i (GPipe, section
+// 2.1). It runs the lists of calls that were derived from the layer's graph
+// (network/lists/lists.h). It knows no kind of layer.
 // Ownership: owns its parameters and states; the caller owns the stash of each micro-batch.
 // Threads:   executor thread only.
-// Units and shapes: inputs and outputs are tuples in the order of the graph's; activations [rows, width].
-//            Backward ADDS to parameter gradients, folds what the micro-batch gave for the states into accumulators
-//            (so does the weight part, and nothing else) and RETURNS the gradients of those inputs that have one.
-// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create, naming an operation that the
-//            back end has no kernel for, and the layer; shapes are CHECKed (the model was validated).
-// Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same bits.
+// Units and shapes: inputs and outputs are tuples in the order of the graph's; activations [rows,
+//            width]. Backward ADDS to parameter gradients. It folds the micro-batch's contribution
+//            to the states into accumulators. The weight part does both, and nothing else. Backward
+//            RETURNS the gradients of those inputs that have one.
+// Errors:    RESOURCE_EXHAUSTED from the allocator. UNIMPLEMENTED from Create, naming the layer and
+//            an operation without a kernel in the back end. Shapes are CHECKed (the model was
+//            validated).
+// Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same
+//            bits.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
 #define STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
 
@@ -40,8 +44,8 @@ class LayerRunner {
  public:
   // What operations read of parameters, by global name: layers that are tied share it.
   using Values = std::map<std::string, Tensor>;
-  // Allocates parameters, gradients and states; values are not yet set. `values`: of the layers of the cell in front
-  // of this one, to which it adds its own; null where nothing is tied.
+  // Allocates parameters, gradients and states; values are not yet set. `values`: of the layers of
+  // the cell in front of this one, to which it adds its own; null where nothing is tied.
   static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& model,
                                                              const NetworkLayer& layer,
                                                              Backend& backend,
@@ -52,7 +56,8 @@ class LayerRunner {
   // Input part: leaves in the stash what the weight part needs.
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash);
   absl::Status BackwardWeight(Stash stash);
-  // Both, with less memory. `into`: where the gradients of the inputs are written to; empty: in memory of their own.
+  // Both, with less memory. `into`: where the gradients of the inputs are written to; empty: in
+  // memory of their own.
   absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash, Tensors into = {});
 
   // What the micro-batches of the step have given becomes a part of the states.
@@ -90,7 +95,8 @@ class LayerRunner {
   absl::StatusOr<Step> PrepareStep(const ListedCall& listed);
   Tensor& At(ValueId id) { return table_[static_cast<size_t>(id.value)]; }
   std::vector<Tensor*> Places(const std::vector<ValueId>& ids);
-  // Hand a tuple over to the table and take one out; invalid ids stand for gradients that are not there.
+  // Hand a tuple over to the table and take one out; invalid ids stand for gradients that are not
+  // there.
   void Place(const std::vector<ValueId>& ids, Tensors tuple, const ForwardContext& context);
   Tensors Collect(const std::vector<ValueId>& ids);
   // Runs and gives what `results` name; the table is empty afterwards, but for the parameters.

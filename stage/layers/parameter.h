@@ -10,16 +10,17 @@
 
 namespace stagecoach {
 
-// A tied one (network/passes/tied.h) has a gradient of its own; value and compute are one tensor, in the type that
-// operations read: its owner's, if that is in the same cell, else a copy for all its users there.
+// A tied parameter (network/passes/tied.h) has a gradient of its own. Its value and compute are one
+// tensor, in the type that operations read. If the owner is in the same cell, it is the owner's
+// tensor. Otherwise it is a copy for all its users there.
 struct Parameter {
   ParameterSpec spec;
   Tensor value;  // F32, the master
   Tensor
       gradient;  // F32, same shape; zeroed after each apply. None where nothing computes one: it is frozen
-  // What operations read as activations are: value itself (the same buffer), or in bfloat16 a BF16 copy
-  // that the optimizer writes with each apply and Cell::RefreshCompute after any other change of value.
-  // Statistics are computed with value.
+  // The values that operations read as activations. It is value itself (the same buffer), or in
+  // bfloat16 a BF16 copy. The optimizer writes the copy with each apply, Cell::RefreshCompute after
+  // any other change of value. Statistics are computed with value.
   Tensor compute;
 };
 

@@ -1,9 +1,10 @@
-// Link: one end of the boundary between two neighbouring stages; activations flow down, gradients up.
-// Ownership: a message changes hands only when TrySend returns true; a refused one stays intact with
-//            the caller. StageRuntime owns the link; StageExecutor borrows it.
+// Link: one end of the boundary between two neighbouring stages; activations flow down, gradients
+// up.
+// Ownership: a message changes hands only when TrySend returns true; a refused one stays intact
+//            with the caller. StageRuntime owns the link; StageExecutor borrows it.
 // Threads:   one sender and one receiver thread (here the same, the executor's); Close, status and
 //            SetReadyCallback from any thread. The callback runs on any thread, under no lock, and
-//            must not block: it says that TrySend or TryReceive may now answer differently, or that
+//            must not block. It says that TrySend or TryReceive may now answer differently, or that
 //            the link was closed.
 // Units and shapes: bounded in messages (credits); FIFO and lossless until closed.
 // Errors:    full and empty are answers, not errors. Once closed, status() keeps the first reason,
@@ -27,7 +28,8 @@
 
 namespace stagecoach {
 
-// Values of tied parameters go the way of activations, their gradients that of gradients (network/passes/tied.h).
+// Values of tied parameters go the way of activations, their gradients that of gradients
+// (network/passes/tied.h).
 enum class MessageKind : uint8_t {
   kActivation = 1,
   kGradient = 2,
@@ -77,9 +79,9 @@ struct LinkTransfer {
   Fence fence;
   MicroBatchId micro_batch;
   int64_t bytes = 0;  // payload
-  // Begin: the sender's TrySend, by the sender's clock. End: by ours; sent: its last byte was written
-  // to the stream (the neighbour has room for it, and may not have read it yet), received: it is
-  // complete here.
+  // Begin: the sender's TrySend, by the sender's clock. End: by ours. If sent, its last byte was
+  // written to the stream: the neighbour has room for it, and may not have read it yet. If
+  // received, it is complete here.
   int64_t begin_unix_nanos = 0, end_unix_nanos = 0;
 };
 // Called on any thread, under no lock; must not block.
@@ -108,10 +110,11 @@ struct BoundaryId {
 // A link that takes messages of any size.
 inline constexpr int64_t kAnyMessageBytes = std::numeric_limits<int64_t>::max();
 
-// LinkConnector: makes links across processes. The upstream stage dials, the downstream one accepts;
-// both return at once with a link that is open for TrySend/TryReceive and becomes connected, or closes
-// with DEADLINE_EXCEEDED, later. most_message_bytes: a larger message that arrives closes the link, before memory is taken
-// for it. upstream_name: the stage that is to dial, where the connector can tell who does; empty: any.
+// LinkConnector: makes links across processes. The upstream stage dials, the downstream one
+// accepts. Both return at once with a link that is open for TrySend and TryReceive. Later it
+// becomes connected, or closes with DEADLINE_EXCEEDED. most_message_bytes: a larger message that
+// arrives closes the link, before memory is taken for it. upstream_name: the stage that is to dial,
+// if the connector can tell who does; empty: any.
 class LinkConnector {
  public:
   virtual ~LinkConnector() = default;

@@ -1,9 +1,9 @@
-// Augmentation: what a network sees of a picture, as pure functions of (seed, epoch, sample): a resumed job, any number
-// of stages and any number of threads that decode see the same numbers.
+// Augmentation: a network's view of a picture, as pure functions of (seed, epoch, sample). A
+// resumed job, any number of stages and any number of decoding threads get the same numbers.
 //
-// In this order: a part of the picture in the network's size, a shift with borders of zeros, a mirror, brightness,
-// contrast, saturation, hue; then numbers, and a square of zeros. Each has draws of its own, so that switching one on or off
-// leaves what the others draw as it was.
+// The order is: a part of the picture in the network's size, a shift with borders of zeros, a
+// mirror. Then brightness, contrast, saturation, hue. Then numbers, and a square of zeros. Each has
+// draws of its own. So switching one on or off leaves the draws of the others as they were.
 // Threads: pure functions, any thread.
 // Units:   pixels; factors are of 1.
 #ifndef STAGECOACH_STAGE_PICTURES_AUGMENT_H_
@@ -20,7 +20,8 @@
 
 namespace stagecoach {
 
-// The random numbers of one sample in one epoch: word i % 4 of Philox block i / 4 (docs/formats.md, "Random numbers").
+// The random numbers of one sample in one epoch: word i % 4 of Philox block i / 4 (docs/formats.md,
+// "Random numbers").
 class SampleDraws {
  public:
   SampleDraws(uint64_t seed, uint64_t epoch, uint64_t sample)
@@ -55,8 +56,9 @@ Picture FitPicture(const Picture& picture, const Augmentation& augmentation);
 // To train on.
 Picture Augment(const Picture& picture, const Augmentation& augmentation, const SampleDraws& draws);
 
-// What becomes of a picture's mask, which has its size and one channel: the same part, shift and mirror, with the nearest
-// pixels; colours are not its own. `border`: what stands beyond the border of a picture that is shifted.
+// The same for a picture's mask, which has its size and one channel. It gets the same part, shift
+// and mirror, with the nearest pixels; colours do not change. `border`: the value beyond the border
+// of a shifted picture.
 Picture FitMask(const Picture& mask, const Augmentation& augmentation);
 Picture AugmentMask(const Picture& mask, const Augmentation& augmentation, uint8_t border,
                     const SampleDraws& draws);
@@ -73,7 +75,8 @@ class PixelNumbers {
   std::vector<std::array<float, 256>> tables_;
 };
 
-// Zeros in a square around a random place of an image [height, width, channels]; what sticks out is cut off.
+// Zeros in a square around a random place of an image [height, width, channels]; what sticks out is
+// cut off.
 void CutOut(const Augmentation& augmentation, const SampleDraws& draws, int64_t channels,
             std::span<float> numbers);
 

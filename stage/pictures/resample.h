@@ -1,7 +1,8 @@
-// Resampling: a picture, or a part of one, at another size. Bilinear with antialias: each new pixel is a mean of the
-// old ones under a triangle, which is as wide as a new pixel where the picture gets smaller. Weights are rounded to
-// 22 bits behind the point and sums are of integers, first along rows, then along columns, each rounded to a byte: the
-// bytes of Pillow's resize(size, BILINEAR), on which PyTorch's transforms are built, on every machine.
+// Resampling: a picture, or a part of one, at another size. Bilinear with antialias: each new pixel
+// is a mean of the old ones under a triangle. If the picture gets smaller, the triangle is as wide
+// as a new pixel. Weights are rounded to 22 bits behind the point. Sums are of integers, first
+// along rows, then along columns, each rounded to a byte. On every machine these are the bytes of
+// Pillow's resize(size, BILINEAR), on which PyTorch's transforms are built.
 // Threads: pure functions.
 #ifndef STAGECOACH_STAGE_PICTURES_RESAMPLE_H_
 #define STAGECOACH_STAGE_PICTURES_RESAMPLE_H_
@@ -20,21 +21,23 @@ struct PictureBox {
 
 // box lies in the picture; height and width are 1 or more. Nothing outside of the box is looked at.
 Picture Resample(const Picture& picture, const PictureBox& box, int64_t height, int64_t width);
-// Its rows and columns `part` of [height, width]. The rest is not made: memory goes by the part and what it is made of.
+// Its rows and columns `part` of [height, width]. The rest is not made: memory goes by the part and
+// what it is made of.
 Picture ResamplePart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
                      const PictureBox& part);
 Picture Crop(const Picture& picture, const PictureBox& box);
 
-// The nearest pixel in the place of a mean: new pixel (y, x) is that of the box which its center lies in. For masks, whose
-// numbers are names.
+// The nearest pixel in the place of a mean: new pixel (y, x) is that of the box which its center
+// lies in. For masks, whose numbers are names.
 Picture NearestPart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
                     const PictureBox& part);
 
 // A side that is more than so many times the other one is cut to its middle before it is resized.
 inline constexpr int64_t kMostAspect = 32;
 
-// The middle [height, width] of a picture whose shorter side was made `shorter`, the longer one in proportion, rounded
-// down: Resize(shorter) and CenterCrop of PyTorch's transforms. shorter is no less than height and width.
+// The middle [height, width] of a picture whose shorter side was made `shorter`, the longer one in
+// proportion, rounded down: Resize(shorter) and CenterCrop of PyTorch's transforms. shorter is no
+// less than height and width.
 Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width);
 // The same with the smallest size that covers [height, width].
 Picture FitToCover(const Picture& picture, int64_t height, int64_t width);

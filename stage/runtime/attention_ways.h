@@ -1,7 +1,7 @@
-// AttentionWays: who computes the attention of a job on this device, asked before its first step.
-// Where a library refuses a shape on one machine and takes it on another, two stages with the same
-// back end would compute different bits: the answer is a part of the job's fingerprint. Every stage
-// asks for the whole model, so that equal devices answer alike whatever layers they have.
+// AttentionWays: how this device computes the attention of a job, asked before its first step. If a
+// library refuses a shape on one machine and takes it on another, two stages with the same back end
+// would compute different bits. So the answer is a part of the job's fingerprint. Every stage asks
+// for the whole model, so that equal devices answer alike whatever layers they have.
 // Threads:   executor thread, as the back end.
 // Errors:    the back end's.
 #ifndef STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_

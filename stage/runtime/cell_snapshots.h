@@ -1,9 +1,10 @@
-// CellSnapshots: what snapshots in memory have to do with the cell that is loaded: whether there is room for them, whose
-// copies are kept here, when one is taken, and loading from one.
+// CellSnapshots: snapshots in memory of the loaded cell. It knows whether there is room for them,
+// whose copies are kept here, and when one is taken. It also loads from one.
 // Ownership: owns store and keeper; borrows peers, back end and clock.
 // Threads:   executor thread; store() from any.
-// Errors:    Files: DATA_LOSS, a manifest that cannot be read. Write: NOT_FOUND, a shard is not held; DATA_LOSS, its bytes
-//            are not those that were taken; the file system's. What goes wrong with taking one is a note in the report.
+// Errors:    Files: DATA_LOSS, a manifest that cannot be read. Write: NOT_FOUND, a shard is not
+//            held; DATA_LOSS, its bytes are not those that were taken; the file system's. An error
+//            while one is taken is a note in the report.
 #ifndef STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
 #define STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
 
@@ -32,7 +33,8 @@ class CellSnapshots {
   void Begin(LoadedCell& loaded);
   void End();  // of the cell; what is held stays
   void Clear(const std::string& job) { store_.Clear(job); }
-  // The shards that the command names, into its folder; whatever cell is loaded, or none. The last one's description.
+  // The shards that the command names, into its folder; whatever cell is loaded, or none. The last
+  // one's description.
   absl::StatusOr<ShardInfo> Write(FileSystem& file_system, const WriteShardCommand& command) const;
 
   // The command asks for a snapshot, or says that none will be taken while some are held.

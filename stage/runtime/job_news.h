@@ -1,8 +1,8 @@
-// JobNews: what the coordinator tells of the whole job with each renewal of the lease: a number that
-// changes when any of its stages gets on. How long a stage may stand still while it waits for a
-// neighbour follows from it.
-// Threads:   any; one at a time tells. Ask for the patience first, for the moves second: who sees that
-//            a silence ended then also sees that somebody may have moved meanwhile.
+// JobNews: the coordinator's news of the whole job, with each renewal of the lease. It is a number
+// that changes when any stage of the job makes progress. It decides how long a stage may stand
+// still while it waits for a neighbour.
+// Threads:   any; one at a time tells. Ask for the patience first, for the moves second. A caller
+//            that sees that a silence ended then also sees that somebody may have moved meanwhile.
 // Units:     nanoseconds of the clock.
 #ifndef STAGECOACH_STAGE_RUNTIME_JOB_NEWS_H_
 #define STAGECOACH_STAGE_RUNTIME_JOB_NEWS_H_

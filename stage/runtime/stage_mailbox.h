@@ -4,7 +4,8 @@
 // Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest from any
 //            thread. One mutex guards everything; no callback runs under it.
 // Errors:    Post refuses when full or closed, and new work while draining; it leaves the command
-//            with the caller. Post and Abort refuse a term above the coordinator's own as UNAVAILABLE.
+//            with the caller. Post and Abort refuse a term above the coordinator's own as
+//            UNAVAILABLE.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_
 
@@ -57,9 +58,9 @@ class StageMailbox {
 
   [[nodiscard]] absl::Status Post(StageRequest&& request);
   absl::Status Abort(const Fence& fence, const absl::Status& reason);
-  // The term of the coordinator, by its own word to this stage, which is in front of its commands but for a moment. A
-  // term above the highest so far is not obeyed: one call with 2^64 - 1 would shut the coordinator out for good. Until it
-  // is said for the first time, any is.
+  // The term of the coordinator, by its own word to this stage, which is in front of its commands
+  // but for a moment. A term above the highest so far is not obeyed: one call with 2^64 - 1 would
+  // shut the coordinator out for good. Until it is said for the first time, any is.
   void KnowTerm(uint64_t term);
   void Wake();
   void Close();
@@ -117,9 +118,9 @@ class StageMailbox {
   std::condition_variable rest_changed_;
 };
 
-// True if a cell loaded under `loaded` makes way for a Load with this fence: a newer incarnation of
-// the job, or another job by a coordinator that is not older (generations of two jobs do not
-// compare).
+// True if a cell loaded under `loaded` makes way for a Load with this fence. The Load is of a newer
+// incarnation of the job, or of another job by a coordinator that is not older. Generations of two
+// jobs do not compare.
 bool Supersedes(const Fence& fence, const Fence& loaded);
 
 }  // namespace stagecoach

@@ -1,22 +1,22 @@
-// StageRuntime: the one executor thread of a stage server and its command queue. Everything that
-// may wait, waits here, with a deadline. The gRPC service is a thin adapter over this class.
+// StageRuntime: the one executor thread of a stage server and its command queue. All waits are
+// here, each with a deadline. The gRPC service is a thin adapter over this class.
 // Ownership: owns the back end, cell, optimizer, executor, links and data of the loaded job;
 //            borrows connector, file system and clock, which outlive it.
 // Threads:   public functions from any thread; they enqueue and return at once. `done` callbacks
-//            run exactly once, on the executor thread (a refusal by a full or closed queue: on the
-//            caller's, before the call returns), and must not block. Snapshot copies under one
-//            mutex.
-// Errors:    RESOURCE_EXHAUSTED when the command queue is full; ABORTED for an older incarnation
-//            than the loaded one; FAILED_PRECONDITION for a step that is not the next one;
-//            UNAVAILABLE when a link broke; DEADLINE_EXCEEDED when no stage of the job got on for
-//            progress_timeout_seconds, naming job, step, stage, micro-batch and what was waited
-//            for. Of the other stages it knows by TellJobProgress; while that is silent it waits on,
-//            up to ten minutes.
+//            run exactly once, on the executor thread, and must not block. After a refusal by a
+//            full or closed queue they run on the caller's thread, before the call returns.
+//            Snapshot copies under one mutex.
+// Errors:    RESOURCE_EXHAUSTED when the command queue is full. ABORTED for an older incarnation
+//            than the loaded one. FAILED_PRECONDITION for a step that is not the next one.
+//            UNAVAILABLE when a link broke. DEADLINE_EXCEEDED when no stage of the job made
+//            progress for progress_timeout_seconds. It names job, step, stage, micro-batch and the
+//            message or work waited for. TellJobProgress tells of the other stages. While it is
+//            silent the stage waits on, up to ten minutes.
 // Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
 //            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
 //            a Release of it also end its running step.
 // Idempotence: Load, Run and WriteShard with the fence of the last finished one return its result
-// again.
+//            again.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_RUNTIME_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_RUNTIME_H_
 
@@ -74,7 +74,8 @@ class StageRuntime {
     ReadableFiles* weight_files = nullptr;
     LinkOptions link;
     SnapshotPeers* snapshot_peers = nullptr;  // borrowed; null: no snapshots are taken or fetched
-    // What hashes and sends snapshots behind the executor; false: it takes no more. Empty: a thread of its own.
+    // What hashes and sends snapshots behind the executor; false: it takes no more. Empty: a thread
+    // of its own.
     std::function<bool(std::function<void()>)> snapshot_post;
     std::function<int64_t()> free_memory;  // empty: as stage/snapshot/available_memory.h finds it
     TraceRing* trace = nullptr;            // borrowed; null: no spans
@@ -94,7 +95,8 @@ class StageRuntime {
   // Acts at once, also while the executor waits. The cell stays until the next Load or Release.
   // UNAVAILABLE for a term above the coordinator's own, as of all commands.
   absl::Status Abort(const Fence& fence, const absl::Status& reason);
-  // The coordinator's term by its own word, with each registration and renewal of the lease (StageMailbox::KnowTerm).
+  // The coordinator's term by its own word, with each registration and renewal of the lease
+  // (StageMailbox::KnowTerm).
   void KnowTerm(uint64_t term);
   void WriteShard(WriteShardCommand command, std::function<void(absl::StatusOr<ShardInfo>)> done);
   void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
@@ -102,21 +104,21 @@ class StageRuntime {
   // once), warm-up excluded. Only while nothing is loaded.
   void Profile(ProfileCommand command,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
-  // Shards of snapshots that lie here: those of a job, a part of one, and parts of the neighbour's that arrive. At once;
-  // errors as SnapshotStore.
+  // Shards of snapshots that lie here: those of a job, a part of one, and parts of the neighbour's
+  // that arrive. At once; errors as SnapshotStore.
   std::vector<HeldShard> ListSnapshots(const std::string& job, const std::string& key) const;
   absl::Status ReadSnapshot(const SnapshotRange& range, std::span<std::byte> target) const;
   absl::Status PutSnapshot(const SnapshotPart& part);
   StageStatus Snapshot() const;
-  // A number that changes when any stage of the job at hand gets on, as the coordinator tells it with
-  // each renewal of the lease: who waits, waits on for as long as it changes.
+  // A number that changes when any stage of the running job makes progress. The coordinator tells
+  // it with each renewal of the lease. While it changes, a waiting stage waits on.
   void TellJobProgress(uint64_t number, double lease_seconds);
-  // Refuses new work as UNAVAILABLE from now on, lets the running command end, and then waits until
-  // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds; at
-  // most `seconds` in all. Decisions without work and shards are still taken meanwhile.
+  // From now on refuses new work as UNAVAILABLE, and lets the running command end. Then waits until
+  // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds. It
+  // waits at most `seconds` in all. Decisions without work and shards are still taken meanwhile.
   void Drain(double seconds);
-  // The coordinator that loaded the cell is gone, and the next one loads anew: Drain returns at once,
-  // whatever runs. Before it, the same.
+  // The coordinator that loaded the cell is gone, and the next one loads anew: Drain returns at
+  // once, whatever runs. Before it, the same.
   void EndDrain();
   void Shutdown();  // ends the thread; pending commands answer CANCELLED
 

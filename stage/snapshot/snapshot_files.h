@@ -1,9 +1,10 @@
-// SnapshotFiles: a snapshot as the files of a checkpoint, so that what loads one loads the other: the manifest comes with
-// the load, shards lie in this stage's memory or in another's, where parts of them are fetched when they are read.
+// SnapshotFiles: a snapshot as the files of a checkpoint, so that one loader reads both. The
+// manifest comes with the load. Shards lie in this stage's memory or in another's. From another
+// stage their parts are fetched when they are read.
 // Ownership: borrows store and peers; a file that was opened borrows them too.
 // Threads:   one.
-// Errors:    as ReadableFile; of another stage as SnapshotPeers. That the bytes are right is seen by the digests in the
-//            manifest, as with a checkpoint.
+// Errors:    as ReadableFile; of another stage as SnapshotPeers. The digests in the manifest prove
+//            the bytes, as with a checkpoint.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_FILES_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_FILES_H_
 

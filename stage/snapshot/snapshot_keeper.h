@@ -1,8 +1,11 @@
-// SnapshotKeeper: takes snapshots of a stage's cell. The executor copies the tensors at a step boundary, which is all that
-// it waits for; a thread of its own hashes the copy and sends it to the neighbour beside the steps that follow.
+// SnapshotKeeper: takes snapshots of a stage's cell. At a step boundary the executor copies the
+// tensors, and waits for nothing else. A thread of the keeper hashes the copy and sends it to the
+// neighbour during the following steps.
 // Ownership: owns the thread; borrows store and peers.
-// Threads:   Begin, End, Take and Report: the executor's; the destructor, on any thread, waits for a call under way.
-// Errors:    a snapshot that fails costs nothing but itself: Report says why, and the next one is tried.
+// Threads:   Begin, End, Take and Report: the executor's; the destructor, on any thread, waits for
+//            a call under way.
+// Errors:    a snapshot that fails costs nothing but itself: Report says why, and the next one is
+//            tried.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_
 
@@ -48,7 +51,8 @@ class SnapshotKeeper {
   void Begin(Cell cell);
   void End();  // what is on its way is given up
 
-  // As the command asks for: the tensors as they are now, after `fence.step` steps. An error: there is no snapshot, and training goes on.
+  // As the command asks for: the tensors as they are now, after `fence.step` steps. An error: there
+  // is no snapshot, and training goes on.
   absl::Status Take(const RunCommand& command, const std::vector<NamedTensor>& tensors,
                     Backend& backend);
   SnapshotReport Report() const;

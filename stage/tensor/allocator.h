@@ -1,6 +1,6 @@
 // Allocator: device memory by kind, cached by size, every byte accounted.
-// Ownership: a Buffer is shared by the tensors (and wire slices) that read it and returns to its
-//            allocator when the last one lets go; the allocator outlives its buffers.
+// Ownership: the tensors (and wire slices) that read a Buffer share it. It returns to its allocator
+//            when the last one releases it; the allocator outlives its buffers.
 // Threads:   thread-safe: gRPC threads allocate for received tensors and free sent ones. A buffer's
 //            version belongs to the thread that writes its values.
 // Units and shapes: bytes; 64-byte aligned; accounted as asked for, rounded up to 64.
@@ -29,13 +29,14 @@ class Buffer {
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
 
-  // Which values are in it, where that is counted, as for parameters: who has made something of them, as a kernel that
-  // packs weights, need not make it again while the number is the same. A number never comes back, in no buffer. 0: not
-  // counted, the values may be others at each look.
+  // Version of the values, for buffers that count it, as parameters do. A result derived from them,
+  // such as packed weights, stays valid while the number is the same. A number never comes back, in
+  // no buffer. 0: not counted, the values may differ at each look.
   uint64_t version() const { return *version_; }
   void CountVersions() { *version_ = NextVersion(); }  // from now on
-  // Other values are in it, or will be before anybody reads. A back end that has use for versions says so itself in
-  // each of its functions that may write a parameter; whoever writes past it has to.
+  // Marks the values as changed, now or before the next read. A back end that uses versions calls
+  // it in each of its functions that may write a parameter. Other writers of a parameter must call
+  // it themselves.
   void Rewritten() {
     if (*version_ != 0) *version_ = NextVersion();
   }
@@ -74,11 +75,12 @@ class Allocator {
   virtual MemoryUse Use() const = 0;
   virtual void ResetPeak() = 0;
   virtual void ReleaseCached() = 0;
-  // Asked, on the thread that allocates and under no lock, before an allocation is refused: true if
-  // something was let go of and it is worth a second try. Set before the first allocation.
+  // Called on the thread that allocates, under no lock, before an allocation is refused. True if it
+  // released memory and a second try is worth it. Set before the first allocation.
   virtual void SetRelief(std::function<bool()>) {}
-  // Called, on the thread that asks and under no lock, before cached memory may go back to where it came from: work that is
-  // going to use it has to be queued by then. Set before the first allocation.
+  // Called on the thread that asks, under no lock, before cached memory may be returned to its
+  // source. By its return, work that will use that memory must be queued. Set before the first
+  // allocation.
   virtual void SetBeforeRelease(std::function<void()>) {}
 };
 

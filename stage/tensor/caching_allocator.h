@@ -1,9 +1,9 @@
-// CachingAllocator: an Allocator over any kind of memory: cached by size, as a training step asks
-// for the same few sizes over and over, and every byte accounted by kind.
+// CachingAllocator: an Allocator over any kind of memory. It caches by size, as a training step
+// asks for the same few sizes over and over. Every byte is accounted by kind.
 // Ownership: buffers share the memory source, so they may outlive the allocator.
 // Threads:   as Allocator; the source is called under the allocator's lock.
-// Units and shapes: bytes, rounded up to `alignment`; what is held and what is cached fit the limit
-//            together.
+// Units and shapes: bytes, rounded up to `alignment`. Held and cached memory together fit the
+//            limit.
 // Errors:    as Allocator; with what the source adds to an explanation.
 #ifndef STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_
 #define STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_

@@ -1,6 +1,6 @@
-// PhaseClock: puts every wall-clock second of a stage into exactly one phase, so the phases add up
-// to the time since construction, and tells an observer of every interval that has ended, so that
-// traces and totals cannot disagree.
+// PhaseClock: puts every wall-clock second of a stage into exactly one phase. So the phases add up
+// to the time since construction. It tells an observer of every interval that has ended. So traces
+// and totals cannot disagree.
 // Ownership: borrows clock and observer.
 // Threads:   Enter, EnterSince, Stay, Defer and Resolve on the executor thread, where the observer
 //            is called, under no lock; the rest from any thread.
@@ -46,14 +46,14 @@ class PhaseClock {
   Nanos Enter(Phase phase, MicroBatchId micro_batch = MicroBatchId()) {
     return EnterSince(phase, micro_batch, 0);
   }
-  // As Enter, but the last `nanos` belong to the new phase already, at most since the last Enter: a
-  // wait is booked as bubble and split once the message with its send time is there.
+  // As Enter, but the last `nanos` already belong to the new phase, at most since the last Enter.
+  // So a wait is booked as bubble, and is split once the message with its send time is there.
   Nanos EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
   // As Enter, unless it is there already: for work that is tried again.
   void Stay(Phase phase, MicroBatchId micro_batch);
-  // For a device that runs behind the host: from now on time is kept and not booked, until Resolve
-  // says when the device computed; nothing to overlay books what the host did. Without Defer,
-  // Resolve does nothing.
+  // For a device that runs behind the host. From now on time is kept and not booked, until Resolve
+  // says when the device computed. With nothing to overlay, Resolve books the host's phases.
+  // Without Defer, Resolve does nothing.
   void Defer();
   void Resolve(std::span<const PhaseInterval> device);
   bool deferring() const { return deferring_; }  // executor thread

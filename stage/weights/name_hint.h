@@ -1,5 +1,6 @@
-// NameHint: what is likely wrong where hardly a tensor of a file has the name that a job wants: the names are those of
-// another table, or stand behind a prefix, as DistributedDataParallel's "module.".
+// NameHint: a likely cause if hardly a tensor of a file has a name that a job wants. The names may
+// be those of another table. They may stand behind a prefix, as DistributedDataParallel's
+// "module.".
 // Threads: pure function.
 #ifndef STAGECOACH_STAGE_WEIGHTS_NAME_HINT_H_
 #define STAGECOACH_STAGE_WEIGHTS_NAME_HINT_H_
@@ -12,7 +13,8 @@
 
 namespace stagecoach {
 
-// table: how the job says that the file's tensors are named (network/names/weight_names.h). Empty: nothing to say.
+// table: how the job says that the file's tensors are named (network/names/weight_names.h). Empty:
+// nothing to say.
 std::string NameHint(std::span<const TensorEntry> tensors, const Network& network,
                      const std::string& table);
 

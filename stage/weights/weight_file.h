@@ -1,10 +1,11 @@
-// WeightFile: the safetensors file that a job begins with (JobSpec::initialize), by the names of the job's own
-// parameters and states. When it is opened its header is compared with the whole network, so every stage refuses the
-// same file with the same words, and all its tensors are hashed; numbers are read one array at a time, so a stage keeps
-// those of its cell, and each is compared with what was hashed.
+// WeightFile: the safetensors file with a job's initial weights (JobSpec::initialize), by the names
+// of the job's own parameters and states. Open compares the header with the whole network, so every
+// stage refuses the same file with the same words. It hashes all tensors. Numbers are read one
+// array at a time, so a stage keeps only those of its cell. Each array is compared with its hash.
 // Ownership: owns its file; borrows what opens it.  Threads: thread-compatible.
-// Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors file, or not the
-//            network's weights, or an export that is damaged; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
+// Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors
+//            file, or not the network's weights, or an export that is damaged; NOT_FOUND,
+//            PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
 // See:       docs/job_files.md, "Weights to begin with".
 #ifndef STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_
 #define STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_
@@ -30,8 +31,8 @@ class WeightFile {
                                                           const Network& network);
 
   const WeightsManifest& manifest() const { return manifest_; }
-  // The array of this parameter or state, as float32 in our layout, `values` being as many; false: the job has its own
-  // values for it. Without `values` nothing is read.
+  // The array of this parameter or state, as float32 in our layout, `values` being as many; false:
+  // the job has its own values for it. Without `values` nothing is read.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
   // "begins with 159 of 161 arrays of /a/b.safetensors".
   std::string note() const;

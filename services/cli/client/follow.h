@@ -1,8 +1,8 @@
-// Follow: reads a job's records to the end, over broken connections and restarts of the
-// coordinator: it resumes after the last record it has, so no record is seen twice or missed.
+// Follow: reads a job's records to the end. If the connection breaks or the coordinator restarts,
+// it resumes after its last record. So no record is seen twice or missed.
 // Threads:   the caller's; a stop may come from any thread.
 // Errors:    CANCELLED: a stop was requested. UNAVAILABLE: no answer for `patience_seconds`.
-// NOT_FOUND.
+//            NOT_FOUND.
 #ifndef STAGECOACH_SERVICES_CLI_CLIENT_FOLLOW_H_
 #define STAGECOACH_SERVICES_CLI_CLIENT_FOLLOW_H_
 

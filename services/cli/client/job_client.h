@@ -38,14 +38,14 @@ class JobClient {
   // steps 0: all that the stages still hold.
   virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;
 
-  // Hands on records with a number above `after` until the job ends (ok), the connection breaks, a
-  // limit of some minutes on one stream is over (DEADLINE_EXCEEDED), or a stop is requested
-  // (CANCELLED).
+  // Hands on records with a number above `after`, until the job ends (ok) or the connection breaks.
+  // DEADLINE_EXCEEDED: one stream has reached its limit of some minutes. CANCELLED: a stop was
+  // requested.
   virtual absl::Status Watch(const std::string& id, uint64_t after,
                              const std::function<void(const v1::WatchJobResponse&)>& on_record,
                              StopSignal* stop) = 0;
-  // Hands on what the coordinator sends until it has no more to say (ok; with `follow` that is the
-  // end of the job); ends like Watch otherwise.
+  // Hands on log lines until the coordinator has no more (ok). With `follow` that is when the job
+  // ends. Otherwise it ends like Watch.
   virtual absl::Status ReadLogs(const v1::ReadLogsRequest& request,
                                 const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
                                 StopSignal* stop) = 0;

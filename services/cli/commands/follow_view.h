@@ -18,8 +18,8 @@ namespace stagecoach {
 
 class FollowView final : public RecordSink {
  public:
-  // `get_job` gives the job as it stands (its memory is not part of the records), or nothing; asked
-  // at the first step and then every ten seconds at most.
+  // `get_job` returns the job as it stands, or nothing: the records do not have its memory. It is
+  // called at the first step, then at most every ten seconds.
   FollowView(const v1::Job& job, OutputFormat format, Console* console, const Clock* clock,
              std::function<std::optional<v1::Job>()> get_job);
   ~FollowView() override;

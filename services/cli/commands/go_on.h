@@ -1,13 +1,13 @@
-// GoOn: what `resume` and `local` do with a job that the coordinator knows already, by calls on a
-// JobClient alone.
+// GoOn: continues a job that the coordinator knows already, for `resume` and `local`. It only makes
+// calls on a JobClient.
 //
-// The same job goes on where it was only interrupted (held): its number of stages may be another,
-// for that changes no bit of its result, and its history has no gap. A job that ended stays as it
-// ended, and another number of steps is another result: both make a new job, whose spec says from
-// which checkpoint of which job it goes on.
+// A job that was only interrupted (held) goes on as the same job. Its number of stages may change,
+// as that changes no bit of its result. Its history has no gap. A job that ended stays as it ended,
+// and another number of steps is another result. Both make a new job. Its spec says from which
+// checkpoint of which job it goes on.
 // Threads:   the main thread.
-// Errors:    FAILED_PRECONDITION: nothing to go on with, with what to do instead. ALREADY_EXISTS: the
-//            fields that differ. Else the client's.
+// Errors:    FAILED_PRECONDITION: nothing to go on with, with what to do instead. ALREADY_EXISTS:
+//            the fields that differ. Else the client's.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_GO_ON_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_GO_ON_H_
 
@@ -29,13 +29,14 @@ bool IsHeld(const v1::Job& job);
 // "job a goes on from the checkpoint of step 20, with 3 stages instead of 2", and all of that.
 std::string GoesOnText(const v1::Job& before, int64_t stages);
 
-// `job` as it stands; stages 0 and steps 0: as it says; id: of a new job, empty: a free one. The job
-// that runs now, with a note that says which.
+// `job` as it stands; stages 0 and steps 0: as it says; id: of a new job, empty: a free one. The
+// job that runs now, with a note that says which.
 absl::StatusOr<StartedJob> GoOn(JobClient& client, const v1::Job& job, int64_t stages,
                                 int64_t steps, const std::string& id, CommandContext& context);
 
-// The job `id` with this spec: a new one; the one that was held and goes on, also where only the
-// number of stages is another; or one that ended with this spec, as it is.
+// Returns the job `id` with this spec. If the coordinator does not know it, the job is a new one.
+// If it was held, it goes on; the number of stages may differ. A job that ended with this spec is
+// returned as it is.
 absl::StatusOr<StartedJob> StartOrGoOn(JobClient& client, const std::string& id,
                                        const v1::JobSpec& spec, double patience_seconds,
                                        const std::string& remedy, CommandContext& context);

@@ -1,5 +1,5 @@
-// LocalRun: a job on a cluster of processes of this machine, from its folder to its end or to the
-// checkpoint that Ctrl-C makes of it. What `local` and `resume --state-dir` share.
+// LocalRun: a job on a cluster of processes of this machine. It runs from the job's folder to its
+// end, or to the checkpoint that Ctrl-C makes. `local` and `resume --state-dir` share it.
 // Ownership: owns the cluster; its processes are gone when the object is.
 // Threads:   the main thread.
 // Errors:    as LocalCluster.
@@ -23,8 +23,8 @@ inline constexpr int kAutoStages = 2;
 
 class LocalRun {
  public:
-  // Starts the coordinator in a folder that exists, and connects to it, for this command ("ui"). shown_runs: of
-  // LocalClusterOptions.
+  // Starts the coordinator in a folder that exists, and connects to it, for this command ("ui").
+  // shown_runs: of LocalClusterOptions.
   static absl::StatusOr<std::unique_ptr<LocalRun>> Start(const std::string& command,
                                                          const std::string& state_folder,
                                                          const LocalClusterFlags& flags,

@@ -1,17 +1,17 @@
-// WeightSource: from what a user names to weights and the configuration they were trained by. In
-// this order, a name is
+// WeightSource: finds weights, and the configuration they were trained with, by a name that a user
+// gives. In this order, a name is
 //   - a file: model.safetensors with its configuration beside it;
-//   - a folder of exported weights, with these two;
-//   - a checkpoint's folder (MANIFEST.json): it has no configuration, so the job file is asked for;
-//   - the state folder of a `stagecoach local` run: its weights exported last, and the others are
+//   - a folder of exported weights: it holds these two files;
+//   - a checkpoint's folder (MANIFEST.json): it has no configuration, so the job file is required;
+//   - the state folder of a `stagecoach local` run: the weights exported last; the others are
 //     listed;
-//   - otherwise the id of a job: the coordinator tells or exports its weights, whose folder must be
-//     reachable from this machine.
-// Ownership: weights that had to be put together from a checkpoint lie in a temporary folder, which
-//            goes with the object.
+//   - otherwise the id of a job: the coordinator names its exported weights, or exports them. Their
+//     folder must be reachable from this machine.
+// Ownership: weights put together from a checkpoint lie in a temporary folder, which goes with the
+//            object.
 // Threads:   the command's.
-// Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS of
-//            a checkpoint; the coordinator's.
+// Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS
+//            of a checkpoint; the coordinator's.
 #ifndef STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
 #define STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
 

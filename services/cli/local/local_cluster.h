@@ -1,8 +1,8 @@
 // LocalCluster: a coordinator and K stage servers as child processes on free loopback ports. The
-// coordinator comes first and holds the unfinished jobs that it finds: who starts the stages has
-// looked at them and decided which one is to go on.
-// Layout of the state folder: processes.json (what runs), logs/<name>.log, ports/, and what the
-// coordinator keeps: journal, checkpoints, exported weights.
+// coordinator starts first and holds the unfinished jobs that it finds. The caller looks at them,
+// decides which one goes on, and then starts the stages.
+// Layout of the state folder: processes.json (what runs), logs/<name>.log, ports/, and the
+//            coordinator's journal, checkpoints and exported weights.
 // Ownership: owns the processes; they are gone when the object is.
 // Threads:   the owner's; see Supervisor for on_failure and on_note.
 // Errors:    FAILED_PRECONDITION: another local cluster has the folder, or a process does not run

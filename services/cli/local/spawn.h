@@ -13,9 +13,9 @@
 
 namespace stagecoach {
 
-// The child gets its own process group (Ctrl-C on the terminal is for the parent to handle),
-// default signal handling with nothing blocked, no standard input, and this process' environment
-// plus those of `environment` ("NAME=value") whose NAME is not set.
+// The child gets its own process group, as Ctrl-C on the terminal is for the parent to handle. It
+// has default signal handling with nothing blocked, and no standard input. Its environment is this
+// process's. A "NAME=value" of `environment` is added if NAME is not set.
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& arguments, const std::string& log_file,
                             const std::vector<std::string>& environment);
 

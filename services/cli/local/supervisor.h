@@ -1,13 +1,14 @@
-// Supervisor: child processes of `stagecoach local`, restarted when they die, as compose or
-// Kubernetes would do it, and ended with it.
-// Ownership: owns the processes: after Stop (and the destructor) none of them is left, not even as
-//            a zombie, and neither is what they started in their process group.
-// Threads:   thread-safe. One thread a child starts it, waits for its end and starts it again; it
-//            lives as long as the child, because the kernel ties --die-with-parent to the parent's
+// Supervisor: child processes of `stagecoach local`. It restarts a child that dies, as compose or
+// Kubernetes would, and ends them when it ends.
+// Ownership: owns the processes. After Stop (and the destructor) none is left, not even as a
+//            zombie. Processes that they started in their process group are gone too.
+// Threads:   thread-safe. One thread a child starts it, waits for its end and starts it again. The
+//            thread lives as long as the child: the kernel ties --die-with-parent to the parent's
 //            thread.
-// Errors:    a program that cannot be started, refuses its flags or its machine (kRefusedExitCode,
-//            exit_code.h), or dies more than `max_restarts` times, ends the supervision: `on_failure` is called once, on a child's thread, with
-//            FAILED_PRECONDITION naming process, cause and log.
+// Errors:    the supervision ends if a program cannot be started, or if it refuses its flags or its
+//            machine (kRefusedExitCode, exit_code.h). It also ends if a program dies more than
+//            `max_restarts` times. `on_failure` is then called once, on a child's thread. Its
+//            FAILED_PRECONDITION names process, cause and log.
 // State:     `state_file` says at every moment what runs, rewritten (atomically) at every change:
 //            {"processes":[{"name":"stage-0","pid":123,"address":"127.0.0.1:4000",
 //             "http":"127.0.0.1:4001","restarts":0}]}
@@ -35,11 +36,12 @@ struct ProcessPorts {
 
 struct ProcessSpec {
   std::string name;  // unique
-  // Called before every start, with the ports of the start before (zeros at first): a server that
-  // others know by its address asks for the same port again.
+  // Called before every start, with the ports of the start before (zeros at first). So a server
+  // whose address others know asks for the same port again.
   std::function<std::vector<std::string>(const ProcessPorts& last)> arguments;
   std::string log_file;  // standard output and error are appended here
-  // What is known of its end by this signal, to be told in the place of its number; "": no more. May be empty.
+  // What is known of its end by this signal, to be told in the place of its number; "": no more.
+  // May be empty.
   std::function<std::string(int signal_number)> death;
   std::string
       port_file;  // the program writes "<gRPC port> <HTTP port>" into it; empty: it has none
@@ -78,8 +80,8 @@ class Supervisor {
 
   // Asked again and again while something ends in order; true: it shall end now.
   using Hurry = std::function<bool()>;
-  // SIGTERM to one process, which is not started again; waits for its end. False: it was hurried, or
-  // did not end within `seconds`.
+  // SIGTERM to one process, which is not started again; waits for its end. False: it was hurried,
+  // or did not end within `seconds`.
   bool End(const std::string& name, double seconds, const Hurry& hurry);
   // SIGTERM to all, SIGKILL to those that are left after the grace period; waits for every end.
   void Stop(const Hurry& hurry = nullptr);

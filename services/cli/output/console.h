@@ -47,9 +47,8 @@ class Console {
   void EndBar();        // leaves the last one standing
   int columns() const;  // of the terminal
 
-  // The state of a job, stage or checkpoint in the colour of what it means, where colours are
-  // wanted: green is well, blue at work, yellow ended or ending by hand, red lost. Others as they
-  // are.
+  // The state of a job, stage or checkpoint, coloured by its meaning if colours are on. Green is
+  // well, blue at work, yellow ended or ending by hand, red lost. Other states stay as they are.
   std::string ColoredState(const std::string& state) const;
 
  private:

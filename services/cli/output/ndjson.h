@@ -4,10 +4,11 @@
 //   {"event":"evaluation","step":...,"loss":...}
 //   {"event":"checkpoint","step":...}
 //   {"event":"finished","state":"SUCCEEDED","step":...,"loss":...,"weights_digest":"sha256:..."}
-// Where a network has measures beside the loss, steps and evaluations have them behind all that: "accuracy":0.91.
-// A step that was skipped has "skipped":true at its end, a failed checkpoint "error", a job that
-// did not succeed "message"; {"event":"recovery","step":...,"message":...} says that the job goes
-// back to an earlier step. Steps and evaluations that come again have "replayed":true behind "skipped", as in
+//   {"event":"recovery","step":...,"message":...}
+// If a network has measures beside the loss, steps and evaluations have them after these keys:
+// "accuracy":0.91. A skipped step has "skipped":true at its end. A failed checkpoint has "error",
+// and a job that did not succeed "message". A recovery says that the job goes back to an earlier
+// step. Steps and evaluations that come again have "replayed":true after "skipped", as in
 // metrics.jsonl (docs/formats.md). Keys are only ever appended.
 // Threads:   pure functions; Replays is thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_

@@ -2,7 +2,8 @@
 // A log gets one line a step with fixed keys, which people grep; new keys are only appended:
 //   step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 tokens_s=117029
 //   bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 eta=2m03s     (one line)
-// and then what else the network measures, as accuracy=0.9121. Of pictures it has pictures_s in the place of tokens_s.
+// The network's other measures follow, as accuracy=0.9121. A job on pictures has pictures_s in the
+// place of tokens_s.
 // Threads: thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
@@ -33,9 +34,9 @@ class ProgressState {
   double EtaSeconds() const;
 
   std::string ConsoleLine() const;
-  // "[=====>    ]  60% 120/200  loss 2.310  ETA 2m03s  117k tokens/s  bubble 31.0% (ideal 27.3%)",
-  // at most `columns` wide. Where it is narrow the other parts go first, then the bar's width, then the counts:
-  // loss and time left stay.
+  // "[=====> ] 60% 120/200 loss 2.310 ETA 2m03s 117k tokens/s bubble 31.0% (ideal 27.3%)", at most
+  // `columns` wide. Where it is narrow the other parts go first, then the bar's width, then the
+  // counts: loss and time left stay.
   std::string Bar(int columns) const;
 
  private:

@@ -1,10 +1,11 @@
-// PictureNetwork: a trained network on images, and how a picture becomes what it reads: as the held-out pictures of its
-// job did, in the evaluation's form.
+// PictureNetwork: a trained network on images. It turns a picture into the network's input as its
+// job did with held-out pictures, in the evaluation's form.
 // Ownership: owns the network.  Threads: one thread.
 // Units and shapes: logits [classes] of a picture, or [height, width, classes].
-// Errors:    Load: INVALID_ARGUMENT for a network that gives something else, with what would use it; NOT_FOUND: the data's
-//            mean and deviation were measured, and are not beside the weights; of the weights as trained_network.h.
-//            Run: RESOURCE_EXHAUSTED from the allocator.
+// Errors:    Load: INVALID_ARGUMENT for a network with other outputs, with the command that would
+//            use it. NOT_FOUND: the data's mean and deviation were measured, and are not beside the
+//            weights. Of the weights: as trained_network.h. Run: RESOURCE_EXHAUSTED from the
+//            allocator.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_PICTURE_NETWORK_H_
 #define STAGECOACH_SERVICES_CLI_PICTURES_PICTURE_NETWORK_H_
 
@@ -59,7 +60,8 @@ struct ClassShare {
   int64_t id = 0;
   double probability = 0;
 };
-// The `most` likeliest classes of softmax(logits), the likeliest first; of equal ones that with the lower id.
+// The `most` likeliest classes of softmax(logits), the likeliest first; of equal ones that with the
+// lower id.
 std::vector<ClassShare> LikeliestClasses(std::span<const float> logits, int64_t most);
 
 }  // namespace stagecoach

@@ -1,11 +1,13 @@
-// SegmentPicture: a class for each pixel of a picture of any size, by a network that reads images of one size.
+// SegmentPicture: a class for each pixel of a picture of any size, by a network with one image
+// size.
 //
-// The picture is resized as the job's held-out ones were. These are then cut to the network's size; here parts of that
-// size are laid side by side, the last one of a row and a column shifted back to end with the picture, until all of it
-// was looked at. Each of the picture's own pixels gets the class of the nearest one.
+// The picture is resized as the job's held-out ones were. The job then cuts those to the network's
+// size. Here tiles of that size cover the whole picture, side by side. The last tile of a row or
+// column is shifted back to end with the picture. Each of the picture's own pixels gets the class
+// of the nearest one.
 // Threads: as PictureNetwork.
-// Errors:  INVALID_ARGUMENT: one side is more than kMostAspect times the other; DATA_LOSS: the network gives numbers that
-//          are not finite; as PictureNetwork::Run.
+// Errors:  INVALID_ARGUMENT: one side is more than kMostAspect times the other. DATA_LOSS: the
+//          network gives numbers that are not finite. Else as PictureNetwork::Run.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_SEGMENT_PICTURE_H_
 #define STAGECOACH_SERVICES_CLI_PICTURES_SEGMENT_PICTURE_H_
 

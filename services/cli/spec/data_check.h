@@ -7,9 +7,9 @@
 
 namespace stagecoach {
 
-// INVALID_ARGUMENT as DataKind::CheckFile (plan/job/data_kinds.h) if a file can be read here and its head or its size cannot
-// be trained on, as what plainly is not text for data.text. What cannot be read here may be there for the stages,
-// which check it again: OK.
+// INVALID_ARGUMENT, as DataKind::CheckFile (plan/job/data_kinds.h), if a file can be read here but
+// not trained on. Its head or its size shows that, such as a file for data.text that plainly is not
+// text. OK for a file that cannot be read here: the stages may have it, and check it again.
 absl::Status CheckDataFiles(const JobSpec& spec);
 
 }  // namespace stagecoach

@@ -1,9 +1,9 @@
-// DataHere: whether the data that a job names, and the file of weights that it begins with, lie on this
-// machine. The stages read them, data on the machines of the pipeline's ends and weights on all; whoever runs
-// them here, or checks a job, wants to know before.
+// DataHere: whether a job's data, and its file of initial weights, lie on this machine. The stages
+// read them: data on the machines of the pipeline's ends, weights on all machines. Commands that
+// check a job, or run its stages here, want to know before.
 // Threads: pure function of its argument and the file system.
-// Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read, or what
-//          of its content is refused (services/cli/spec/data_check.h, weights_here.h).
+// Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read. Or
+//          with the refused part of its content (services/cli/spec/data_check.h, weights_here.h).
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_HERE_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_HERE_H_
 

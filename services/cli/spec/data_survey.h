@@ -1,7 +1,8 @@
-// Data survey: what can be told of a job's data on this machine without training on it: names, headers, counts, labels and
-// the first records, by the stages' own readers.
+// Data survey: names, headers, counts, labels and the first records of a job's data on this
+// machine. It reads them with the stages' own readers, and does not train.
 // Threads: blocks for as long as that takes; a pure function of its argument and the file system.
-// Errors:  INVALID_ARGUMENT as the stages would say it (stage/data/open_source.h), of what they would refuse.
+// Errors:  INVALID_ARGUMENT, in the stages' words (stage/data/open_source.h), for data that they
+//          would refuse.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_SURVEY_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_SURVEY_H_
 

@@ -1,8 +1,8 @@
 // SpecReader: a job file (YAML or JSON) as stagecoach.v1.JobSpec. The schema is the protobuf
-// descriptor, so a field added to the API is read without a change here.
-// Beyond the plain mapping it takes: `stages: auto`; enum values by their short name in lower case
-// (`schedule: gpipe`); `partition: auto` and `partition: uniform`. Relative paths of data and of
-// weights become absolute, from the job file's folder, and ".." leads where it leads the system on this machine.
+// descriptor, so a field added to the API is read without a change here. Beyond the plain mapping
+// it takes: `stages: auto`; enum values by their short name in lower case (`schedule: gpipe`);
+// `partition: auto` and `partition: uniform`. Relative paths of data and of weights become
+// absolute, from the job file's folder, and ".." leads where it leads the system on this machine.
 // Threads:   pure functions of their arguments and the file.
 // Errors:    INVALID_ARGUMENT "job.yaml:7:12: training.micro_batchs: unknown field; did you mean
 //            \"micro_batches\"?". Refused: unknown and repeated fields, wrong types, numbers out of
@@ -35,8 +35,8 @@ absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path);
 // The domain's validator on the spec; its errors get the place of the field that they name.
 absl::StatusOr<JobSpec> ValidateSpecFile(const SpecFile& spec_file);
 
-// Puts "file:line:column: " before an error whose message begins with a field path of the file; a
-// path that is not in the file gets the place of its nearest parent.
+// Puts "file:line:column: " before an error whose message begins with a field path of the file. If
+// the path is not in the file, the place is that of its nearest parent.
 absl::Status LocateError(const SpecFile& spec_file, const absl::Status& error);
 
 }  // namespace stagecoach

@@ -1,6 +1,6 @@
-// YamlTree: a small YAML or JSON text as a tree that knows where everything stood. Limits hold
-// while the text is parsed, before a tree exists: yaml-cpp's own loader overflows the stack on deep
-// nesting and expands aliases, so its event parser feeds this tree instead.
+// YamlTree: a small YAML or JSON text as a tree in which every node knows its place in the text.
+// Limits hold while the text is parsed, before a tree exists. yaml-cpp's own loader overflows the
+// stack on deep nesting and expands aliases. So its event parser feeds this tree instead.
 // Threads:   pure functions.
 // Units and shapes: lines and columns count from 1.
 // Errors:    INVALID_ARGUMENT "file:line:column: what is wrong". Refused: more than the limits, two
@@ -48,7 +48,8 @@ struct YamlLimits {
 // "file:line:column: message"; without a position "file: message".
 absl::Status ErrorAt(const std::string& file, Position position, const std::string& message);
 
-// "is a zip archive, not a job file; unpack it first"; empty for text of any kind, and for what is not known.
+// "is a zip archive, not a job file; unpack it first"; empty for text of any kind, and for what is
+// not known.
 std::string KindInstead(const std::string& text);
 
 // The text of a file of at most `max_bytes`; the size is checked before anything is read. `name`

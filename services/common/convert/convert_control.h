@@ -1,7 +1,8 @@
 // Conversion of control values between proto/stagecoach/v1/{stage,fleet}.proto and plan/control.h,
-// checkpoint/shard.h. One place for both sides: the stage's adapter and the coordinator's client.
-// Errors: INVALID_ARGUMENT with the field path for values that the domain cannot hold. A command to load or to measure
-//         is refused if it has anything that this version does not know: it would be left out of what is computed.
+// checkpoint/shard.h. The stage's adapter and the coordinator's client share it.
+// Errors: INVALID_ARGUMENT with the field path for values that the domain cannot hold. A command to
+//         load or to measure is refused if it has a field unknown to this version: the computation
+//         would ignore it.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_
 

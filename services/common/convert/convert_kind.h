@@ -1,5 +1,6 @@
-// Conversion of one of several kinds between a message with `oneof kind` and its value (operations/kind_spec.h): the member's
-// name is the kind's, its message has the kind's fields (convert_fields.h).
+// Conversion of one of several kinds between a message with `oneof kind` and its value
+// (operations/kind_spec.h). The member's name is the kind's, and its message has the kind's fields
+// (convert_fields.h).
 // Threads: any.
 // Errors:  INVALID_ARGUMENT with the path of the field and the kinds there are.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_KIND_H_
@@ -16,10 +17,12 @@
 
 namespace stagecoach {
 
-// Sets the member of the kind's name, with all its fields; nothing for no kind. CHECKs that there is one.
+// Sets the member of the kind's name, with all its fields; nothing for no kind. CHECKs that there
+// is one.
 void KindToProto(const KindSpec& spec, google::protobuf::Message* message);
 
-// What is set; null if nothing is. What a newer client has set and this version does not know is an error.
+// What is set; null if nothing is. What a newer client has set and this version does not know is an
+// error.
 absl::StatusOr<const google::protobuf::Message*> SetMember(const google::protobuf::Message& message,
                                                            const std::string& path);
 // "data: not set, want idx or text"

@@ -1,9 +1,7 @@
 // Conversion of a job spec between the wire form (proto/stagecoach/v1/model.proto) and
 // plan/job/job_spec.h.
-// Errors:    FromProto returns INVALID_ARGUMENT with the field path for what the wire form cannot
-//            say in
-//         the domain (an unset choice, an unknown enum value); ranges are ValidateJobSpec's
-//         business.
+// Errors:    FromProto: INVALID_ARGUMENT with the field path for a value that the domain does not
+//            have, such as an unset choice or an unknown enum value. ValidateJobSpec checks ranges.
 // FromProto(ToProto(spec)) == spec for every spec.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
@@ -19,7 +17,8 @@ absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto);
 absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto);
 v1::JobSpec ToProto(const JobSpec& spec);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
-// Of a job whose network is there already: its model is read where this version knows it, and else left empty.
+// Of a job whose network is there already: its model is read where this version knows it, and else
+// left empty.
 absl::StatusOr<JobSpec> JobBesideItsNetwork(const v1::JobSpec& proto);
 
 }  // namespace stagecoach

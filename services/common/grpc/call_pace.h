@@ -1,6 +1,7 @@
-// CallPace: how many calls a caller may begin in a second, with a stock for bursts (a token bucket). gRPC 1.51 takes some
-// 16 KiB for each call that it has begun and nobody has answered, also of streams that were reset at once (CVE-2023-44487),
-// and its memory quota does not count them: 106,000 of them took 2 GB, which the process never gave back.
+// CallPace: limits the calls that a caller may begin in a second, with a stock for bursts (a token
+// bucket). A begun call without an answer takes about 16 KiB in gRPC 1.51. That includes streams
+// that were reset at once (CVE-2023-44487). The memory quota of gRPC does not count them: 106,000
+// took 2 GB, and the process never released it.
 // Ownership: borrows the clock.
 // Threads:   thread-safe; a look into a table under one mutex.
 // Errors:    none.

@@ -1,9 +1,10 @@
-// Callers: who makes a call, by the connection's certificate or, where a server takes tokens and the
-// caller shows no certificate, by the token in the call's metadata ("authorization: Bearer TOKEN").
-// Who shows a certificate is held to it.
-// Unknown tokens are slowed by address (token_guesses.h), where a connection is read, as gRPC tells no address before it lets a
-// call in. A connection with a token that may not be tried now ends. It goes on with a token that was let in on it, whatever
-// others of its address do.
+// Callers: who makes a call, by the connection's certificate. If a server takes tokens and the
+// caller shows no certificate, the token in the call's metadata counts ("authorization: Bearer
+// TOKEN"). A caller with a certificate is held to it.
+// Unknown tokens are slowed by address (token_guesses.h). That is done where a connection is read,
+// as gRPC tells no address before it admits a call. If a connection sends a token that may not be
+// tried now, it ends. It goes on with a token that was admitted on it, whatever others of its
+// address do.
 // Ownership: shares the token file's reader with the connections' checks.
 // Threads:   thread-safe. Of: one look at the time of the token file, no more.
 // Errors:    Open: as TokenFile::Open.
@@ -34,12 +35,13 @@ class Callers {
   using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
   Callers() = default;  // by certificates alone
-  // token_file: a line names a user, or with the mark an operator; empty: by certificates alone. guesses: of all ports of the
-  // process; null: its own.
+  // token_file: a line names a user, or with the mark an operator. Empty: by certificates alone.
+  // guesses: shared by all ports of the process; null: its own.
   static absl::StatusOr<std::unique_ptr<Callers>> Open(
       const std::string& token_file, std::shared_ptr<TokenGuesses> guesses = nullptr);
 
-  // For one connection from that address (PeerKey), which it may outlive; empty where no tokens are taken.
+  // For one connection from that address (PeerKey), which it may outlive; empty where no tokens are
+  // taken.
   MayAuthorize CheckOfConnection(const std::string& address) const;
   Caller Of(const grpc::AuthContext& context, const Metadata& metadata) const;
   bool takes_tokens() const { return tokens_ != nullptr; }

@@ -17,13 +17,15 @@ class Status;
 
 namespace stagecoach {
 
-// A client's, of the files as they are now, with its token where it has one; servers go by tls_identity.h. Insecure
-// without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one that no peer would accept
-// (tls_check.h), INVALID_ARGUMENT a token that is none, that would be shown without TLS, or beside a certificate.
+// A client's credentials, of the files as they are now, with its token if it has one. Servers use
+// tls_identity.h. Insecure without use_ssl. NOT_FOUND names a file that cannot be read,
+// FAILED_PRECONDITION one that no peer would accept (tls_check.h). INVALID_ARGUMENT: a malformed
+// token, a token without TLS, which would show it, or one beside a certificate.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFlags& tls);
 
-// The longest message between coordinator and stage: traces, logs, and networks of many different layers.
+// The longest message between coordinator and stage: traces, logs, and networks of many different
+// layers.
 inline constexpr int kControlMessageBytes = 32 << 20;
 
 // Between coordinator and stage: a dead peer is noticed within two seconds. Each channel has a
@@ -31,8 +33,8 @@ inline constexpr int kControlMessageBytes = 32 << 20;
 std::shared_ptr<grpc::Channel> MakeControlChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-// Whether another caller may be answered otherwise. Who calls is known by the certificate that the connection was made
-// with, which may have been exchanged since: the next try needs a new channel.
+// Whether another caller may get another answer. A caller is known by the connection's certificate,
+// which may have been exchanged since: the next try needs a new channel.
 bool RefusesCaller(const grpc::Status& answer);
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// GrpcServer: a gRPC server set up the same way in every program: limits, keepalive, health
-// service, reflection, RPC counters, and with TLS who may call what (role_processor.h).
+// GrpcServer: a gRPC server set up the same way in every program. It has limits, keepalive, health
+// service, reflection and RPC counters. With TLS it checks who may call what (role_processor.h).
 // It accepts connections itself (grpc_listener.h) and hands them to gRPC.
 // Ownership: owns the grpc::Server; borrows services and metrics, which outlive it.
 // Threads:   owner thread, except reachable.
@@ -35,13 +35,15 @@ struct GrpcServerOptions {
   TlsFlags tls;
   // Of `tls`, outlives the server; null: the server loads its own.
   const TlsIdentity* identity = nullptr;
-  // Outlive the server; null: by certificates alone. Where they take tokens, a connection needs no certificate.
+  // Outlive the server; null: by certificates alone. Where they take tokens, a connection needs no
+  // certificate.
   const Callers* callers = nullptr;
   ConnectionLimits connections;
   std::optional<CallPace::Limits> pace;  // of each caller, with TLS; none: RoleProcessor's own
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection
-  // Of a connection that says nothing; gRPC's own is two minutes, in which 1,000 of them hold every descriptor.
+  // Of a connection that says nothing; gRPC's own is two minutes, in which 1,000 of them hold every
+  // descriptor.
   int handshake_timeout_ms = 10000;
   int keepalive_time_ms = 30000;
   int keepalive_timeout_ms = 10000;
@@ -49,8 +51,8 @@ struct GrpcServerOptions {
   size_t memory_quota_bytes = 256 << 20;
   int max_threads = 16;
   bool reflection = true;
-  // While it serves, the process dials its own port (self_check.h). Called when that has failed for so long that the
-  // process had better end; must not block. Empty: nobody dials.
+  // While it serves, the process dials its own port (self_check.h). Called when that has failed for
+  // so long that the process had better end; must not block. Empty: nobody dials.
   std::function<void()> on_unreachable;
   // For asynchronous services: called in Start with the queue that they will be served on, before
   // there is a server. Whoever takes it polls it at once and all the time, and shuts it down and
@@ -73,8 +75,8 @@ class GrpcServer {
   int port() const;
   bool reachable() const;  // by what the process hears when it dials its own port
   void WriteMetrics(MetricWriter& writer) const;  // of its connections; between Start and Shutdown
-  // "" (whole server), every service, "readiness". "liveness" is SERVING from Start to Shutdown. The process dials
-  // itself between true and false.
+  // "" (whole server), every service, "readiness". "liveness" is SERVING from Start to Shutdown.
+  // The process dials itself between true and false.
   void SetServing(bool serving);
   void Shutdown(double drain_seconds);
 

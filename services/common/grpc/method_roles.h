@@ -1,5 +1,5 @@
-// Which roles may call which method: the only table of it. A test compares it with the services of
-// proto/, so a method without a row fails the build's tests, and is refused as unknown until it has one.
+// Which roles may call which method: the only such table. A test compares it with the services of
+// proto/. A method without a row fails that test, and is refused as unknown until it has one.
 // Ownership: constants.  Threads: pure functions.
 // See:       docs/operations.md, "Roles".
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_METHOD_ROLES_H_
@@ -45,9 +45,10 @@ struct Caller {
 // The label of a metric: a role, or "none".
 const char* RoleLabel(const Caller& caller);
 
-// Whether this caller may call this method. UNIMPLEMENTED: there is no such method. PERMISSION_DENIED
-// names method, caller, who may, and what to do. `any_certificate`: one that names no role may do
-// everything, as before there were roles. UNAUTHENTICATED: as the caller's identity says.
+// Whether this caller may call this method. UNIMPLEMENTED: there is no such method.
+// PERMISSION_DENIED names method, caller, who may, and what to do. `any_certificate`: one that
+// names no role may do everything, as before there were roles. UNAUTHENTICATED: as the caller's
+// identity says.
 absl::Status CheckCall(std::string_view path, const Caller& caller, bool any_certificate);
 
 }  // namespace stagecoach

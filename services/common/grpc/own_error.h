@@ -1,6 +1,7 @@
-// Who made an error: the server's own code, or gRPC and what lies between. Both use the same codes: a connection that is
-// reset in the middle of an answer is INTERNAL, a proxy's 403 PERMISSION_DENIED. Who must know which it was, as the job
-// loop must before it ends a job, asks a server that marks its own ones in the trailing metadata.
+// The origin of an error: the server's own code, or anything between it and the caller, gRPC
+// included. Both use the same codes. A connection that is reset in the middle of an answer is
+// INTERNAL, a proxy's 403 is PERMISSION_DENIED. Some callers must know which it was, as the job
+// loop before it ends a job. They call a server that marks its own errors in the trailing metadata.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_OWN_ERROR_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_OWN_ERROR_H_
 
@@ -15,9 +16,9 @@ namespace stagecoach {
 // To be called before the call is finished with an error.
 void MarkOwnError(grpc::ServerContextBase* context);
 
-// Of a call that has ended. An error without the mark becomes UNAVAILABLE, with its code in the message, if its code is
-// one that gRPC makes itself; the other codes only come from servers (gRPC's list of status codes), so one of an older
-// version is understood too.
+// The status of a call that has ended. An error without the mark becomes UNAVAILABLE, with its code
+// in the message, if gRPC makes that code itself. The other codes only come from servers (gRPC's
+// list of status codes). So such an error of an older version is understood too.
 absl::Status FromMarkingServer(const grpc::Status& status, const grpc::ClientContext& context);
 
 }  // namespace stagecoach

@@ -1,11 +1,13 @@
-// RoleProcessor: asks of every call, before any of our code sees it, whether the caller, by its certificate
-// or token (callers.h), may make it (method_roles.h), and does not begin too many of them (call_pace.h). For servers with
-// TLS; without it there are no certificates to ask.
-// Ownership: shared with the server's credentials; borrows metrics and clock, which outlive the server.
-// Threads:   thread-safe: gRPC calls Process on whichever thread polls, so it never waits and does no
-//            more than a look into a table. A stage's one thread of gRPC has no other to hand it to.
-// Errors:    the caller gets those of CheckCall, UNAVAILABLE for too many. Refusals are counted, and logged at most once in
-//            kSecondsBetweenRefusals, with how many were not.
+// RoleProcessor: checks every call before any of our code sees it. The caller, by its certificate
+// or token (callers.h), must have a role for the method (method_roles.h). It must not begin too
+// many calls (call_pace.h). For servers with TLS; without it there are no certificates to check.
+// Ownership: shared with the server's credentials; borrows metrics and clock, which outlive the
+//            server.
+// Threads:   thread-safe. gRPC calls Process on any thread that polls. So it never waits and only
+//            looks into a table. A stage has one gRPC thread and no other to hand a call to.
+// Errors:    the caller gets those of CheckCall, UNAVAILABLE for too many. Refusals are counted,
+//            and logged at most once in kSecondsBetweenRefusals, with the number that was not
+//            logged.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ROLE_PROCESSOR_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_ROLE_PROCESSOR_H_
 
@@ -28,8 +30,9 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
     const Callers* callers = nullptr;  // outlive the server; null: by certificates alone
     RpcMetrics* metrics = nullptr;     // null: nothing is counted
     const Clock* clock = SystemClock::Get();
-    // A person's client begins a few calls a second. A stage, or who names no role, begins one for each MiB of a snapshot,
-    // so many more. The coordinator, which could do as it likes anyhow, is not held.
+    // A person's client begins a few calls a second. A stage, or who names no role, begins one for
+    // each MiB of a snapshot, so many more. The coordinator, which could do as it likes anyhow, is
+    // not held.
     CallPace::Limits pace = {.per_second = 200, .stock = 1000};
     CallPace::Limits stage_pace = {.per_second = 5000, .stock = 10000};
   };

@@ -1,5 +1,5 @@
-// RpcMetrics: counts and times the RPCs of a server, from an interceptor, and counts those that were
-// refused by the caller's certificate, which no interceptor sees (role_processor.h).
+// RpcMetrics: an interceptor that counts and times the RPCs of a server. It also counts calls that
+// were refused by the caller's certificate, which no interceptor sees (role_processor.h).
 // Ownership: shared by the server's interceptors; outlives the server.
 // Threads:   thread-safe. The link's streams are left out: they last for a whole placement, and the
 //            interceptor would add work to every frame.

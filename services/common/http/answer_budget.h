@@ -1,5 +1,5 @@
-// AnswerBudget: how much of answers that are not taken yet a server holds in memory, in all and by peer, so that a few slow
-// readers of one address do not have the others refused.
+// AnswerBudget: limits the memory for answers that are not taken yet, in all and by peer. So a few
+// slow readers of one address do not have the others refused.
 // Threads: thread-safe.
 // Units:   bytes.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_ANSWER_BUDGET_H_

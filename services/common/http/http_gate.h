@@ -1,10 +1,12 @@
-// HttpGate: whether a request is let in: by its Host, by the Origin of what changes something, and,
-// where there are tokens, by its token. Programs send "Authorization: Bearer TOKEN". Browsers log in
-// at /login, and get a cookie that says so for half a day or until this process ends; it holds the
-// token's digest and is signed with a key that nobody else has, so the token itself is sent once.
-// Tokens that nobody has are counted by address, each once (token_guesses.h, which says why): beyond 30 at once, or one a
-// second, tokens from there that were not tried before are refused (429), right ones too. Cookies go on, so who shares an
-// address with others logs in once.
+// HttpGate: whether a request is admitted. It checks the Host, and for a request that changes
+// something the Origin. If there are tokens, it checks the token. Programs send "Authorization:
+// Bearer TOKEN". Browsers log in at /login and get a cookie. The cookie is valid for half a day or
+// until this process ends. It holds the token's digest, signed with a key that nobody else has, so
+// the token itself is sent once.
+// Unknown tokens are counted by address, each once (token_guesses.h has the reason). The limit is
+// 30 at once, then one a second. Beyond it, tokens from there that were not tried before are
+// refused (429), right ones too. Cookies go on, so users who share an address with others log in
+// once.
 // Ownership: owns the token file's reader.
 // Threads:   thread-safe. Check may read the token file.
 // Errors:    Make: as TokenFile::Open.
@@ -60,8 +62,8 @@ class HttpGate {
 // bound anew, so they may; of names only localhost, its children, and host_names.
 bool IsOwnHost(const std::string& host, const std::vector<std::string>& host_names);
 
-// Is the page that sends this Origin header one of ours: from where the request goes to, or from
-// one of host_names (lower case, as above), as behind a proxy?
+// Whether the page that sends this Origin header is one of ours. It is if the origin is the
+// request's destination. Behind a proxy it may be one of host_names (lower case, as above).
 bool IsOwnOrigin(const std::string& origin, const std::string& host,
                  const std::vector<std::string>& host_names);
 

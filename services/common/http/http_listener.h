@@ -1,15 +1,15 @@
-// HttpListener: the sockets of the HTTP side. One thread does all reading and writing, so that a
-// peer that is slow, silent or drips costs a socket and no thread. A request is handed on when it
-// has arrived whole, and its connection ends with the answer.
+// HttpListener: the sockets of the HTTP side. One thread does all reading and writing. So a slow,
+// silent or dripping peer costs a socket and no thread. A request is handed on when it has arrived
+// whole, and its connection ends with the answer.
 //
 // Why Boost.Beast and not a server library: it parses HTTP with limits and leaves sockets and time
-// to us. libmicrohttpd 0.9 and libevent's evhttp count only silence, so that whoever drips stays;
-// they answer malformed requests by themselves, without our headers, and at their cap they do not
-// take new connections instead of closing those that say nothing.
+// to us. The servers of libmicrohttpd 0.9 and libevent (evhttp) only limit silence, so a dripping
+// peer stays. They answer malformed requests by themselves, without our headers. At their cap they
+// refuse new connections and do not close those that say nothing.
 //
 // Limits:    HttpLimits. At a cap a new connection takes the place of the oldest one that has not
-//            yet sent its request, or has its answer (of the same peer, if the cap is a peer's); if
-//            all are being answered it is closed.
+//            yet sent its request, or has its answer. If the cap is a peer's, that connection is of
+//            the same peer. If all are being answered, the new one is closed.
 // Ownership: owns sockets and its thread. An exchange may outlive it; it then answers nobody.
 // Threads:   OnRequest runs on its thread and must not block. See HttpExchange for the rest.
 // Units:     a request's head has at most 16 KiB (400), its body 64 KiB (413), of stated length
@@ -38,7 +38,8 @@ struct HttpLimits {
   int connections = 4096;  // and no more than the share of the files that this process may open
   FileShare files = FileShare::kHttp;
   int per_peer = 512;  // from one IPv4 address, or one /64 of IPv6
-  // Of answers that are not taken yet, an eighth of it of a peer; the next ones are 503, but for small ones.
+  // Of answers that are not taken yet, an eighth of it of a peer; the next ones are 503, but for
+  // small ones.
   int64_t answer_bytes = 256 << 20;
 };
 

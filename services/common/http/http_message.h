@@ -1,7 +1,7 @@
-// HttpRequest, HttpResponse: what goes in and out of the HTTP side, as values.
-// Every answer gets the same security headers: a strict content security policy (no inline script
-// or style, nothing from elsewhere), no sniffing, no framing, no CORS. Nothing is kept in a cache,
-// unless the answer has a Cache-Control of its own.
+// HttpRequest, HttpResponse: requests and answers of the HTTP side, as values.
+// Every answer gets the same security headers. The content security policy is strict: no inline
+// script or style, nothing from elsewhere. There is no sniffing, no framing, no CORS. Nothing is
+// kept in a cache, unless the answer has a Cache-Control of its own.
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_HTTP_MESSAGE_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP_HTTP_MESSAGE_H_

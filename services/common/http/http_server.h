@@ -1,15 +1,16 @@
 // HttpServer: the small HTTP side of a program: metrics, probes, and on the coordinator the page.
-// Every answer carries the security headers of http_message.h. No request of another site
-// is allowed by CORS. A server on loopback refuses Host names that are not this machine's, so that
-// a name which was bound anew to 127.0.0.1 does not open it to other sites' pages. Who else is let
-// in is http_gate.h's.
+// Every answer carries the security headers of http_message.h. CORS allows no request of another
+// site. A server on loopback refuses Host names that are not this machine's. Otherwise a name that
+// is rebound to 127.0.0.1 would open it to other sites' pages. http_gate.h decides about other
+// callers.
 // Ownership: owns its listener, its threads and the handlers.
 // Threads:   sockets are the listener's (http_listener.h), so a slow peer costs no thread. Handlers
-//            run on `threads` others, several at once; they may wait for a snapshot with a deadline.
-//            A stream has a thread of its own until it ends; `max_streams` of them at most, the next
-//            one is told 503. Handle... before Start; Stop ends the streams and joins.
-// Units:     limits of sizes and times are the listener's; kMostWaiting whole requests wait for a
-//            thread, the next ones are told 503.
+//            run on `threads` others, several at once; they may wait for a snapshot with a
+//            deadline. A stream has a thread of its own until it ends. There are at most
+//            `max_streams` streams; the next one gets 503. Call Handle... before Start; Stop ends
+//            the streams and joins.
+// Units:     limits of sizes and times are the listener's. kMostWaiting whole requests wait for a
+//            thread; the next ones get 503.
 // Errors:    Start: UNAVAILABLE if the address cannot be bound; as TokenFile::Open.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_HTTP_SERVER_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP_HTTP_SERVER_H_

@@ -1,6 +1,6 @@
-// StartProbes: /livez, /readyz and /metrics where --probes has them: on a port and on threads of
-// their own, so that a busy page starves no probe and the page's port may be closed to those who
-// only watch. Without --probes they are on --http, as everything.
+// StartProbes: serves /livez, /readyz and /metrics at --probes, with a port and threads of their
+// own. So a busy page starves no probe, and the page's port may be closed to monitoring. Without
+// --probes they are on --http, as everything.
 // Ownership: `probes` owns what it serves, and is stopped by the caller.
 // Threads:   the functions run on HTTP threads, several at once.
 // Errors:    as HttpServer::Start, naming --probes.

@@ -1,14 +1,18 @@
-// FrameWatch: looks at the HTTP/2 frames of one direction of a connection, in front of gRPC, and says when the
-// connection must end. gRPC 1.51 buffers a header block as long as it goes on, before it looks at any limit: a HEADERS
-// frame and CONTINUATION frames without an end take all memory (CVE-2023-33953). It also takes memory for streams that are
-// opened and reset, and for SETTINGS whose answers are not read. Headers that end it are found by header_reader.h, and with
-// them a token that may not be tried now.
+// FrameWatch: looks at the HTTP/2 frames of one direction of a connection, in front of gRPC. It
+// says when the connection must end. A header block is buffered whole by gRPC 1.51 before it looks
+// at any limit. A HEADERS frame and endless CONTINUATION frames take all memory (CVE-2023-33953).
+// Streams that are opened and reset take memory too, and so do SETTINGS whose answers are not read.
+// A header that ends the connection, or a token that may not be tried now, is found by
+// header_reader.h.
 // Ownership: borrows the clock.
 // Threads:   thread-compatible: one reader at a time.
-// Units:     bytes as they came, cut anywhere. Of payloads, those of header blocks alone are looked at.
-// Errors:    the first fault stays. A frame that the protocol forbids is left to gRPC, which ends the connection. Padding
-//            and priorities in header blocks, which no client of gRPC sends and gRPC reads in a way of its own, are a fault.
-// Source:    RFC 9113, 3.4 (preface), 4.1 (frames), 6.10 (CONTINUATION). The rate of resets is nghttp2's default.
+// Units:     bytes as they came, cut anywhere. Of payloads, those of header blocks alone are looked
+//            at.
+// Errors:    the first fault stays. A frame that the protocol forbids is left to gRPC, which ends
+//            the connection. Padding and priorities in header blocks are a fault: no client of gRPC
+//            sends them, and gRPC reads them in its own way.
+// Source:    RFC 9113, 3.4 (preface), 4.1 (frames), 6.10 (CONTINUATION). The rate of resets is
+//            nghttp2's default.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_FRAME_WATCH_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP2_FRAME_WATCH_H_
 
@@ -24,14 +28,16 @@ namespace stagecoach {
 
 class FrameWatch {
  public:
-  // kServer: the bytes that a server reads; they begin with the preface. kClient: those that a client reads.
+  // kServer: the bytes that a server reads; they begin with the preface. kClient: those that a
+  // client reads.
   enum class Side { kServer, kClient };
   enum class Fault { kNone, kPreface, kLongHeaders, kManyFrames, kHeaders, kResets, kGuesses };
 
   // Of one header block: gRPC's own splits it at 16 KiB, and keeps 8 KiB of it.
   static constexpr size_t kMostHeaderBytes = 64 << 10;
   static constexpr int kMostHeaderFrames = 5;
-  // Of its fields once they are decoded, as gRPC's limits on either side have it (GRPC_ARG_MAX_METADATA_SIZE).
+  // Of its fields once they are decoded, as gRPC's limits on either side have it
+  // (GRPC_ARG_MAX_METADATA_SIZE).
   static constexpr int kMostFieldBytes = 8 << 10, kMostAnswerFieldBytes = 64 << 10;
   // RST_STREAM and SETTINGS frames that a server reads: so many at once, and so many a second.
   static constexpr double kResetStock = 1000;

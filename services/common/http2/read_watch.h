@@ -1,12 +1,14 @@
-// ReadWatch: a FrameWatch in front of all that gRPC reads in this process, as server and, behind TLS, as client. A
-// connection with a fault ends: gRPC is told that reading failed.
-// gRPC 1.51 shows nobody the bytes behind TLS. It reads them by OpenSSL's SSL_read, and those without TLS by recvmsg, out of
-// shared libraries. This program defines both functions, and the dynamic linker finds the program's before a library's.
-// They hand on to the library's, and look at what that read. Who builds with a gRPC or an OpenSSL that is linked into the
-// program, or with another gRPC, runs read_watch_test.cc.
+// ReadWatch: a FrameWatch in front of all that gRPC reads in this process, as server and, behind
+// TLS, as client. A connection with a fault ends: gRPC is told that reading failed. gRPC 1.51 shows
+// nobody the bytes behind TLS. It reads them by OpenSSL's SSL_read, and those without TLS by
+// recvmsg, out of shared libraries. This program defines both functions, and the dynamic linker
+// finds the program's before a library's. They hand on to the library's, and look at what that
+// read. Who builds with a gRPC or an OpenSSL that is linked into the program, or with another gRPC,
+// runs read_watch_test.cc.
 // Threads:   thread-safe; a connection has one reader at a time.
-// Errors:    StartReadWatch CHECKs that the names lead here. Faults are counted, and logged at most once in
-//            kSecondsBetweenFaults, with the peer's address and, where it shows one, the name of its certificate.
+// Errors:    StartReadWatch CHECKs that the names lead here. Faults are counted, and logged at most
+//            once in kSecondsBetweenFaults, with the peer's address and, where it shows one, the
+//            name of its certificate.
 // See:       SECURITY.md, "Libraries".
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP2_READ_WATCH_H_
@@ -18,17 +20,19 @@ namespace stagecoach {
 
 inline constexpr double kSecondsBetweenFaults = 10;
 
-// Of every connection with TLS from now on; once and again is the same. Whoever makes credentials for TLS calls it first: no
-// channel can be there without them, so none is read before this. (A server calls it as well, as it may have no TLS.)
+// Watches every connection with TLS from now on. A second call changes nothing. It must be called
+// before TLS credentials are made. No channel exists without them, so none is read before this. A
+// server calls it as well, as it may have no TLS.
 void StartReadWatch();
 bool ReadsAreWatched();
 
-// A connection that a server accepted. gRPC makes the connection's SSL within the call that hands its descriptor over, and
-// shows nobody the descriptor again, so for that call, on that thread, this says where the connection comes from.
+// A connection that a server accepted. gRPC makes the connection's SSL within the call that hands
+// its descriptor over, and never shows the descriptor again. So for that call, on that thread, this
+// object says where the connection comes from.
 class Arrival {
  public:
-  // may_authorize: of the tokens that come on it, if it shows no certificate; called by the connection's reader, for as long as
-  // gRPC reads.
+  // may_authorize: of the tokens that come on it, if it shows no certificate; called by the
+  // connection's reader, for as long as gRPC reads.
   Arrival(int descriptor, MayAuthorize may_authorize);
   ~Arrival();
   Arrival(const Arrival&) = delete;

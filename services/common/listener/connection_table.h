@@ -1,9 +1,10 @@
-// ConnectionTable: which connections of a listener are open, and whether one more may come: so many in all, and so
-// many from one address. gRPC 1.51 does not say when it closes a connection; so the table asks the kernel. A socket
-// has an inode number of its own: as long as a descriptor shows it, the connection is open. It asks only when a limit
-// is reached, and when somebody wants to know how many there are. Where it found nothing closed it does not ask again
-// for kSecondsBetweenLooks: whoever floods a full server would have it look at thousands of descriptors for each refusal,
-// and the thread that accepts would come to nothing else.
+// ConnectionTable: which connections of a listener are open, and whether one more may come. There
+// is a limit in all, and one for each address. As gRPC 1.51 does not say when it closes a
+// connection, the table asks the kernel. A socket has an inode number of its own: as long as a
+// descriptor shows it, the connection is open. The table asks when a limit is reached, or when a
+// caller wants the number. If it found nothing closed, it does not ask again for
+// kSecondsBetweenLooks. Otherwise a flood on a full server would cost a look at thousands of
+// descriptors for each refusal. The thread that accepts would have time for nothing else.
 // Ownership: owns no descriptor; never closes or changes one. Borrows the clock.
 // Threads:   thread-safe.
 // Errors:    none: a descriptor that cannot be looked at counts as closed.
@@ -23,9 +24,10 @@
 
 namespace stagecoach {
 
-// Who a connection counts for: an IPv4 address, also where IPv6 carries it, or the first half of an IPv6 address, as
-// whoever has one of those has all of them. Empty for loopback, which all programs of a machine share, and for what
-// is no internet address: those count in all only.
+// The key by which a connection is counted. For IPv4 it is the address, also if IPv6 carries it.
+// For IPv6 it is the first half of the address: the holder of one such address has all of them. It
+// is empty for loopback, which all programs of a machine share, and for other address families.
+// Those count in all only.
 std::string PeerKey(const sockaddr_storage& address);
 
 class ConnectionTable {

@@ -1,10 +1,13 @@
-// GrpcListener: accepts connections for a gRPC server, in gRPC's place. gRPC 1.51 stops listening for ever when the
-// process has no descriptor left for a connection (upstream issue 20418); this one closes the newcomer and goes on. It
-// keeps the number of connections within limits, in all and by address (connection_table.h).
-// Ownership: owns its sockets and its thread; borrows the clock. An accepted descriptor is whose it is handed to.
-// Threads:   Start and Stop: one thread, Start once. The rest is thread-safe. `take` is called on the thread "accept",
-//            between Start and Stop only.
-// Errors:    none while it runs: what is refused is counted, and logged at most once in kSecondsBetweenLines.
+// GrpcListener: accepts connections for a gRPC server, in gRPC's place. If the process has no
+// descriptor left for a connection, gRPC 1.51 stops listening for ever (upstream issue 20418). This
+// one closes the newcomer and goes on. It limits the number of connections, in all and by address
+// (connection_table.h).
+// Ownership: owns its sockets and its thread; borrows the clock. `take` gets an accepted descriptor
+//            with its ownership.
+// Threads:   Start and Stop: one thread, Start once. The rest is thread-safe. `take` is called on
+//            the thread "accept", between Start and Stop only.
+// Errors:    none while it runs: refusals are counted, and logged at most once in
+//            kSecondsBetweenLines.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTENER_GRPC_LISTENER_H_
 #define STAGECOACH_SERVICES_COMMON_LISTENER_GRPC_LISTENER_H_
 
@@ -44,8 +47,9 @@ class GrpcListener {
   const sockaddr_storage& reach() const { return reach_; }
   // The connection that comes from there, the server's own, is not held to the limits.
   void Expect(const sockaddr_storage& from);
-  // It has met or refused somebody within a second, and the connection that it was told to expect last was not among
-  // them: a dial that fails then stands in line behind strangers, and says nothing of the server.
+  // True if the listener has met or refused others within a second, and the connection expected
+  // last was not among them. A dial that fails then stands in line behind strangers, and says
+  // nothing of the server.
   bool BusyWithOthers();
   void Write(MetricWriter& writer);
 
@@ -53,7 +57,8 @@ class GrpcListener {
   enum class Reason { kTotal, kPeer, kDescriptors };
 
   void Run();
-  // Of one listening socket, until nobody waits there. False: it has to pause, as it cannot even refuse.
+  // Of one listening socket, until nobody waits there. False: it has to pause, as it cannot even
+  // refuse.
   bool AcceptAll(int listening);
   bool RefuseForDescriptors(int listening);
   void Meet(int descriptor, int listening, const sockaddr_storage& from);

@@ -16,9 +16,10 @@ namespace stagecoach {
 
 class ListenSockets {
  public:
-  // host:port. 0.0.0.0 and [::] are every address of the machine, IPv6 included; port 0 is any free one, the same on
-  // all addresses of a name. Nobody else can listen there (no SO_REUSEPORT). What comes in sends at once
-  // (TCP_NODELAY), and is given up when what it sent is not confirmed for user_timeout_ms.
+  // host:port. 0.0.0.0 and [::] are every address of the machine, IPv6 included. Port 0 is any free
+  // one, the same on all addresses of a name. Nobody else can listen there (no SO_REUSEPORT).
+  // Accepted connections send at once (TCP_NODELAY). They are given up if sent bytes are not
+  // confirmed for user_timeout_ms.
   static absl::StatusOr<ListenSockets> Open(const std::string& address, int user_timeout_ms);
 
   ListenSockets(ListenSockets&& other) noexcept : descriptors_(std::move(other.descriptors_)) {

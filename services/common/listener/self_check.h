@@ -1,10 +1,10 @@
-// SelfCheck: whether the process still answers on its own gRPC port. It dials itself every few seconds, on a thread of
-// its own; after so many failures in a row it is not well, after some more it is dead: whoever started it hears of it,
-// once, and a new process does better.
+// SelfCheck: whether the process still answers on its own gRPC port. It dials itself every few
+// seconds, on a thread of its own. After failures_until_unwell failures in a row it is not well,
+// after failures_until_dead it is dead. It then calls on_dead once; a new process does better.
 // Ownership: owns its thread; borrows the clock.
 // Threads:   Start and Stop: one thread. well() and Look(): any, Look() one at a time.
 // Units:     seconds.
-// Errors:    why the dial failed stands in the log, when it is not well and when it is dead.
+// Errors:    the log has the reason why the dial failed, when it is not well and when it is dead.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTENER_SELF_CHECK_H_
 #define STAGECOACH_SERVICES_COMMON_LISTENER_SELF_CHECK_H_
 
@@ -23,7 +23,8 @@ class SelfCheck {
  public:
   struct Options {
     std::function<absl::Status()> dial;  // has a deadline of its own
-    // Asked after a dial that failed: whether that says nothing, as the port is busy with others. Empty: it never is.
+    // Asked after a dial that failed: whether that says nothing, as the port is busy with others.
+    // Empty: it never is.
     std::function<bool()> busy = {};
     std::function<void()> on_dead;  // on the thread of Look(); must not block; empty: nobody hears
     double seconds_between = 5;

@@ -1,10 +1,11 @@
-// SelfDial: one dial of a process to its own gRPC port: connection, TLS handshake if there are certificates, and the
-// first bytes that an HTTP/2 server says. By the system's sockets, not by a channel: a stage's gRPC must not have a
-// second thread that polls.
+// SelfDial: one dial of a process to its own gRPC port. It connects, does a TLS handshake if there
+// are certificates, and reads the first bytes of an HTTP/2 server. It uses the system's sockets and
+// no channel: a stage's gRPC must not have a second thread that polls.
 // Threads:   any; blocks for two seconds at each of these steps, at most.
-// Errors:    UNAVAILABLE with the step that failed. A server that ends the connection after the handshake has answered:
-//            so does one whose certificate has expired, which a new process would not mend. Without a descriptor or memory for
-//            the dial itself nothing is known of the port: OK.
+// Errors:    UNAVAILABLE with the step that failed. A server that ends the connection after the
+//            handshake has answered: so does one whose certificate has expired, which a new process
+//            would not mend. OK without a descriptor or memory for the dial itself: nothing is
+//            known of the port.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_
 #define STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_
 

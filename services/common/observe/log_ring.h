@@ -1,7 +1,7 @@
-// LogRing: the last lines of a process's log, for those who ask over the network.
+// LogRing: the last lines of a process's log, for readers over the network.
 // Ownership: values.  Threads: thread-safe; Append takes a short mutex and copies one line.
-// Units:     a line's number grows by one from 1; text is as base/utf8.h shows it, of at most
-//            kLongestLogLine bytes (what is longer is cut), so the ring is bounded in bytes too.
+// Units:     a line's number grows by one from 1. Text is as base/utf8.h shows it, cut at
+//            kLongestLogLine bytes. So the ring is bounded in bytes too.
 // See: proto/stagecoach/v1/telemetry.proto, LogLine.
 #ifndef STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_RING_H_
 #define STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_RING_H_
@@ -38,9 +38,9 @@ class LogRing {
   };
 
   void Append(LogEntry entry);
-  // Lines with a higher number than `after`, of this job or of none (job empty: all), the newest
-  // `limit` of them (0: all that are held). `newest` below `after`: the process is a new one.
-  // `none_until` unix seconds: beside a job's own lines those of none up to then only; 0: all.
+  // Lines with a higher number than `after`, of this job or of none (job empty: all). Of these the
+  // newest `limit` (0: all that are held). `newest` below `after`: the process is a new one.
+  // `none_until` in unix seconds: lines of no job only up to then; 0: all.
   Page Read(uint64_t after, const std::string& job, size_t limit, double none_until = 0) const;
 
  private:

@@ -1,5 +1,5 @@
-// LogTurn: whose turn it is to be logged, of events that come as fast as somebody else likes: one line in so many
-// seconds, with how many went by in silence.
+// LogTurn: limits how often an event is logged, if strangers decide how often it happens. One line
+// in so many seconds, with the number of events that were not logged.
 // Ownership: borrows the clock.
 // Threads:   thread-safe.
 #ifndef STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_TURN_H_

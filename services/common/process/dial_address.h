@@ -1,5 +1,5 @@
-// DialAddress: checks an address that a person typed before gRPC's resolver sees it, whose words
-// ("DNS resolution failed for ...") do not say what is wrong with it.
+// DialAddress: checks an address that a person typed, before gRPC's resolver sees it. The
+// resolver's words ("DNS resolution failed for ...") do not say what is wrong with it.
 // Threads: pure function.
 #ifndef STAGECOACH_SERVICES_COMMON_PROCESS_DIAL_ADDRESS_H_
 #define STAGECOACH_SERVICES_COMMON_PROCESS_DIAL_ADDRESS_H_
@@ -14,9 +14,9 @@ namespace stagecoach {
 // INVALID_ARGUMENT naming `name` (a flag), the address, what is wrong with it and what is wanted.
 absl::Status CheckDialAddress(const std::string& name, const std::string& address);
 
-// Of an address that a peer gave and that others are to dial: "host:port" or "[IPv6]:port" and nothing else. gRPC reads the
-// host before the colon as a scheme where it knows one ("unix:1"), so those are no hosts, and neither are 0.0.0.0 and [::].
-// Errors as above.
+// For an address that a peer gave and that others are to dial: "host:port" or "[IPv6]:port" and
+// nothing else. If gRPC knows the host before the colon as a scheme ("unix:1"), it reads a scheme.
+// Such hosts are refused, and so are 0.0.0.0 and [::]. Errors as above.
 absl::Status CheckPeerAddress(const std::string& name, const std::string& address);
 
 }  // namespace stagecoach

@@ -1,6 +1,7 @@
-// LastDeath: a stage's process that ends by a fatal signal leaves a line of what it was doing, and the next process of
-// the stage finds it. A handler writes the line to standard error, if that has room, and into a file that was opened before.
-// Then the signal does what it did without the handler: core dumps, wait statuses, a sanitizer's report. SIGKILL leaves no line.
+// LastDeath: one line about a stage's process that ended by a fatal signal, for the next process of
+// the stage. A handler writes what the process was doing: to standard error, if that has room, and
+// to a file that was opened before. Then the signal does what it did without the handler: core
+// dumps, wait statuses, a sanitizer's report. SIGKILL leaves no line.
 //   signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 instruction=backward operation=linear
 // Threads: HandleFatalSignals once, before other threads. LastDeath: one thread at a time.
 // Errors:  FAILED_PRECONDITION naming --state-dir. A file that holds something else counts as none.
@@ -18,7 +19,8 @@
 
 namespace stagecoach {
 
-// "SIGSEGV" of SIGSEGV, and likewise SIGABRT, SIGBUS, SIGILL and SIGFPE; null of all others, which are not told.
+// "SIGSEGV" of SIGSEGV, and likewise SIGABRT, SIGBUS, SIGILL and SIGFPE; null of all others, which
+// are not told.
 const char* FatalSignalName(int number);
 
 // From now on. `work` stays for the rest of the process.
@@ -26,10 +28,12 @@ void HandleFatalSignals(CurrentWork* work);
 CurrentWork* WatchedWork();  // what the handler reads; null: there is no handler
 
 std::optional<StageDeath> ParseDeath(absl::string_view line);
-// Of the process that used this folder last; nullopt: it ended otherwise, or its death has been told.
+// Of the process that used this folder last; nullopt: it ended otherwise, or its death has been
+// told.
 std::optional<StageDeath> ReadDeath(const std::string& folder);
 
-// The folder of a running process, which no other one may use meanwhile (services/stage/stage_identity.h).
+// The folder of a running process, which no other one may use meanwhile
+// (services/stage/stage_identity.h).
 class LastDeath {
  public:
   static absl::StatusOr<std::unique_ptr<LastDeath>> Open(const std::string& folder);

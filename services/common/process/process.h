@@ -12,10 +12,14 @@
 
 namespace stagecoach {
 
-// First thing in main: keeps large receive buffers from going back to the kernel after every
-// message (without all three settings gRPC moves bytes at less than half the speed), blocks SIGTERM
-// and SIGINT for every thread started later, ignores SIGPIPE and SIGXFSZ (a write beyond a limit of file size is an error, EFBIG, and no death), raises the soft limit of open files to 65,536 or to what
-// the hard one allows, and gives up that a program started from here has more rights than this one.
+// Call it first in main:
+//   - Large receive buffers do not go back to the kernel after every message. Without all three
+//     settings gRPC moves bytes at less than half the speed.
+//   - SIGTERM and SIGINT are blocked for every thread started later. SIGPIPE and SIGXFSZ are
+//     ignored: a write beyond a limit of file size is an error, EFBIG, and does not end the
+//     process.
+//   - The soft limit of open files rises to 65,536, or to the hard limit if that is lower.
+//   - Programs started from here get no more rights than this one.
 void PrepareProcess();
 
 // Ends this process when its parent dies (--die-with-parent).
@@ -30,8 +34,8 @@ int ExitCodeOfFailedStart(const absl::Status& status);
 // Random name of this process start, 16 hex digits.
 std::string NewIncarnation();
 
-// Writes the line "<gRPC port> <HTTP port>" atomically, for a parent that started us on port 0. With
-// a port of probes (not 0) that is the third number.
+// Writes the line "<gRPC port> <HTTP port>" atomically, for a parent that started us on port 0.
+// With a port of probes (not 0) that is the third number.
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port,
                            int probes_port = 0);
 

@@ -1,5 +1,5 @@
-// ServerFlags: what both daemons take on the command line, and the rule that guards the network:
-// off loopback only with mutual TLS, unless the operator insists.
+// ServerFlags: the flags of both daemons, and the rule that guards the network. Off loopback a
+// server needs mutual TLS, unless the operator insists.
 #ifndef STAGECOACH_SERVICES_COMMON_PROCESS_SERVER_FLAGS_H_
 #define STAGECOACH_SERVICES_COMMON_PROCESS_SERVER_FLAGS_H_
 
@@ -50,7 +50,8 @@ absl::Status ParseAddress(const std::string& flag, const std::string& address, s
                           int* port);
 
 // FAILED_PRECONDITION off loopback without TLS, or, for HTTP, without tokens; logs a warning for
-// every start that was asked to be less secure. TLS needs all three files: peers are always verified.
+// every start that was asked to be less secure. TLS needs all three files: peers are always
+// verified.
 absl::Status CheckExposure(const ServerFlags& flags);
 
 }  // namespace stagecoach

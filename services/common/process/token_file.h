@@ -1,10 +1,10 @@
-// TokenFile: who may use a port by a token. A line for each one, "NAME SHA256-HEX [MARK]": the digest
-// of the token, so that who reads the file cannot use it, and a mark for whoever may do more.
-// Lines that are empty or begin with # are left out.
-// Ownership: none of the file. It is read again when it has changed; as long as it cannot be used
-//            nobody is let in, and the log says why.
+// TokenFile: the users of a port by their tokens. A line for each one, "NAME SHA256-HEX [MARK]". It
+// has the token's digest, so that a reader of the file cannot use the token. The mark is for users
+// who may do more. Lines that are empty or begin with # are left out.
+// Ownership: none of the file. It is read again when it has changed. As long as it cannot be used
+//            nobody is admitted, and the log says why.
 // Threads:   thread-safe.
-// Errors:    Open: INVALID_ARGUMENT naming flag, file, line and remedy; FAILED_PRECONDITION if
+// Errors:    Open: INVALID_ARGUMENT naming flag, file, line and remedy. FAILED_PRECONDITION if
 //            others than the server's user may read or write it. (A file of root may be readable to
 //            the server's group, as Kubernetes mounts secrets.)
 #ifndef STAGECOACH_SERVICES_COMMON_PROCESS_TOKEN_FILE_H_

@@ -1,5 +1,6 @@
-// NameVerifier: after a TLS handshake, whether the server's certificate is for the name that was dialed, and whether it is
-// that of a peer who is expected there. gRPC has one for the first, which does not say what is wrong.
+// NameVerifier: checks the server's certificate after a TLS handshake. It must be for the name that
+// was dialed, and of a peer who is expected there. For the first, gRPC has a verifier, but it does
+// not say what is wrong.
 // Threads:   thread-safe; it never waits.
 // Errors:    a connection that fails: "Peer name HOST is not in peer certificate".
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_NAME_VERIFIER_H_

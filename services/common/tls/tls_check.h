@@ -1,6 +1,6 @@
 // What is wrong with a TLS set-up, in words an operator can act on. gRPC says "Socket closed" to a
-// client whose certificate was refused and "certificate verify failed" for four different reasons;
-// these functions look themselves.
+// client whose certificate was refused. It says "certificate verify failed" for four different
+// reasons. These functions look themselves.
 // Threads:   any; ExplainTlsFailure blocks for up to four seconds.
 // Errors:    CheckIdentity: FAILED_PRECONDITION naming the flag, the file and the remedy.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_TLS_CHECK_H_
@@ -20,29 +20,32 @@ struct TlsPems {
   friend bool operator==(const TlsPems&, const TlsPems&) = default;
 };
 
-// The three files; with a token the authorities' alone. NOT_FOUND names the flag of one that cannot be read.
+// The three files; with a token the authorities' alone. NOT_FOUND names the flag of one that cannot
+// be read.
 absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
 
-// The certificate is valid now, belongs to the key, and is signed by the authority; with a token there is an authority.
-// tls only names the files in errors.
+// The certificate is valid now, belongs to the key, and is signed by the authority. With a token
+// there is an authority. tls only names the files in errors.
 absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
 
-// That others than this process's user may read or write the key's file, and the remedy; empty: they may not, or there is no
-// such file. A file of root may be readable to the process's group, as Kubernetes mounts secrets.
+// A warning, with the remedy, if others than this process's user may read or write the key's file.
+// Empty if they may not, or if there is no such file. A file of root may be readable to the
+// process's group, as Kubernetes mounts secrets.
 std::string OpenKeyWarning(const TlsFlags& tls);
 
 // Whether the first certificate of a PEM text is for that name or IP address.
 bool CertificateIsFor(const std::string& pem, const std::string& host);
 
-// Connects to host:port as a gRPC client with these flags would and gives what stands in the way:
-// "its certificate has expired", "its certificate is not for this name: ...", "it refused the
-// certificate of this program: ..." Empty if the way is clear or the address does not answer at
-// all: then gRPC's own message is the better one.
+// Connects to host:port as a gRPC client with these flags would, and returns the obstacle: "its
+// certificate has expired", "its certificate is not for this name: ...", "it refused the
+// certificate of this program: ..." Empty if the way is clear. Empty too if the address does not
+// answer: gRPC's own message is then the better one.
 std::string ExplainTlsFailure(const std::string& address, const TlsFlags& tls);
 
-// Through a TLS handshake with the gRPC server at the other end of a socket that has its timeouts set, with these as
-// this side's own; `first` is said then. OK once it has answered, if only by closing the connection after the
-// handshake; its certificate is not looked at. UNAVAILABLE: the handshake did not come to an end, or nothing followed.
+// Does a TLS handshake, with these as this side's own, with the gRPC server at the other end of a
+// socket. The socket has its timeouts set. Then sends `first`. OK once the server has answered, if
+// only by closing the connection after the handshake. Its certificate is not looked at.
+// UNAVAILABLE: the handshake did not end, or nothing followed.
 absl::Status ShakeHands(int connected, const TlsPems& pems, const std::string& first);
 
 // error with that reason in front of its message, if it is UNAVAILABLE and there is one.

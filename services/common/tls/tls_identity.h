@@ -1,10 +1,12 @@
-// TlsIdentity: the certificates of a server, and whom it accepts, always as the files say now. A thread looks at them
-// every two seconds; new ones count for connections made from then on, in both directions, and those that are there
-// stay. Files that no peer would accept, or that are half written, change nothing.
-// Ownership: owns its thread and two descriptors. What has its credentials, channels and servers, ends before it.
+// TlsIdentity: the certificates of a server, and whom it accepts, always as the files say now. A
+// thread looks at the files every two seconds. New certificates count for later connections, in
+// both directions; existing connections stay. Files that no peer would accept, or that are half
+// written, change nothing.
+// Ownership: owns its thread and two descriptors. Channels and servers with its credentials must
+//            end before it.
 // Threads:   thread-safe.
-// Errors:    Load: as ReadPems and CheckIdentity; UNAVAILABLE where the system has no memory files. Later ones are
-//            logged, once for each content of the files.
+// Errors:    Load: as ReadPems and CheckIdentity; UNAVAILABLE where the system has no memory files.
+//            Later ones are logged, once for each content of the files.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_
 #define STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_
 

@@ -1,6 +1,7 @@
-// ReadLogsReactor: one client's stream of log lines: what there is, and with `follow` what comes,
-// asked for twice a second until the job ends. The sources are asked again only when the client has
-// taken all there was, so a slow client costs nothing but lines that the sources drop meanwhile.
+// ReadLogsReactor: one client's stream of log lines. It sends the lines there are. With `follow` it
+// asks for new ones twice a second until the job ends. The sources are asked again only when the
+// client has taken all lines. So a slow client costs nothing but lines that the sources drop
+// meanwhile.
 // Ownership: shared by gRPC (until OnDone) and the callbacks of the poll under way.
 // Threads:   gRPC callbacks, the job loop, a gRPC timer; one mutex; no call out of here under it.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_READ_LOGS_REACTOR_H_
@@ -33,7 +34,8 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
     StageObserver* stages = nullptr;
     const LogRing* own = nullptr;
   };
-  // PERMISSION_DENIED if the job is another user's, and for lines of all jobs if only some are the caller's.
+  // PERMISSION_DENIED if the job is another user's, and for lines of all jobs if only some are the
+  // caller's.
   static ReadLogsReactor* Start(const Parts& parts, const CallersJobs& jobs,
                                 const v1::ReadLogsRequest& request);
   ~ReadLogsReactor() override;

@@ -1,7 +1,8 @@
 // WatchReactor: one client's stream of job records. At most kQueuedRecords wait here for a slow
-// reader; when that many do, the watch is given up and taken again, from the last record passed on,
-// once they are written. So a slow watcher loses nothing and holds bounded memory. Of one that leaves
-// the manager is told at once: a job that stands still has no record by which it would find out.
+// reader. When that many wait, the watch is given up. Once they are written, it is taken again from
+// the last record passed on. So a slow watcher loses nothing and holds bounded memory. The manager
+// is told at once of a watcher that leaves: a job that stands still has no record by which it would
+// find out.
 // Ownership: shared by gRPC (until OnDone) and the watch's callbacks.
 // Threads:   gRPC callbacks and the job loop; one mutex; no call out of here under it.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_WATCH_REACTOR_H_

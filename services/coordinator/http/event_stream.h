@@ -1,5 +1,5 @@
-// EventStream: the page's server-sent events. Once a second every reader gets what is new since its
-// last turn, so a slow one loses nothing but time, and nothing waits for it in memory.
+// EventStream: the page's server-sent events. Once a second every reader gets the events since its
+// last turn. So a slow one loses nothing but time, and nothing waits for it in memory.
 // Ownership: borrows manager and live state.
 // Threads:   Open on HTTP threads; the body it gives holds its thread until reader or server end.
 // Errors:    NOT_FOUND (job), INVALID_ARGUMENT (after).

@@ -1,8 +1,8 @@
-// HttpApi: the JSON form of the API, below /api/v1/, and the page. It reads; the one thing that it
-// changes is cancelling a job, for which a header is needed that other sites' pages cannot send.
+// HttpApi: the JSON form of the API, below /api/v1/, and the page. It reads. Its one change is to
+// cancel a job, which needs a header that other sites' pages cannot send.
 // Ownership: borrows all of Parts.
-// Threads:   Answer on HTTP threads, several at once; it waits for the job loop and for stages, at
-//            most kLoopSeconds and as long as TraceCollector and LogReader take.
+// Threads:   Answer on HTTP threads, several at once. It waits for the job loop and for stages: at
+//            most kLoopSeconds, and as long as TraceCollector and LogReader take.
 // Errors:    JSON with the status of google.rpc.Code; see http_json.h.
 // See:       docs/http_api.md.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_HTTP_API_H_

@@ -1,10 +1,10 @@
 // RecordTail: the newest records of jobs as JSON, read and printed once for all streams that show
-// them. Who is further back than what is kept reads for itself.
+// them. A stream that is further back than the kept records reads for itself.
 // Ownership: borrows the manager.
 // Threads:   thread-safe; Read may wait for the job loop, about a second a page.
 // Units:     at most kMostLines records of kMostJobs jobs are kept.
-// Errors:    an answer of the loop that is late looks as if nothing were new; a record that cannot be
-//            read is told once those before it are.
+// Errors:    if the loop's answer is late, it looks as if nothing were new. If a record cannot be
+//            read, the error comes after the records before it.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_
 #define STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_
 

@@ -1,11 +1,12 @@
-// GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage and
-// address. A channel that met a dead process answers for up to a second without trying, so a process
-// that registers gets a channel of its own. A stage that refused the coordinator is commanded over a new one, with the
-// certificate of that moment.
+// GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
+// and address. A channel that met a dead process answers for up to a second without trying. So a
+// process that registers gets a channel of its own. If a stage refused the coordinator, the next
+// command goes over a new channel, with the certificate of that moment.
 // Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
-// Errors:    every call has a deadline. What a stage did not say itself is UNAVAILABLE (own_error.h). A broken connection is UNAVAILABLE at once, never retried
-//            here: the job manager decides.
+// Errors:    every call has a deadline. An error that a stage did not make itself is UNAVAILABLE
+//            (own_error.h). A broken connection is UNAVAILABLE at once, never retried here: the job
+//            manager decides.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_
 #define STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_
 
@@ -70,7 +71,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
                                  std::function<void(grpc::Status)>);
 
   std::shared_ptr<Peer> PeerFor(const StagePeer& stage);
-  // Written once for all stages of a load: of thousands of layers that takes long on the caller's thread.
+  // Written once for all stages of a load: of thousands of layers that takes long on the caller's
+  // thread.
   std::shared_ptr<const v1::Network> MessageOf(const std::shared_ptr<const Network>& network);
   void NoteRefused(const StagePeer& stage);
   bool WasRefused(const StagePeer& stage);
@@ -79,7 +81,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   template <typename Request, typename Response>
   void Start(const StagePeer& stage, Request request, double deadline_seconds,
              Method<Request, Response> method, std::function<void(absl::StatusOr<Response>)> done);
-  // The same from the job loop: an observer may ask on a thread of gRPC's, which may let go of no channel.
+  // The same from the job loop: an observer may ask on a thread of gRPC's, which may let go of no
+  // channel.
   template <typename Request, typename Response>
   void Command(const StagePeer& stage, Request request, double deadline_seconds,
                Method<Request, Response> method,

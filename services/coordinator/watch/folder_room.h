@@ -1,7 +1,7 @@
 // FolderRoom: the room left where the coordinator and its stages write.
 // Ownership: owns its thread.
 // Threads:   Write from any thread. A file system that hangs holds up only the thread that asks,
-//            never a scrape: what it said last is shown for a while and then left out.
+//            never a scrape. Its last value is shown for a while and then left out.
 // Units:     bytes, as a process without privileges may use them.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_FOLDER_ROOM_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_FOLDER_ROOM_H_

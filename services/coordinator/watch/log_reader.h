@@ -1,11 +1,11 @@
-// LogReader: one reader's way through the logs of the coordinator and of stages: every Poll asks
-// all of them at once for what is new since the last, and merges it by time. A source whose process
-// is a new one is read from its beginning.
+// LogReader: one reader's way through the logs of the coordinator and of stages. Every Poll asks
+// all of them at once for the lines since the last, and merges them by time. If a source's process
+// is a new one, it is read from its beginning.
 // Ownership: borrows ring and stages, which outlive every poll under way.
-// Threads:   one Poll at a time, from any thread; `done` runs once, on the thread of the last
+// Threads:   one Poll at a time, from any thread. `done` runs once, on the thread of the last
 //            answer, within kDeadlineSeconds.
-// Units:     a poll holds at most kMostLines lines a source and gives at most `tail` lines in all;
-//            when more came than that, the newest are given.
+// Units:     a poll holds at most kMostLines lines a source and gives at most `tail` lines in all.
+//            If more came, the newest are given.
 // Errors:    sources that do not answer are named, once as long as nothing changes.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_

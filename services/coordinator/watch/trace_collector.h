@@ -1,7 +1,7 @@
-// TraceCollector: puts a job's trace together from its stages, all asked at once. Every stage's
-// clock is compared with ours by several short exchanges, as NTP does it: the stage's clock when it
-// answered is taken to be halfway between question and answer, and the exchange with the shortest
-// round trip counts, for its error is the smallest (half the round trip).
+// TraceCollector: puts a job's trace together from its stages, all asked at once. It compares every
+// stage's clock with ours by several short exchanges, as NTP does. The stage's time is taken to lie
+// halfway between question and answer. The exchange with the shortest round trip counts: its error
+// is the smallest (half the round trip).
 // Ownership: borrows stages and clock, which outlive every collection under way.
 // Threads:   thread-safe; `done` runs once, on the thread of the last answer, within about
 //            kDeadlineSeconds.
@@ -30,7 +30,8 @@ class TraceCollector {
 
   TraceCollector(StageObserver* stages, const Clock* clock) : stages_(stages), clock_(clock) {}
 
-  // steps: the job's last so many, of all stages together; 0: all that the stages hold. The answer has a StageTrace per target.
+  // steps: the job's last so many, of all stages together; 0: all that the stages hold. The answer
+  // has a StageTrace per target.
   void Collect(const std::string& job_id, uint32_t steps, const std::vector<StageTarget>& targets,
                std::function<void(v1::GetTraceResponse)> done);
 

@@ -14,8 +14,8 @@
 
 namespace stagecoach::conformance {
 
-// Makes the tensors of one row. Each new tensor draws from the next stream, so that two back ends
-// that make the same tensors in the same order get the same values.
+// Makes the tensors of one row. Each new tensor draws from the next stream. So two back ends that
+// make the same tensors in the same order get the same values.
 class Bench {
  public:
   explicit Bench(Backend& backend, Elements elements = Elements::kFloat32)
@@ -30,8 +30,8 @@ class Bench {
   Tensor ActivationFrom(const std::vector<float>& values, Shape shape);
   Tensor BlankActivation(Shape shape);
 
-  // An activation that one operation wrote, as the next one reads it: rounded where a bfloat16 tensor
-  // would be. The truth of the second operation has the rounded inputs too.
+  // An activation that one operation wrote, as the next one reads it: rounded where a bfloat16
+  // tensor would be. The truth of the second operation has the rounded inputs too.
   Tensor AsRead(const Tensor& activation);
 
   // The other tensors: float32 whatever the activations are.

@@ -1,5 +1,5 @@
-// ConformanceRow: one operation at one shape with seeded inputs; the rows hold every back end to
-// the reference and to itself (other numbers of threads, a second run).
+// ConformanceRow: one operation at one shape with seeded inputs. The rows compare every back end
+// with the reference and with itself (other numbers of threads, a second run).
 // Ownership: a row owns nothing of the back end; its tensors live for the call of run.
 // Threads:   run calls the back end from the calling thread.
 // Units and shapes: tolerances are relative to the larger of an element and the root mean square of

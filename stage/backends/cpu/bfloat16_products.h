@@ -1,7 +1,7 @@
-// Products of linear maps in BF16. A product is cut into panels of columns, so that the float32 sums of a
-// block of rows by a panel stay in the second cache until bias, residual and GELU have seen them
-// and they are rounded, once. Matrices go to the processor's BF16 instructions as they are, or are
-// widened to float32 in blocks where it has none (Bfloat16Products).
+// Products of linear maps in BF16. A product is cut into panels of columns. The float32 sums of a
+// block of rows by a panel stay in the second cache until bias, residual and GELU are applied. Then
+// they are rounded, once. If the processor has BF16 instructions, matrices go to them as they are.
+// Otherwise they are widened to float32 in blocks (Bfloat16Products).
 // Threads: the back end's.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_BFLOAT16_PRODUCTS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_BFLOAT16_PRODUCTS_H_

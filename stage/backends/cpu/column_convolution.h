@@ -1,8 +1,10 @@
-// Convolutions as products of the columns that their places read, block by block of places, and channel by channel where
-// a group is a single one (depthwise): for what oneDNN has no fast convolution of, or an image so large that a call of
-// oneDNN's would show no progress for long.
+// Convolutions as products of columns: the inputs that each place reads. They go block by block of
+// places, and channel by channel if a group is a single channel (depthwise). They serve shapes for
+// which oneDNN has no fast convolution. They also serve an image so large that one call of oneDNN
+// would show no progress for long.
 // Threads, errors: as Backend::Prepare.
-// Determinism: blocks, and the shares of a weight's gradient that samples are summed in, depend on shapes alone.
+// Determinism: blocks depend on shapes alone. So do the shares of a weight's gradient, in which
+//            samples are summed.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_COLUMN_CONVOLUTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_COLUMN_CONVOLUTION_H_
 

@@ -1,5 +1,5 @@
-// Sums over all rows of matrices of one width, the same for every element type: a task owns a range of
-// columns and walks the rows in order, kSumRows at a time, widened where they are BF16.
+// Sums over all rows of matrices of one width, the same for every element type. A task owns a range
+// of columns and walks the rows in order, kSumRows at a time. BF16 rows are widened.
 // Threads: the back end's.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_COLUMN_SUMS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_COLUMN_SUMS_H_
@@ -12,8 +12,8 @@
 
 namespace stagecoach::cpu {
 
-// Columns [column, column + columns) of rows [row, row + rows), columns <= kBlockColumns and rows <= kSumRows.
-// body adds to total[c] the sum over these rows.
+// Columns [column, column + columns) of rows [row, row + rows). columns <= kBlockColumns and rows
+// <= kSumRows. body adds to total[c] the sum over these rows.
 struct ColumnBlock {
   const float* const* operands;  // at the block's first element each
   int64_t stride;                // of all operands
@@ -24,7 +24,8 @@ inline constexpr int64_t kBlockColumns = 64;
 inline constexpr int kSumOperands = 4;  // at most
 using ColumnBody = absl::FunctionRef<void(const ColumnBlock& block)>;
 
-// result[columns] adds the totals of the first `columns`. Operands are [rows, width], of one element type.
+// result[columns] adds the totals of the first `columns`. Operands are [rows, width], of one
+// element type.
 void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width,
                 int64_t columns, float* result, ColumnBody body);
 

@@ -1,6 +1,6 @@
 // Convolutions as products: the places of some rows of y, and the columns of x that they read.
-// Units and shapes: a column matrix is [places, taps * channels of a group], in the order of a weight's row
-//            (operations/convolution.h), float32.
+// Units and shapes: a column matrix is [places, taps * channels of a group], in the order of a
+//            weight's row (operations/convolution.h), float32.
 // Threads:   pure functions of their arguments.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_COLUMNS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_COLUMNS_H_
@@ -30,7 +30,8 @@ struct ConvolutionWork {
         full(block_rows * shape.window.places_width),
         rest(places % full) {}
 
-  // Large enough for a product to run at full speed, small enough for its columns to stay in a cache.
+  // Large enough for a product to run at full speed, small enough for its columns to stay in a
+  // cache.
   static constexpr int64_t kPlaces = 128;
 
   ConvolutionShape s;
@@ -47,8 +48,8 @@ struct ConvolutionWork {
   }
 };
 
-// Calls body(place of the block, tap, pixel of the image) for the taps of `rows` rows of places from `first`
-// on that lie in the image, in ascending order.
+// Calls body(place of the block, tap, pixel of the image), in ascending order, for taps that lie in
+// the image. The places are those of `rows` rows from `first` on.
 template <typename Body>
 void ForEachTapInside(const WindowShape& w, int64_t first, int64_t rows, Body body) {
   for (int64_t i = first; i < first + rows; ++i) {
@@ -67,8 +68,8 @@ void ForEachTapInside(const WindowShape& w, int64_t first, int64_t rows, Body bo
   }
 }
 
-// The same by runs: taps of one row of the window that read neighbouring pixels are called for once, with
-// their number. body(place, first tap, first pixel, taps).
+// The same by runs. If taps of one row of the window read neighbouring pixels, they are one call,
+// with their number: body(place, first tap, first pixel, taps).
 template <typename Body>
 void ForEachRunInside(const WindowShape& w, int64_t first, int64_t rows, Body body) {
   if (w.dilation_width != 1) {

@@ -1,8 +1,11 @@
-// A convolution of one image cut into rows, so that a few images are work for many threads: some rows of places with what
-// they read of the image, or some rows of the image's gradient with the places that had a part in them.
-// Units:     rows from the top; a part's rows lie one after the other in memory, with nothing between.
-// Threads:   pure functions. Determinism: the cut follows from the shape alone, and no sum is cut: each element is
-//            computed within one part.
+// A convolution of one image cut into rows, so that a few images are work for many threads. A part
+// is some rows of places with the rows of the image that they read. For an image's gradient it is
+// some of its rows with the places that contribute to them.
+// Units:     rows from the top; a part's rows lie one after the other in memory, with nothing
+//            between.
+// Threads:   pure functions.
+// Determinism: the cut follows from the shape alone. No sum is cut: each element is computed within
+//            one part.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_ROWS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_ROWS_H_
 
@@ -41,8 +44,8 @@ inline std::optional<RowPart> PartOfPlaces(const WindowShape& w, int64_t first, 
   return RowPart{low, high - low, first, end - first, low - above};
 }
 
-// The part that makes rows [first, end) of the image; none where no place reads them, or one reads less of them than it
-// has beside them.
+// The part that makes rows [first, end) of the image. None if no window reaches them, or if their
+// first row lies between two windows.
 inline std::optional<RowPart> PartOfImage(const WindowShape& w, int64_t first, int64_t end) {
   const int64_t reach = (w.size_height - 1) * w.dilation_height;
   const int64_t behind = std::max<int64_t>(0, first + w.padding_height - reach);
@@ -54,7 +57,8 @@ inline std::optional<RowPart> PartOfImage(const WindowShape& w, int64_t first, i
   return RowPart{first, end - first, low, high - low, padding};
 }
 
-// Rows of `rows` each, the last part with the rest; empty where one of them cannot be a convolution of its own.
+// Rows of `rows` each, the last part with the rest; empty where one of them cannot be a convolution
+// of its own.
 template <typename Part>  // PartOfPlaces or PartOfImage
 std::vector<RowPart> CutIntoParts(const WindowShape& w, int64_t all, int64_t rows, Part part) {
   std::vector<RowPart> parts;

@@ -1,7 +1,6 @@
-// CpuBackend: kernels on host memory, linear algebra by oneDNN, the rest by loops of our own.
-// See stage/backends/backend.h for the contract. Every kernel is cut into blocks that depend on
-// the shapes alone, and the blocks are given to the worker pool: results do not depend on the
-// number of threads.
+// CpuBackend: kernels on host memory, linear algebra by oneDNN, the rest by loops of our own. See
+// stage/backends/backend.h for the contract. Every kernel is cut into blocks that depend on the
+// shapes alone. The worker pool runs the blocks, so results do not depend on the number of threads.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_CPU_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_CPU_BACKEND_H_
 
@@ -22,12 +21,13 @@ namespace stagecoach::cpu {
 enum class Bfloat16Products { kNative, kWidened };
 Bfloat16Products BestBfloat16Products();  // native where oneDNN has the instructions
 
-// How convolutions are computed: by oneDNN's own where it has a fast one, by Winograd's filtering where that suits, or by
-// products of columns, which is also what is left where it has none. kDirect: never by Winograd's.
+// How convolutions are computed. kBest: by Winograd's filtering if that suits, else by oneDNN's own
+// convolution if it is fast, else by products of columns. kDirect: the same without Winograd's.
+// kByColumns: always by products of columns.
 enum class Convolutions { kBest, kDirect, kByColumns };
 
-// Block sizes depend on nothing but this file: they are part of the numerics where a block is the
-// unit of a sum, and of the balance between threads elsewhere.
+// Block sizes depend on nothing but this file. If a block is the unit of a sum, they are part of
+// the numerics. Elsewhere they only balance the threads.
 inline constexpr int64_t kElementBlock = 16384;  // 64 KiB of floats; a multiple of 4 random words
 inline constexpr int64_t kSmallRowBlock = 32;
 
@@ -75,12 +75,12 @@ class CpuBackend final : public Backend {
   // body(first, count, worker) for consecutive blocks of `block` out of [0, total).
   using BlockBody = absl::FunctionRef<void(int64_t first, int64_t count, int worker)>;
   void ForEachBlock(int64_t total, int64_t block, BlockBody body);
-  // The same for elements (width 1) or rows of `width`, with room for floats where the type is
-  // BF16: then the blocks come in pieces of about kPiece elements, which stay in the first cache.
+  // The same for elements (width 1) or rows of `width`, with room for floats if the type is BF16.
+  // Then the blocks come in pieces of about kPiece elements, which stay in the first cache.
   using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
-  // Rooms for tasks that want memory: one in any case, and more for other threads where there is spare memory. So a limit
-  // decides how many threads an operation has, never whether it runs.
+  // Rooms for tasks that want memory: one in any case, and more for other threads where there is
+  // spare memory. So a limit decides how many threads an operation has, never whether it runs.
   // Returns how many, 0 where there is not even one, which Synchronize tells.
   int ReserveRooms(int64_t bytes);
   // As ForEachBlock, in as many threads as there are rooms; `worker` is the room's number.
@@ -89,7 +89,8 @@ class CpuBackend final : public Backend {
   void ForEachTask(int64_t tasks, int rooms,
                    absl::FunctionRef<void(int64_t task, float* room)> body);
   float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
-  // Memory for the running operation only; null where there is not so much, which Synchronize tells.
+  // Memory for the running operation only; null where there is not so much, which Synchronize
+  // tells.
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
   MatmulCache& matmuls() { return matmuls_; }
   PackedWeights& packed_weights() { return packed_weights_; }

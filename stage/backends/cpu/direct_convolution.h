@@ -1,13 +1,15 @@
-// DirectConvolution: oneDNN's own convolution of some images, one single-threaded primitive; DirectConvolutions makes
-// and keeps them by number of images and for parts of one, all with one packing of the weight. By Winograd's filtering
-// (operations/winograd.h) oneDNN wants channels in blocks of 16: images and places are put in that order and back in the
-// primitive's scratch.
-// Units and shapes: images and places are channels-last and dense, float32; weights are packed as the primitive wants
-//            them, Pack and AddUnpacked go from and to a weight's own order (operations/convolution.h).
-// Threads:   made on the executor thread under SerialOpenMp; Execute on any compute thread at once, each with its own
-//            scratch.
-// Determinism: as of Matmul (stage/backends/cpu/matmul.h). With more threads oneDNN would add a weight's gradient in an
-//            order that follows them; callers cut the images into shares by shape alone.
+// DirectConvolution: oneDNN's own convolution of some images, one single-threaded primitive.
+// DirectConvolutions makes and keeps them by number of images and for parts of one, all with one
+// packing of the weight. By Winograd's filtering (operations/winograd.h) oneDNN wants channels in
+// blocks of 16. Images and places are put in that order, and back, in the primitive's scratch.
+// Units and shapes: images and places are channels-last and dense, float32. Weights are packed as
+//            the primitive wants them. Pack and AddUnpacked go from and to a weight's own order
+//            (operations/convolution.h).
+// Threads:   made on the executor thread under SerialOpenMp; Execute on any compute thread at once,
+//            each with its own scratch.
+// Determinism: as of Matmul (stage/backends/cpu/matmul.h). With more threads oneDNN would add a
+//            weight's gradient in an order that follows them; callers cut the images into shares by
+//            shape alone.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
 
@@ -46,19 +48,20 @@ struct ConvolutionPacking {
 
 class DirectConvolution {
  public:
-  // packing.shape.window.samples is the number of images. bias: of kForward. like: whose packing it takes, or null.
+  // packing.shape.window.samples is the number of images. bias: of kForward. like: whose packing it
+  // takes, or null.
   DirectConvolution(const ConvolutionPacking& packing, const DirectConvolution* like);
   ~DirectConvolution();
 
-  // Made for the shape and this processor; oneDNN's general ways are slower than products of columns. Where it has no
-  // way of the algorithm at all nothing else may be asked.
+  // Made for the shape and this processor; oneDNN's general ways are slower than products of
+  // columns. Where it has no way of the algorithm at all nothing else may be asked.
   bool fast() const;
   int64_t scratch_bytes() const;
   int64_t packed_bytes() const;
   void Pack(const float* weight, void* packed) const;
   void AddUnpacked(const void* packed, float* weight) const;  // weight += packed
-  // kForward: image, weight to places. kInputGradient: places, weight to image. kWeightGradient: image and places to
-  // weight, which is set. bias: null without.
+  // kForward: image, weight to places. kInputGradient: places, weight to image. kWeightGradient:
+  // image and places to weight, which is set. bias: null without.
   void Execute(const float* image, const void* weight, const float* bias, const float* places,
                void* scratch) const;
 
@@ -70,7 +73,8 @@ class DirectConvolution {
 class DirectConvolutions {
  public:
   explicit DirectConvolutions(const ConvolutionPacking& packing) : packing_(packing) {}
-  // The packing is the first one's, so whoever shares packed weights asks for the same number of images first.
+  // The packing is the first one's, so whoever shares packed weights asks for the same number of
+  // images first.
   const DirectConvolution& Of(int64_t samples);
   const DirectConvolution& Of(const RowPart& part);  // of one image
   const ConvolutionPacking& packing() const { return packing_; }

@@ -1,10 +1,10 @@
-// Kernels: the loops that no library has, each over a range of elements, rows or columns, compiled
-// for every instruction set and chosen at run time. Linear algebra is in matmul.h.
+// Kernels: loops that no library has, each over a range of elements, rows or columns. They are
+// compiled for every instruction set and chosen at run time. Linear algebra is in matmul.h.
 // Threads:   pure functions of their arguments; the callers cut the work into fixed blocks.
 // Units and shapes: elements; matrices are row-major, `stride` is a row's distance in elements.
-// Determinism: a value does not depend on where in a range it stands: the last, partial vector goes
-//            through the same vector instructions as the others. exp and log are polynomials of our
-//            own or of Highway, never the C library's.
+// Determinism: a value does not depend on its place in a range. The last, partial vector goes
+//            through the same vector instructions as the others. Functions exp and log are
+//            polynomials of our own or of Highway, never the C library's.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_H_
 
@@ -16,8 +16,8 @@ namespace stagecoach::cpu {
 
 const char* KernelTarget();  // the instruction set chosen here, "AVX3"
 
-// Between BF16 with any distance of rows and float32 without gaps (bfloat16.cc): widening is exact,
-// narrowing rounds to nearest even and gives the bits of Bfloat16(float).
+// Between BF16 with any distance of rows and float32 without gaps (bfloat16.cc). Widening is exact.
+// Narrowing rounds to nearest even and gives the bits of Bfloat16(float).
 void WidenRows(const Bfloat16* x, int64_t stride, float* y, int64_t rows, int64_t columns);
 void NarrowRows(const float* x, Bfloat16* y, int64_t stride, int64_t rows, int64_t columns);
 // y = x + addend rounded once; the distance is addend's and y's.
@@ -33,8 +33,8 @@ void AddTo(const float* x, float* y, int64_t n);                           // y 
 void AddRows(const float* a, const float* b, float* y, int64_t n);         // y = a + b
 void FillWith(float* y, float value, int64_t n);
 
-// Column sums, of layer norm too, add up this many rows at a time, so that the error does not grow
-// with the number of rows alone. Sums of one such block at a time into zeros have the same bits.
+// Column sums, of layer norm too, add up this many rows at a time. So the error does not grow with
+// the number of rows alone. Sums of one such block at a time into zeros have the same bits.
 inline constexpr int64_t kSumRows = 64;
 // sums[c] adds the sum over the rows of x[r, c], for c in [0, columns) (reductions.cc).
 void ColumnSums(const float* x, float* sums, int64_t rows, int64_t stride, int64_t columns);

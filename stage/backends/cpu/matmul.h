@@ -1,9 +1,9 @@
-// Matmul: C[m, n] = A[m, k] B[k, n] (+ C, or + bias per column) by oneDNN, one single-threaded
+// Matmul: C[m, n] = A[m, k] B[k, n] (+ C, or + bias per column) by oneDNN. One single-threaded
 // primitive per shape, created once. A and B are float32 or BF16; sums, bias and C are float32.
 // Ownership: MatmulCache owns the primitives for the back end's life.
 // Threads:   Get from the executor thread under SerialOpenMp; Matmul::Execute from any compute
 //            thread at once, each with its own scratch.
-// Units and shapes: elements; a matrix is given by the distances of its rows and columns, so a
+// Units and shapes: elements. A matrix is given by the distances of its rows and columns. So a
 //            transposed operand is a swap of the two.
 // Determinism: a primitive's result depends on its shape and strides, oneDNN's version and the
 //            instruction set only (one OpenMP thread, no address-dependent paths).

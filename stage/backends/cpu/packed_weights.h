@@ -1,9 +1,13 @@
-// PackedWeights: convolutions' weights in the order that oneDNN reads, packed once for each version of a parameter's
-// values (Buffer::version): once a step, for forwards, recomputations and gradients of all its micro-batches.
-// Ownership: memory of the back end's allocator, accounted as workspace; the planner counts it (plan/costs/host_memory.h).
-//            It is let go of by Clear, when the cell ends, or by the first new entry behind the end of its parameter.
-// Threads:   executor thread only; what Get gave may be read by all until the next call of Get for the same weight.
-// Errors:    Get gives null when the allocator refuses and keeps the first such status until Clear, as Workspace does.
+// PackedWeights: convolutions' weights in the order that oneDNN reads. A weight is packed once for
+// each version of a parameter's values (Buffer::version). That is once a step, for forwards,
+// recomputations and gradients of all its micro-batches.
+// Ownership: memory of the back end's allocator, accounted as workspace; the planner counts it
+//            (plan/costs/host_memory.h). It is released by Clear, when the cell ends, or by the
+//            first new entry after the end of its parameter.
+// Threads:   executor thread only. All threads may read the result of Get until the next Get for
+//            the same weight.
+// Errors:    Get gives null when the allocator refuses and keeps the first such status until Clear,
+//            as Workspace does.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_PACKED_WEIGHTS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_PACKED_WEIGHTS_H_
 
@@ -31,8 +35,8 @@ class PackedWeights {
   }
   // A weight's packing can be kept: there is room, and its versions are counted.
   bool Keeps(const Tensor& weight) const { return keeps_ && weight.buffer()->version() != 0; }
-  // `weight` in that packing, of so many bytes; `pack` makes it where there is none of this version. CHECKs that it
-  // can be kept: without versions nobody would see that a packing is old.
+  // `weight` in that packing, of so many bytes; `pack` makes it where there is none of this
+  // version. CHECKs that it can be kept: without versions nobody would see that a packing is old.
   const float* Get(const Tensor& weight, const ConvolutionPacking& packing, int64_t bytes,
                    absl::FunctionRef<void(float* packed)> pack);
   int64_t made() const { return made_; }  // packings since construction

@@ -56,8 +56,8 @@ HWY_INLINE hn::Vec<U16> Narrowed(F32Vec v) {
   return hn::DemoteTo(U16(), hn::BitCast(i32, result));  // saturates, but 16 bits fit
 }
 
-// Calls body(offset, at) for every vector of [0, n), where at.Load(p) and at.Store(v, p) touch
-// lanes from p on and know about the partial vector at the end. BF16 is widened and narrowed.
+// Calls body(offset, at) for every vector of [0, n). at.Load(p) and at.Store(v, p) touch lanes from
+// p on and handle the partial vector at the end. BF16 is widened and narrowed.
 struct FullAccess {
   HWY_INLINE F32Vec Load(const float* p) const { return hn::LoadU(F32(), p); }
   HWY_INLINE F32Vec Load(const Bfloat16* p) const { return Widened(hn::LoadU(U16(), &p->bits)); }

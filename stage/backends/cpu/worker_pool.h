@@ -1,10 +1,10 @@
-// WorkerPool: the compute threads of a back end. Run() gives out numbered tasks; which thread takes
-// which task is left to chance, so a task's result must not depend on it.
+// WorkerPool: the compute threads of a back end. Run() gives out numbered tasks. Chance decides
+// which thread takes a task, so a task's result must not depend on it.
 // Ownership: threads are joined by the destructor.
 // Threads:   Run from one thread at a time (the executor's), which works along.
-// Determinism: every compute thread tells OpenMP to use one thread, so that a library call inside a
-//            task never splits work by the number of cores. Denormals and rounding are left at the
-//            processor's defaults, as a new thread inherits them from its creator.
+// Determinism: every compute thread tells OpenMP to use one thread. So a library call inside a task
+//            never splits work by the number of cores. Denormals and rounding are left at the
+//            processor's defaults: a new thread inherits them from its creator.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_WORKER_POOL_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_WORKER_POOL_H_
 

@@ -1,9 +1,9 @@
-// Workspace: scratch memory of a back end, kept between calls and grown to what was asked for most.
-// Ownership: buffers of the back end's allocator, accounted as workspace; a pointer is good until
-//            the same slot is asked for more, or until Clear.
+// Workspace: scratch memory of a back end, kept between calls and grown to the largest request.
+// Ownership: buffers of the back end's allocator, accounted as workspace. A pointer is good until a
+//            larger request for the same slot, or until Clear.
 // Threads:   slots are reserved by the executor thread before a batch of tasks starts.
-// Errors:    Reserve returns null when the allocator is over its limit and keeps the first such
-//            status; the operation then leaves its outputs alone and the status comes back from
+// Errors:    Reserve returns null when the allocator is over its limit, and keeps the first such
+//            status. The operation then leaves its outputs alone. The status comes back from
 //            Synchronize, until Clear.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_

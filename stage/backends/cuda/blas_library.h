@@ -3,9 +3,9 @@
 // Threads:   any.
 // Errors:    UNAVAILABLE with the file that was not found, what is wrong with it, and the remedy.
 //
-// Why it is not linked: it has 94 KB of thread-local storage, which the loader takes from the stack
-// of every thread if the library is there from the start. Some libraries give their threads 100 KB,
-// as civetweb does, and could start none. A library that comes later has its storage on the heap.
+// Why it is not linked: it has 94 KB of thread-local storage. If it is there from the start, the
+// loader takes that from the stack of every thread. Some libraries give their threads 100 KB, as
+// civetweb does, and could start none. A library that comes later has its storage on the heap.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_BLAS_LIBRARY_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_BLAS_LIBRARY_H_
 

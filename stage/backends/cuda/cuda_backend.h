@@ -1,7 +1,7 @@
-// CudaBackend: kernels and memory of an NVIDIA card: cuBLASLt for products, cuDNN for attention in BF16
-// and for convolutions and averages over windows where it is there and takes them, own kernels for the
-// rest, everything queued on the context's one stream.
-// See stage/backends/backend.h for the contract.
+// CudaBackend: kernels and memory of an NVIDIA card. Products go to cuBLASLt. If cuDNN is there and
+// takes them, attention in BF16, convolutions and averages over windows go to cuDNN. Own kernels do
+// the rest. Everything is queued on the context's one stream. See stage/backends/backend.h for the
+// contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 
@@ -47,7 +47,8 @@ class CudaBackend final : public KernelBackend {
   bool MarkTime() override;
   std::vector<int64_t> TakeTimes() override;
   MatmulTrials& trials() { return matmul_; }
-  // Before the first Prepare: calls of lists become CUDA graphs. The context's memory is best reused from the lowest address.
+  // Before the first Prepare: calls of lists become CUDA graphs. The context's memory is best
+  // reused from the lowest address.
   void QueueCalls(std::function<void(const std::string&)> say);
 
  protected:

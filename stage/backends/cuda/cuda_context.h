@@ -1,16 +1,17 @@
-// CudaContext: one device as the executor thread uses it: compute stream, cuBLASLt handle, a fixed
-// workspace, the allocators and what went wrong, kept in a DeviceFault.
+// CudaContext: one device as the executor thread uses it. It has a compute stream, a cuBLASLt
+// handle, a fixed workspace and the allocators. It keeps errors in a DeviceFault.
 // Ownership: owned by the back end; borrows nothing. Buffers of its allocators may outlive it.
 // Threads:   executor thread only, except allocator(), host_allocator(), fault() and status(),
-//            which are thread-safe. Before work is queued MakeCurrent() must have run on that thread (cheap;
-//            every operation of the back end begins with it): the runtime's current device is a
-//            property of the thread, and the thread that opened a context is not the one that runs.
-// Units and shapes: bytes. One compute stream: everything queued on stream() runs in order, which
-//            is why a buffer that was let go may be handed out again at once: what is queued with
-//            it later runs later.
-// Errors:    Open: UNAVAILABLE or INVALID_ARGUMENT with a remedy. Later: fault() keeps the first one
-//            and status() names the operation that met it. A device is of no use after that, but for
-//            a refusal of memory.
+//            which are thread-safe. Before work is queued MakeCurrent() must have run on that
+//            thread. It is cheap, and every operation of the back end begins with it. The runtime's
+//            current device is a property of the thread, and the executor thread did not open the
+//            context.
+// Units and shapes: bytes. One compute stream: everything queued on stream() runs in order. So a
+//            released buffer may be handed out again at once: work that is queued with it later
+//            runs later.
+// Errors:    Open: UNAVAILABLE or INVALID_ARGUMENT with a remedy. Later: fault() keeps the first
+//            error, and status() names the operation that met it. A device is of no use after that,
+//            unless it was a refusal of memory.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_
 
@@ -33,7 +34,8 @@ namespace stagecoach {
 
 class CudaContext {
  public:
-  // memory_limit_bytes 0: what the card has. The limit covers the workspace as well. reuse: of the card's memory.
+  // memory_limit_bytes 0: what the card has. The limit covers the workspace as well. reuse: of the
+  // card's memory.
   static absl::StatusOr<std::unique_ptr<CudaContext>> Open(int ordinal, int64_t memory_limit_bytes,
                                                            Reuse reuse = Reuse::kLast);
   CudaContext(const CudaContext&) = delete;

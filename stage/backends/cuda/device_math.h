@@ -56,8 +56,8 @@ STAGECOACH_HOST_DEVICE Bf16 FromFloat<Bf16>(float value) {
   return {BitsOfBfloat16(value)};
 }
 
-// Arithmetic with its roundings written out. The compiler may make one rounding of a product and the sum behind it, and
-// need not choose alike in two kernels; these have the same bits wherever they stand.
+// Arithmetic with its roundings written out. The compiler may round a product and the sum after it
+// once, and need not choose alike in two kernels. These have the same bits in every kernel.
 STAGECOACH_HOST_DEVICE float RoundedProduct(float a, float b) {
 #if defined(__CUDA_ARCH__)
   return __fmul_rn(a, b);

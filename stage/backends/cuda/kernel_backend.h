@@ -1,9 +1,8 @@
-// KernelBackend: what kernels for a card are prepared with, and fills, conversions, optimizers and norms, with a
-// seam where the device begins: stream, scratch memory, products, attention, convolutions and pools by
-// libraries, and copies come from the derived class.
-// Errors go into one DeviceFault: refusals of memory are the cell's and end with it.
-// CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
-// See stage/backends/backend.h for the contract.
+// KernelBackend: prepares kernels for a card, with a seam where the device begins. It has fills,
+// conversions, optimizers and norms. The derived class has stream, scratch memory, products and
+// copies, and attention, convolutions and pools by libraries. Errors go into one DeviceFault:
+// refusals of memory are the cell's and end with it. CudaBackend is the real one; a test runs the
+// kernels' source on the host behind the same seam. See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 
@@ -82,8 +81,8 @@ class KernelBackend : public Backend {
   // In what the job's products of tensors of this type are computed.
   MatmulType ProductType(DType type) const;
   Precision PrecisionOf(DType type) const;  // the same, as jobs name it
-  // By a library, where the device has one that takes the shape. True: nothing is left to do, it is queued
-  // or the device is lost.
+  // By a library, where the device has one that takes the shape. True: nothing is left to do, it is
+  // queued or the device is lost.
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs&) { return false; }
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs&) { return false; }
   virtual absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs&, const AroundConvolution&) {
@@ -93,14 +92,14 @@ class KernelBackend : public Backend {
 
  protected:
   DeviceFault& fault() const { return *fault_; }
-  // Before the first Prepare: calls go through the queue, which the derived class owns. It settles the queue in Begin() and in
-  // everything else that reaches the card past it.
+  // Before the first Prepare: calls go through the queue, which the derived class owns. It settles
+  // the queue in Begin() and in everything else that reaches the card past it.
   void QueueCallsIn(CallQueue* queue) { queue_ = queue; }
   CallQueue* queue() const { return queue_; }  // null: calls run when they come
 
  private:
-  // A table of tensors on the device, uploaded when it differs from the last one of its kind: the
-  // parameters of a stage stay where they are from step to step.
+  // A table of tensors on the device. It is uploaded when it differs from the last one of its kind.
+  // The parameters of a stage stay where they are from step to step.
   struct KeptTable {
     std::vector<std::byte> host;
     Tensor device;

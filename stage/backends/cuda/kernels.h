@@ -3,10 +3,10 @@
 // Ownership: borrowed until the stream has passed. `scratch` is the stream's and need not be kept.
 // Units and shapes: row-major, as stage/backends/backend.h says for the operation. T is float or
 //            Bf16; with Bf16 the arithmetic is float's and each output is rounded once.
-// Errors:    the launch's error; what a kernel does wrong comes from the stream later.
+// Errors:    the launch's error; a kernel's own error comes from the stream later.
 // Determinism: no atomics; sums run in an order that depends on shapes alone. The compiler may fuse
-//            a multiplication and an addition (nvcc's default): the bits are those of the card's
-//            program, the same in every run and for every number of stages, not the CPU's.
+//            a multiplication and an addition (nvcc's default). The bits are those of the card's
+//            program, not the CPU's. They are the same in every run and for every number of stages.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_H_
 
@@ -24,7 +24,7 @@ cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n);
 template <typename From, typename To>
 cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
 
-// Tables of tensors for launches over all of a stage's at once; entries are in device memory, with
+// Tables of tensors for launches over all of a stage's at once. Entries are in device memory, with
 // first_chunk ascending: the number of chunks of all entries before.
 struct FillEntry {
   float* y;

@@ -1,6 +1,6 @@
 // Grids and blocks from shapes, on the host and testable there. They depend on the shape alone,
-// never on the card: where a block's share of a sum is part of the numerics, two cards of one kind
-// and every number of stages get the same bits.
+// never on the card. A block's share of a sum can be part of the numerics. So two cards of one
+// kind, and every number of stages, get the same bits.
 // Units: elements, rows, columns. A grid of 0 means that there is nothing to launch.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CONFIG_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CONFIG_H_
@@ -49,8 +49,9 @@ struct ColumnSumPlan {
 // A thread of the first stage has `per_thread` columns. That decides about no order of additions.
 ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thread);
 
-// Gradients of a norm over rows (kernels/norm_backward.cuh): a block a chunk of rows, of which it makes partial sums for
-// the weights; whoever wants the input's gradient alone takes a chunk of kNormRows, as no sum over rows is in it.
+// Gradients of a norm over rows (kernels/norm_backward.cuh). A block has a chunk of rows and makes
+// partial sums of it for the weights. If only the input's gradient is wanted, a chunk has kNormRows
+// rows: that gradient has no sum over rows.
 struct NormBackwardPlan {
   int64_t chunks = 0;
   int64_t rows_per_chunk = 0;
@@ -60,7 +61,8 @@ struct NormBackwardPlan {
   LaunchShape total;         // of all sums; 32 columns a block
   size_t scratch_bytes = 0;
 };
-// `sums` sums over the rows at a time. A thread has packs of `per_thread` columns, which decides about sums within a row.
+// `sums` sums over the rows at a time. A thread has packs of `per_thread` columns, which decides
+// about sums within a row.
 NormBackwardPlan PlanNormBackward(int64_t rows, int64_t width, int sums, int per_thread);
 
 // Partial sums of squares of one tensor.

@@ -1,9 +1,9 @@
-// MakeCudaBackend: the back end of NVIDIA cards. Needs no CUDA header, so that whoever takes
-// --device=cuda can include it in every build.
-// Errors:    UNIMPLEMENTED where the programs were built without CUDA, UNAVAILABLE without a card
-//            or with too old a driver, INVALID_ARGUMENT for a card that is not there or a table of
-//            matrix algorithms that cannot be read, FAILED_PRECONDITION for one of another card or
-//            library; each says what to do.
+// MakeCudaBackend: the back end of NVIDIA cards. It needs no CUDA header, so every build can
+// include it for --device=cuda.
+// Errors:    each says what to do. UNIMPLEMENTED: the programs were built without CUDA.
+//            UNAVAILABLE: no card, or too old a driver. INVALID_ARGUMENT: a card that is not there,
+//            or a table of matrix algorithms that cannot be read. FAILED_PRECONDITION: a table of
+//            another card or library.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 

@@ -1,11 +1,12 @@
-// Matmul: the products of linear layers through cuBLASLt in the job's precision, with as much of
-// the epilogue as the library fuses and the choice of algorithm kept per shape: a table's, or else the
-// library's.
+// Matmul: the products of linear layers through cuBLASLt in the job's precision. The library fuses
+// as much of the epilogue as it can. The choice of algorithm is kept per shape: a table's, or else
+// the library's.
 // Ownership: borrows the context.
 // Threads:   executor thread only.
-// Errors:    noted in the context. Why bias gradients are no epilogues here (BGRADB): they are
-//            written and not added, into another buffer, and nothing says in which order their sums
-//            run (docs/architecture/cuda.md, "Bias gradients").
+// Errors:    noted in the context.
+//
+// Why bias gradients are no epilogues here (BGRADB): they are written and not added, into another
+// buffer. Nothing says in which order their sums run (docs/architecture/cuda.md, "Bias gradients").
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 
@@ -31,8 +32,8 @@ class Matmul final : public MatmulTrials {
   // Returns the epilogue that was fused, one of EpiloguesToTry(shape); see KernelBackend::Product.
   MatmulEpilogue Run(const MatmulShape& shape, const MatmulOperands& operands, const char* what);
 
-  // Of the products since it was asked last, each once: "cuBLASLt 66 tile 20 stages 14 split-k 1 cluster 3, bias_gelu fused",
-  // in the library's numbers.
+  // The products since the last call, each once, in the library's numbers: "cuBLASLt 66 tile 20
+  // stages 14 split-k 1 cluster 3, bias_gelu fused".
   std::vector<std::string> TakeUsed();
   const MatmulTable* table() const { return table_.get(); }
 

@@ -1,10 +1,11 @@
-// Which of the matrix library's offers is taken: by a table, by their order, or by their times. Pure, so
-// that it is tested without a card.
+// Which of the matrix library's offers is taken: by a table, by their order, or by their times.
+// Pure, so that it is tested without a card.
 // Ownership: everything is borrowed for the call.
 // Threads:   pure functions.
 // Units and shapes: seconds, bytes.
-// Errors:    NOT_FOUND where the library offers nothing that may be taken; INVALID_ARGUMENT where it does
-//            not offer what the table says: an error of the job's shape, which other jobs need not have.
+// Errors:    NOT_FOUND where the library offers nothing that may be taken; INVALID_ARGUMENT where
+//            it does not offer what the table says: an error of the job's shape, which other jobs
+//            need not have.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_CHOICE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_CHOICE_H_
 
@@ -23,12 +24,13 @@ struct TakenOffer {
   int index = 0;  // among the offers for that epilogue
 };
 
-// What the library offers for a shape with so much of an epilogue, in its own order. Empty: nothing.
+// What the library offers for a shape with so much of an epilogue, in its own order. Empty:
+// nothing.
 using OffersFor = absl::FunctionRef<std::vector<MatmulCandidate>(MatmulEpilogue)>;
 
-// Where the table (null: there is none) has the shape, the offer that it names, whatever its place; else the
-// first that may be taken, with as much of the epilogue as the library has. The epilogue that was asked for last is
-// the one that is taken.
+// If the table has the shape, the offer that it names, in any place (null: there is no table). Else
+// the first offer that may be taken, with as much of the epilogue as the library has. The epilogue
+// of the last call of `offers` is the one that is taken.
 absl::StatusOr<TakenOffer> TakeOffer(const MatmulShape& shape, const MatmulTable* table,
                                      size_t workspace_bytes, OffersFor offers);
 
@@ -36,9 +38,10 @@ absl::StatusOr<TakenOffer> TakeOffer(const MatmulShape& shape, const MatmulTable
 // reason bits stay as they are.
 inline constexpr double kFasterBy = 0.03;
 
-// Index of the fastest candidate that may be taken; the first of those stays unless another is faster
-// by more than kFasterBy; of equally fast ones the first. seconds[i] of what was not timed is not a
-// positive number. Without any time it is the first that may be taken, -1 where there is none.
+// Index of the fastest candidate that may be taken. The first of those stays unless another is
+// faster by more than kFasterBy. Of equally fast ones it is the first. For an untimed candidate
+// seconds[i] is not a positive number. If none was timed, it is the first that may be taken, or -1
+// if there is none.
 int ChooseByTime(const std::vector<MatmulCandidate>& candidates, const std::vector<double>& seconds,
                  size_t workspace_bytes);
 

@@ -55,7 +55,8 @@ struct MatmulShape {
   MatmulType type = MatmulType::kFloat32;
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   bool residual = false;  // kForward without a GELU: adds a matrix like the result
-  // From one row of y or dy to the next, where that is more than `out`; without epilogue and residual.
+  // From one row of y or dy to the next, where that is more than `out`; without epilogue and
+  // residual.
   int64_t out_stride = 0;
 
   friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
@@ -77,8 +78,8 @@ struct MatmulOperands {
   const void* residual = nullptr;    // with shape.residual
 };
 
-// D[m, n] = op(A) op(B) + beta C, all column-major: the library's view of row-major arrays, which
-// are their own transposes there. op(A) is m x k, op(B) is k x n, C is the residual or else D.
+// D[m, n] = op(A) op(B) + beta C, all column-major. The library sees row-major arrays as their own
+// transposes. op(A) is m x k, op(B) is k x n, C is the residual or else D.
 struct MatmulProblem {
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;
@@ -91,17 +92,17 @@ struct MatmulProblem {
 // A is the weight for kForward and kBackwardInput, x for kBackwardWeight; B is x, dy, dy.
 MatmulProblem DescribeMatmul(const MatmulShape& shape);
 
-// Epilogues to ask the library for, the most first, kNone last; what is missing is done by kernels.
-// A GELU only in bfloat16: the library does not say how exactly it evaluates tanh, and float32 is
-// held to 1e-5 of the reference, while bfloat16 keeps 8 bits. And only where the library can: its
-// leading dimension of the second matrix, which is m, must be divisible by 8.
+// Epilogues to ask the library for, the most first, kNone last. Kernels do the missing part. The
+// library fuses a GELU only in bfloat16. It does not say how exactly it evaluates tanh: float32 is
+// held to 1e-5 of the reference, bfloat16 keeps 8 bits. And m must be divisible by 8: it is the
+// leading dimension of the library's second matrix.
 std::vector<MatmulEpilogue> EpiloguesToTry(const MatmulShape& shape);
 
 // Reduction schemes as cublasLtReductionScheme_t numbers them.
 inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2,
                           kReductionOutputType = 4;
-// Asked for: partial products are added in float from the workspace by a pass of its own, never
-// into the result by whichever block comes first.
+// The schemes that we ask for. A pass of its own adds partial products in float from the workspace.
+// Blocks never add into the result in the order in which they come.
 inline constexpr uint32_t kReductionMask = kReductionComputeType;
 
 // An algorithm in the library's own numbers (cublasLtMatmulAlgoConfigAttributes_t): what tells the

@@ -1,11 +1,11 @@
-// MatmulTable: which of the matrix library's algorithms computes a product, by shape, as they were timed
-// once on one kind of card. Another algorithm adds in another order, so the table is a part of the back
-// end's fingerprint: stages that use the same one compute the same bits.
+// MatmulTable: the matrix library's algorithm for each product, by shape, as timed once on one kind
+// of card. Another algorithm adds in another order. So the table is a part of the back end's
+// fingerprint: stages that use the same one compute the same bits.
 // Ownership: plain value.
 // Threads:   none of its own; one that is not changed may be read by any.
 // Units and shapes: the shapes are MatmulShape's; bytes.
-// Errors:    Parse: INVALID_ARGUMENT naming field, value and remedy. CheckFits: FAILED_PRECONDITION naming
-//            what the table is of and what is here.
+// Errors:    Parse: INVALID_ARGUMENT naming field, value and remedy. CheckFits: FAILED_PRECONDITION
+//            naming the table's card and library, and those here.
 //
 // The text is JSON with one product a line, sorted by shape:
 //   {"matmul_table": 1, "card": "NVIDIA H100 80GB HBM3", "compute_capability": 90, "cublaslt": 130100,

@@ -1,5 +1,5 @@
-// The few names of the CUDA runtime that the kernels' interface needs: from the toolkit, or from
-// the emulation that runs the kernels' source on the host in tests.
+// The few names of the CUDA runtime that the kernels' interface needs. They come from the toolkit.
+// In tests they come from the emulation that runs the kernels' source on the host.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_STREAM_TYPES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_STREAM_TYPES_H_
 

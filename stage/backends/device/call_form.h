@@ -1,7 +1,8 @@
-// CallForm: what of a call's operands is the same whenever it is run with tensors of the same types, shapes and strides,
-// for the same number of sequences. With addresses it makes the operands again, so that a call can be run later.
-// Ownership: keeps no memory, and neither do the operands that it makes: all work of a card is in one order, so whoever gets
-//            memory that was let go meanwhile uses it behind the call.
+// CallForm: the part of a call's operands that repeats. It is the same for all runs with the same
+// types, shapes and strides of tensors and the same number of sequences. With addresses it makes
+// the operands again, so that a call can be run later.
+// Ownership: keeps no memory, and neither do the operands that it makes. All work of a card is in
+//            one order. So a later user of released memory runs after the call.
 // Threads:   thread-compatible.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_FORM_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_FORM_H_
@@ -17,7 +18,8 @@ namespace stagecoach {
 
 class CallForm {
  public:
-  // Words that are equal if and only if the forms are, and the operands' addresses. Both are overwritten.
+  // Words that are equal if and only if the forms are, and the operands' addresses. Both are
+  // overwritten.
   static void Describe(const ForwardContext& context, const KernelArguments& arguments,
                        std::vector<uint64_t>* words, std::vector<uint64_t>* addresses);
 

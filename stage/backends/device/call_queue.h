@@ -1,22 +1,24 @@
-// CallQueue: makes one launch of a list of calls, where each alone takes the host longer than the card. Between BeginCalls
-// and EndCalls calls are not run but queued. When the list ends, or anything else is asked of the card (Settle), the queue is
-// looked up by its signature, which is all that its launches depend on: kernels, shapes and addresses. A signature that is
-// seen for the first time runs call by call, the second time it is captured into a graph, from then on the graph is launched.
+// CallQueue: makes one launch of a list of calls, for calls that take the host longer than the
+// card. Between BeginCalls and EndCalls calls are not run but queued. The queue is looked up by its
+// signature when the list ends, or when anything else is asked of the card (Settle). The signature
+// is all that its launches depend on: kernels, shapes and addresses. A new signature runs call by
+// call. The second time it is captured into a graph. From then on the graph is launched.
 //
 //   call      first with these shapes: runs at its place, and shows whether it can be queued
-//             draws random numbers, or takes memory for itself: runs at its place, behind what is queued
+//             draws random numbers, or takes memory for itself: runs at its place,
+//               behind what is queued
 //             any other: queued
 //   signature new: runs call by call -> seen: captured, launched -> known: launched
 //             a capture that fails: runs call by call for good
 //
-// So libraries plan, load and ask for workspaces before anything is captured, and no queued call allocates: it could get
-// memory that an earlier call of the queue is still to use.
-// Ownership: borrows what is in Parts. Holds no operand: memory that a queued call uses may be handed out again meanwhile,
-//            to what is queued behind it. So everything that reaches the card past the queue, and memory that goes back to
-//            the card, comes behind a Settle.
+// So libraries plan, load and ask for workspaces before anything is captured. No queued call
+// allocates: it could get memory that an earlier call of the queue is still to use.
+// Ownership: borrows the objects in Parts. It holds no operand. Memory that a queued call uses may
+//            be handed out again meanwhile, to calls queued after it. So a Settle comes before work
+//            reaches the card past the queue, and before memory goes back to the card.
 // Threads:   executor thread only.
-// Errors:    a failed capture is none, and is said once; what goes wrong with a call is noted as ever, by the call, as the
-//            calls then run one by one.
+// Errors:    a failed capture is no error, and is said once. The calls then run one by one, and
+//            each notes its own errors as ever.
 // Determinism: the same launches with the same arguments in the same order, so the same bits.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_QUEUE_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_QUEUE_H_
@@ -62,8 +64,8 @@ class CallQueue {
   CallQueue& operator=(const CallQueue&) = delete;
   ~CallQueue();  // nothing is queued; with the card current
 
-  // A kernel that goes through the queue, which it must not outlive. draws: random numbers, or anything else that is not the
-  // same for every step and micro-batch.
+  // A kernel that goes through the queue, which it must not outlive. draws: it uses random numbers,
+  // or anything else that differs between steps or micro-batches.
   Kernel Wrap(Kernel kernel, std::string operation, bool draws);
 
   void BeginCalls() { ++open_; }

@@ -1,6 +1,6 @@
-// DeviceApi: the runtime calls of a card that can fail, as the host-side parts (allocators,
-// staging, error texts) use them: the CUDA runtime behind it in production, a fake in tests, so
-// that these parts are tested on machines without a card.
+// DeviceApi: the runtime calls of a card that can fail, for the host-side parts (allocators,
+// staging, error texts). In production the CUDA runtime is behind it. In tests a fake is, so that
+// these parts are tested on machines without a card.
 // Ownership: handles are the runtime's; whoever creates one destroys it.
 // Threads:   thread-safe. A call for memory makes the card current on its thread first.
 // Errors:    codes; 0 is success. device_error.h makes statuses of them.

@@ -28,9 +28,9 @@ std::string VersionText(int version);
 // remedy.
 absl::Status DeviceError(const DeviceApi& api, int ordinal, int code, const char* what);
 
-// What a card met, kept until somebody asks: the first fault, and the first refusal. A card's runtime
-// answers every call with the same error once one has met a fault, so what came first is what
-// matters, and it stays. A refusal, of memory above all, is the job's that asked for too much: it is
+// The errors of a card, kept until a caller asks: the first fault, and the first refusal. After a
+// fault a card's runtime answers every call with the same error. So the first fault matters, and it
+// stays. A refusal, of memory above all, belongs to the job that asked for too much. It is
 // forgotten with the job's cell.
 class DeviceFault {
  public:
@@ -47,8 +47,8 @@ class DeviceFault {
   absl::Status lasting() const;  // the fault alone: no other job helps, only a new process
   void ForgetRefusal();
 
-  // Between the two, what this thread notes is no fault: it tries something that may fail. EndTrial gives the first of it in
-  // words, empty if there was nothing.
+  // Between the two, what this thread notes is no fault: it tries something that may fail. EndTrial
+  // gives the first of it in words, empty if there was nothing.
   void BeginTrial();
   std::string EndTrial();
 

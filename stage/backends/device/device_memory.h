@@ -1,11 +1,11 @@
-// Memory of a card and pinned memory of its host, as allocators: cached (allocating either makes
-// the card wait), accounted by kind, and with errors that say who holds what.
+// Memory of a card and pinned memory of its host, as allocators. They are cached, as allocating
+// either makes the card wait. They are accounted by kind, and their errors say who holds what.
 // Ownership: buffers share the api, so they may outlive the allocators.
 // Threads:   as Allocator; any thread, as each call makes the card current.
 // Units and shapes: device memory is 256-byte aligned and accounted in 512 bytes, pinned memory in
-//            pages. A buffer that was let go may still be read by what was queued before: that is
-//            fine for device memory as long as all work is queued in one order on one stream;
-//            pinned memory must be held until its copy has run (LinkStaging does).
+//            pages. Work that was queued before may still read a released buffer. That is fine for
+//            device memory as long as all work is queued in one order on one stream. Pinned memory
+//            must be held until its copy has run (LinkStaging does).
 // Errors:    RESOURCE_EXHAUSTED naming kind, size, use by kind, limit and what the card has free.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_MEMORY_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_MEMORY_H_
@@ -17,9 +17,9 @@
 
 namespace stagecoach {
 
-// For a start, with the card current: RESOURCE_EXHAUSTED if the card has less than that free,
-// naming limit, free and total bytes, so that the processes that share a card are told at once and
-// not in the first step. 0: no limit, which is ok.
+// For a start, with the card current. RESOURCE_EXHAUSTED, naming limit, free and total bytes, if
+// the card has less than the limit free. So processes that share a card learn it at once and not in
+// the first step. 0: no limit, which is ok.
 absl::Status CheckMemoryLimit(DeviceApi& api, int ordinal, int64_t limit_bytes);
 
 // limit_bytes 0: what the card has. An error other than "out of memory" is noted in `fault`.

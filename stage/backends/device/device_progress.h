@@ -1,6 +1,6 @@
-// DeviceProgress: a card gets on with what was queued while its host waits for it or has gone ahead,
-// and the host cannot tell a slow card from a stuck one. So events stand between the operations, and
-// there is a tick (base/progress.h) for each that the card has passed.
+// DeviceProgress: the progress of a card. A card goes on with queued work while its host waits for
+// it or has gone ahead. The host cannot tell a slow card from a stuck one. So events stand between
+// the operations. For each event that the card has passed there is a tick (base/progress.h).
 // Ownership: borrows stream and fault; owns its events, which are used again.
 // Threads:   executor thread only, with the card current; ticks count for that thread.
 // Errors:    noted in the fault. An event that cannot be made for want of memory is left out.
@@ -18,8 +18,8 @@ namespace stagecoach {
 
 class DeviceProgress {
  public:
-  // So many take a card far less than any bound on standing still; an event for each would cost the
-  // host as much as a third of a launch.
+  // So many operations take a card far less than any bound on standing still. An event for each one
+  // would cost the host as much as a third of a launch.
   static constexpr int kOperationsPerEvent = 8;
 
   DeviceProgress(std::shared_ptr<DeviceApi> api, DeviceStream stream,

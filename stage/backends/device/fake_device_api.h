@@ -1,6 +1,6 @@
-// FakeDeviceApi: a card made of host memory, for tests. Every stream has a queue of its own, and
-// nothing runs before somebody waits for it or lets the card run: a wait runs only what it needs,
-// RunSome draws the order of the streams from a seed. So a test sees who did not wait, whichever
+// FakeDeviceApi: a card made of host memory, for tests. Every stream has a queue of its own.
+// Nothing runs before a caller waits for it or lets the card run. A wait runs only what it needs;
+// RunSome draws the order of the streams from a seed. So a test finds a missing wait, whichever
 // stream was late. Any call can be told to fail.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_

@@ -1,14 +1,14 @@
-// LinkStaging: copies between a card's memory and the pinned memory that links carry, on streams of
-// their own, so that they run beside what is computed. Events keep the order: a copy to a link
-// begins when what was queued before it on the compute stream has run; what is queued on the
-// compute stream after a copy from a link finds it complete.
-// Ownership: borrows compute stream, device allocator and fault; owns the copy streams. Holds what
-//            a
-//            copy reads and writes until the copy has run, since the allocators hand out at once
-//            what is let go: pinned memory to the next message, the card's to what is computed
-//            next. A copy from a link writes memory that queued work may still be reading, so it
-//            waits for what had been queued when that memory was taken. It is taken one message
-//            ahead: else a copy would wait for all that is queued, and nothing would overlap.
+// LinkStaging: copies between a card's memory and the pinned memory that links carry. They run on
+// streams of their own, beside the computation. Events keep the order. A copy to a link begins when
+// the work queued before it on the compute stream has run. Work queued on the compute stream after
+// a copy from a link finds it complete.
+// Ownership: borrows compute stream, device allocator and fault; owns the copy streams. It holds
+//            the source and target of a copy until the copy has run, since the allocators hand out
+//            released memory at once. Pinned memory goes to the next message, the card's to the
+//            next computation. A copy from a link writes memory that queued work may still be
+//            reading. So it waits for the work that had been queued when that memory was taken. The
+//            memory is taken one message ahead. Otherwise a copy would wait for all queued work,
+//            and nothing would overlap.
 // Threads:   executor thread only, with the card current; OnDone's function runs on any thread.
 // Errors:    the fault's status; an error met here is noted there.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_LINK_STAGING_H_
@@ -45,9 +45,10 @@ class LinkStaging {
   // Queued; what is queued later on the compute stream finds the result complete.
   absl::StatusOr<Tensor> FromLink(const Tensor& source);
 
-  // For an allocator that has no more: lets go of what was taken ahead and waits for copies to
-  // links, whose sources it holds; before that it calls `wait`, which may take as long as it likes
-  // until the compute stream has run what is queued. False, and no wait: there was nothing.
+  // For an allocator that has no more memory. Releases the memory that was taken ahead, and waits
+  // for copies to links, whose sources it holds. Before that it calls `wait`, which returns when
+  // the compute stream has run the queued work, however long that takes. False, and no wait: there
+  // was nothing.
   bool Relieve(const std::function<void()>& wait);
   void End();  // lets go of what was taken ahead
 

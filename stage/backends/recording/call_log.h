@@ -5,14 +5,15 @@
 //   Dropout x=F1.t2:F32[16,16] y=F1.t3:F32[16,16] rate=0.1 stream=seed5.step0.micro_batch1.layer2.op1
 //   free F1.t2
 //
-// A buffer's name is the section that it was allocated in, a letter for its kind (p parameters,
-// g gradients, o optimizer, t activations, w workspace) and a number, in the order of allocations of
-// that kind in the section; or what Name gave it. So names stay when another section changes. A view
-// is the name of the whole and the bytes in front of it: L0.w1+8. A buffer of somebody else's
-// allocator (a neighbour's, over an in-process link) has the letter r and is named when a call meets
-// it; that it was let go of is seen at the next event. Frees with nothing in between are one line, in
-// the order of the allocations: in which order a stage lets go of them changes nothing. Optional
-// tensors that are empty are left out. No values of tensors: the text is the same on every machine.
+// A buffer's name has three parts: the section that it was allocated in, a letter for its kind, and
+// a number. Letters are p parameters, g gradients, o optimizer, t activations, w workspace. Numbers
+// follow the order of allocations of that kind in the section. So names stay when another section
+// changes. Name gives a buffer another name. A view is the name of the whole and the bytes in front
+// of it: L0.w1+8. A buffer of another allocator (a neighbour's, over an in-process link) has the
+// letter r. It is named when a call meets it; its release is seen at the next event. Frees with
+// nothing in between are one line, in the order of the allocations: the order in which a stage
+// releases them changes nothing. Optional tensors that are empty are left out. The text has no
+// values of tensors: it is the same on every machine.
 // Ownership: buffers share it, so they may outlive back end and allocator.
 // Threads:   one.
 // Units:     bytes, as asked for.

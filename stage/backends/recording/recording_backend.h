@@ -1,12 +1,13 @@
-// RecordingBackend: another back end, every call written into a CallLog before it runs. Two forms of
-// the same training are the same if their texts are: it shows operations, arguments, their order and
-// the life of every buffer, which equal results do not.
-// Kernels are written down whatever they compute. A new function of Backend or a new argument does not
-// compile until recording_backend.cc writes it down; one with a body fails a test until it is handed on.
+// RecordingBackend: another back end, with every call written into a CallLog before it runs. Two
+// forms of the same training are the same if their texts are. The text shows operations, arguments,
+// their order and the life of every buffer. Equal results do not show these. Kernels are written
+// down whatever they compute. A new function of Backend or a new argument does not compile until
+// recording_backend.cc writes it down. A new function with a body fails a test until it is handed
+// on.
 // Ownership: owns the other back end; shares the log.
 // Threads:   the executor thread only, the allocator too.
-// Not written down: questions about the device (fingerprint, faults, times, progress, copies that are
-// polled).
+// Not written down: questions about the device (fingerprint, faults, times, progress, copies that
+//            are polled).
 #ifndef STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 

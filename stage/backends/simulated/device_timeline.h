@@ -1,6 +1,6 @@
-// DeviceTimeline: when the operations of a device that does not exist would end. Operations run one
-// after the other, and the next one is taken to have been queued in time if the host comes back for
-// it at once: neither the host's work between two operations nor a late wake-up adds up.
+// DeviceTimeline: the end times of operations of a device that does not exist. Operations run one
+// after the other. If the host comes back for the next one at once, it counts as queued in time. So
+// neither the host's work between two operations nor a late wake-up adds up.
 // Ownership: borrows the clock.  Threads: one.  Units: nanoseconds of the monotonic clock.
 #ifndef STAGECOACH_STAGE_BACKENDS_SIMULATED_DEVICE_TIMELINE_H_
 #define STAGECOACH_STAGE_BACKENDS_SIMULATED_DEVICE_TIMELINE_H_

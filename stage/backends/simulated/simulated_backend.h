@@ -1,10 +1,10 @@
-// SimulatedBackend: no arithmetic. Tensors have their real sizes and are accounted, operations take
+// SimulatedBackend: no arithmetic. Tensors have their real sizes and are accounted. Operations take
 // the time that a device of a given rate would need, and leave zeros. For pipelines larger than the
 // machine: schedules, links, memory and recovery are real, numbers are not. A gradient is zero, so
 // training changes no weight; the loss is that of logits that are all zero.
 // Ownership, threads: as Backend.
-// Units:     an operation takes FLOPs / flops_per_second + bytes / bytes_per_second, with the FLOPs
-//            of Operation::CostOf and every byte of its tensors read or written once.
+// Units:     an operation takes FLOPs / flops_per_second + bytes / bytes_per_second. The FLOPs are
+//            those of Operation::CostOf. Every byte of its tensors is read or written once.
 #ifndef STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
 

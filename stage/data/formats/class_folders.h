@@ -1,14 +1,18 @@
-// ClassFolders: the pictures of a folder that has a folder for each class, as a list, and their bytes.
+// ClassFolders: the pictures of a folder that has a folder for each class, as a list, and their
+// bytes.
 //
-// Classes are the folders of the root by name, pictures the files below them with a picture's ending
-// (IsPictureName), by path; names compare as bytes, so the list is the same on every machine. What is left out, with names
-// that begin with a dot, is counted. A link to a folder is refused, and a link to a picture followed where the stage follows
-// links and it stays below the root: the file that was opened is looked at, not its name.
+// Classes are the folders of the root, by name. Pictures are the files below them with a picture's
+// ending (IsPictureName), by path. Names compare as bytes, so the list is the same on every
+// machine. Everything else, and every name that begins with a dot, is left out and counted. A link
+// to a folder is refused. A link to a picture is followed if the stage follows links and its target
+// is below the root. The check looks at the opened file, not at its name.
 // Ownership: owns the list; borrows the roots of data.
 // Threads:   Read from any thread.
-// Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without pictures, a link to a
-//            folder, and a root without classes; as stage/data/formats/data_file.h. Read: INVALID_ARGUMENT for a link out of the root and for what is
-//            no file or larger than kMostPictureBytes; as data_file.h.
+// Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without
+//            pictures, a link to a folder, and a root without classes; as
+//            stage/data/formats/data_file.h. Read: INVALID_ARGUMENT for a link out of the root, for
+//            anything that is not a file, and for a file larger than kMostPictureBytes; as
+//            data_file.h.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_
 
@@ -36,8 +40,8 @@ class ClassFolders {
                                                          const std::string& field,
                                                          const std::string& root);
 
-  // Puts the first picture of each class in front, then the second of each, and so on, so that the beginning of the list
-  // is of all classes.
+  // Puts the first picture of each class in front, then the second of each, and so on. So the
+  // beginning of the list has all classes.
   void TakeClassesInTurn();
 
   const std::vector<std::string>& classes() const { return classes_; }

@@ -1,8 +1,8 @@
-// DataFile reading: a file of a data set, in pieces, with a tick of progress after each. It is read and not mapped: a
-// file that shrinks while it is mapped would kill the process.
+// DataFile reading: a file of a data set, in pieces, with a tick of progress after each. It is read
+// and not mapped: a file that shrinks while it is mapped would kill the process.
 // Ownership: owns its descriptor.  Threads: thread-compatible.
-// Errors:    all name field, path and remedy. Open: as stage/files/data_roots.h. Read: UNAVAILABLE; DATA_LOSS if it ends
-//            before the size that it had.
+// Errors:    all name field, path and remedy. Open: as stage/files/data_roots.h. Read: UNAVAILABLE;
+//            DATA_LOSS if it ends before the size that it had.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_DATA_FILE_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_DATA_FILE_H_
 
@@ -37,8 +37,8 @@ class OpenedFile {
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
   // "WebP, not a tar file", with a remedy (base/file_kind.h); empty if that cannot be told.
   std::string OtherKind(absl::string_view wanted) const;
-  // FAILED_PRECONDITION if it was written to since it was opened, so that what is read now may not be what was summed up
-  // then; any thread.
+  // FAILED_PRECONDITION if it was written to since it was opened. Reads may then give other bytes
+  // than those that were summed up. Any thread.
   absl::Status CheckUnchanged() const;
   // Of what was opened, links followed.
   const std::string& real_path() const { return real_; }

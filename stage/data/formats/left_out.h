@@ -1,5 +1,5 @@
-// LeftOut: what lies in a data folder and is not read, counted by ending and reason, so that nobody trains on half of their
-// data unaware.
+// LeftOut: the files of a data folder that are not read, counted by ending and reason. So nobody
+// trains on half of their data unaware.
 // Ownership: a plain value.  Threads: thread-compatible.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_LEFT_OUT_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_LEFT_OUT_H_
@@ -17,7 +17,8 @@ class LeftOut {
   void Add(const std::string& name, const std::string& why = "");
   void Add(const LeftOut& others);
   bool empty() const { return counts_.empty(); }
-  // "10 .bmp, a format that is not read: write PNG; 3 .txt"; the most frequent ones first, kMostLeftOutKinds of them.
+  // "10 .bmp, a format that is not read: write PNG; 3 .txt"; the most frequent ones first,
+  // kMostLeftOutKinds of them.
   std::string Text() const;
 
  private:

@@ -1,5 +1,5 @@
-// The settings of gRPC that all channels between processes of a cluster share. One home: a channel adds its own keepalive and
-// message size, and nothing else.
+// The settings of gRPC that all channels between processes of a cluster share. One home: a channel
+// adds its own keepalive and message size, and nothing else.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_CHANNEL_ARGUMENTS_H_
 #define STAGECOACH_STAGE_LINK_GRPC_CHANNEL_ARGUMENTS_H_
 
@@ -7,16 +7,19 @@
 
 namespace stagecoach {
 
-// How long gRPC tries one connection. For TCP, TLS and the first frame of the other side: four round trips, so it bounds the
-// distance. Longer than a second, so that a packet which the network lost is sent again within the same try.
+// How long gRPC tries one connection. For TCP, TLS and the first frame of the other side: four
+// round trips, so it bounds the distance. Longer than a second, so that a packet which the network
+// lost is sent again within the same try.
 inline constexpr int kDialMilliseconds = 2000;
 
-// Of an answer's headers, in which an error's text comes. gRPC's own limit is 8 KiB: a longer error then arrives as
-// RESOURCE_EXHAUSTED, "received initial metadata size exceeds limit", and its own code and words are lost.
+// Limit of an answer's headers, which carry an error's text. The default in gRPC is 8 KiB. A longer
+// error then arrives as RESOURCE_EXHAUSTED, "received initial metadata size exceeds limit". Its own
+// code and words are lost.
 inline constexpr int kMostAnswerFieldBytes = 64 << 10;
 
 inline void SetCommonArguments(grpc::ChannelArguments* arguments) {
-  // Its name tells half of it: it is no pause. A try that is refused ends at once, one that nobody answers after this.
+  // Its name tells half of it: it is no pause. A try that is refused ends at once, one that nobody
+  // answers after this.
   arguments->SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kDialMilliseconds);
   arguments->SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments->SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

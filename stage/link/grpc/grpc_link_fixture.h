@@ -147,8 +147,9 @@ class GrpcLinkTest : public ::testing::Test {
     return link.status();
   }
 
-  // Whether gRPC has let go of every slice of our tensors. It ends calls and connections on threads
-  // of its own too, which nobody can join: one may be a moment behind the end of all that is ours.
+  // Whether gRPC has released every slice of our tensors. It ends calls and connections on threads
+  // of its own too, which nobody can join. Such a thread may end a moment after all our own
+  // objects.
   bool AllMemoryComesBack() {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (allocator_->Use().total_current != 0) {

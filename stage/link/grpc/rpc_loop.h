@@ -1,9 +1,9 @@
-// RpcLoop: one thread and one completion queue for all of gRPC in a process that moves tensors.
-// Why one: gRPC elects one polling thread for the whole process. While the thread that handles a
-// stream is the only one there is, a message costs no wake-up and no change of thread; any second
-// poller, a callback service among them, makes each message change threads (docs/benchmarks.md).
-// Ownership: owns queue and thread. Objects with operations under way keep themselves (RpcOperation)
-//            and the queue (Use); whoever owns the loop calls Stop or the destructor.
+// RpcLoop: one thread and one completion queue for all of gRPC in a process that moves tensors. Why
+// one: gRPC elects one polling thread for the whole process. If the thread that handles a stream is
+// the only one, a message costs no wake-up and no change of thread. Any second poller, a callback
+// service among them, makes each message change threads (docs/benchmarks.md).
+// Ownership: owns queue and thread. Objects with operations under way keep themselves
+//            (RpcOperation) and the queue (Use); the loop's owner calls Stop or the destructor.
 // Threads:   thread-safe; events happen on the loop's thread, one after the other, so they must not
 //            block. Stop and the destructor run on any thread but that one.
 // Errors:    none. An operation that failed happens with ok = false.

@@ -1,9 +1,10 @@
-// WaitingStreams: streams that neighbours opened and that belong to no link yet: those that have not said their hello, and
-// early ones, whose boundary nobody has accepted yet.
+// WaitingStreams: streams that neighbours opened and that belong to no link yet. Silent ones have
+// not sent their hello. Early ones have, but their boundary is not accepted yet.
 // Ownership: shares the streams.
-// Threads:   none of its own; the connector calls it under its mutex and refuses streams outside of it.
-// Errors:    UNAVAILABLE where there is no place: the peer tries again. RESOURCE_EXHAUSTED would say that its job is too
-//            large.
+// Threads:   none of its own; the connector calls it under its mutex and refuses streams outside of
+//            it.
+// Errors:    UNAVAILABLE if there is no place: the peer tries again. RESOURCE_EXHAUSTED would say
+//            that its job is too large.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_WAITING_STREAMS_H_
 #define STAGECOACH_STAGE_LINK_GRPC_WAITING_STREAMS_H_
 
@@ -29,8 +30,9 @@ class WaitingStreams {
   struct Places {
     size_t all, of_host, of_peer;
   };
-  // A stage has one upstream neighbour for each job that it is about to load, so few are early by right. Who fills its
-  // places with hellos of jobs that never come leaves those of others: of other hosts, and on its own of other certificates.
+  // A stage has one upstream neighbour for each job that it is about to load, so few are early by
+  // right. Who fills its places with hellos of jobs that never come leaves those of others: of
+  // other hosts, and on its own of other certificates.
   static constexpr Places kSilent = {1024, 512, 256};
   static constexpr Places kEarly = {64, 32, 16};
 
@@ -48,8 +50,8 @@ class WaitingStreams {
   absl::Status AddSilent(const StreamPointer& stream, SteadyTime deadline);
   bool TakeSilent(ServerStream* stream);  // false: it is none, or not any more
   absl::Status AddEarly(const StreamPointer& stream, const LinkHello& hello, SteadyTime deadline);
-  // In the order in which they came: who is the neighbour is known only when the boundary is accepted, so whoever comes
-  // first with a forged hello must not keep the neighbour out.
+  // In the order in which they came. The neighbour is known only when the boundary is accepted. A
+  // stream that comes first with a forged hello must not keep the neighbour out.
   std::vector<Early> TakeEarly(const BoundaryId& boundary);
   void Forget(ServerStream* stream);  // it ended
   // Those whose time is over; the seconds are for their texts.

@@ -13,7 +13,7 @@ struct CudnnOffer {
 
 std::string VersionText(int version);  // "9.19.0"
 
-// What cuDNN's words mean when it makes no plan: true if no engine takes the graph; false if
+// Reads cuDNN's message when it makes no plan. True if no engine takes the graph. False if
 // something is missing or broken on this machine, which own kernels must not hide.
 bool RefusesTheGraph(const std::string& message);
 // True if cuDNN was refused memory, of the card or of its host: another job may have enough.

@@ -1,5 +1,5 @@
-// Which of cuDNN's engines may compute, by what cuDNN says of their numbers: the same for every operation
-// but attention, which has one engine for each graph.
+// The numerical notes of cuDNN's engines, and which engines may compute by them. They are the same
+// for every operation but attention, which has one engine for each graph.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ENGINE_NOTES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ENGINE_NOTES_H_
 

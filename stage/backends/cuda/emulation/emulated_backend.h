@@ -1,7 +1,7 @@
 // EmulatedBackend: the CUDA back end with its kernels run on the host. Products come from plain
-// loops over the column-major problem that the matrix library would be given, with the epilogue
-// that it would be asked for first, or last: a library that fuses nothing. Convolutions and averages
-// over windows go through graphs where it is given some. For tests.
+// loops over the column-major problem that the matrix library would be given. Their epilogue is the
+// one that it would be asked for first, or last: a library that fuses nothing. If it is given
+// graphs, convolutions and averages over windows go through them. For tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 
@@ -80,8 +80,9 @@ class EmulatedBackend final : public KernelBackend {
                   cudnn::LibraryPool::Workspace{MakeWorkspace(workspace_bytes), workspace_bytes});
   }
 
-  // Before the first tensor and the first Prepare: calls of lists go through a queue to these graphs, and tensors lie in a
-  // made-up card's memory, which is reused as a card's is, so that addresses come again.
+  // Call it before the first tensor and the first Prepare. Calls of lists then go through a queue
+  // to these graphs. Tensors lie in a made-up card's memory, which is reused as a card's is, so
+  // that addresses come again.
   void QueueCalls(std::shared_ptr<FakeGraphApi> graphs) {
     graphs_ = std::move(graphs);
     graphs_->on_capturing = [to = graphs_.get()](bool begins) {

@@ -7,8 +7,8 @@
 namespace stagecoach::cuda {
 
 int64_t SquaredErrorBlocks(int64_t n);
-// weights: one for `numbers` elements, or null. scale: one number. gradient may be null or prediction. sums: the sum,
-// then what all elements weigh. scratch: 2 doubles a block.
+// weights: one for `numbers` elements, or null. scale: one number. gradient: may be null or
+// prediction. sums: the sum, then the total weight of all elements. scratch: 2 doubles a block.
 template <typename T>
 cudaError_t SquaredError(cudaStream_t stream, int64_t n, int64_t numbers, const T* prediction,
                          const float* target, const float* weights, const float* scale, T* gradient,

@@ -1,8 +1,8 @@
-// Who computes attention, cuDNN or our own kernels: a pure function of the shape, the card and
-// cuDNN's version, so that forward and backward of a shape always agree and a machine always
-// chooses the same. Own kernels take what cuDNN refuses, what is not bit for bit repeatable there,
-// what is known to go wrong there, and whatever has dropout: which elements are dropped is promised
-// by base/random.h.
+// Chooses between cuDNN and our own kernels for attention. The choice is a pure function of the
+// shape, the card and cuDNN's version. So forward and backward of a shape always agree, and a
+// machine always chooses the same. Own kernels take shapes that cuDNN refuses, that are not bit for
+// bit repeatable there, or that are known to go wrong there. They also take every shape with
+// dropout: base/random.h promises which elements are dropped.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_
 

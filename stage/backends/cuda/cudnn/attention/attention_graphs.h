@@ -47,8 +47,8 @@ class AttentionGraphs {
 };
 
 // stream: a cudaStream_t, which is borrowed. Loads cuDNN, and starts it with the first graph.
-// UNIMPLEMENTED where built without cudnn-frontend, UNAVAILABLE where cuDNN is not found or is none
-// of version 9, FAILED_PRECONDITION where it is of no use on this card.
+// UNIMPLEMENTED if built without cudnn-frontend. UNAVAILABLE if cuDNN is not found or is not
+// version 9. FAILED_PRECONDITION if it is of no use on this card.
 absl::StatusOr<std::unique_ptr<AttentionGraphs>> OpenAttentionGraphs(void* stream,
                                                                      int compute_capability);
 

@@ -1,8 +1,8 @@
-// How the project's attention tensors look to a library that takes [batch, heads, rows, columns]
-// with strides: views, no copies. And how the work is cut where a whole micro-batch would need more
-// workspace than there may be. Pure values, so that they are tested without a card.
+// The project's attention tensors as views, without copies, for a library that takes [batch, heads,
+// rows, columns] with strides. If a whole micro-batch would need more workspace than allowed, the
+// work is cut here too. Pure values, so that they are tested without a card.
 // Units and shapes: strides and offsets in elements. qkv is [sequences * context, 3 * width] with
-//            queries, keys, values side by side; out is [sequences * context, width]; log_sum_exp
+//            queries, keys, values side by side. out is [sequences * context, width]; log_sum_exp
 //            is [sequences, heads, context].
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_LAYOUT_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_LAYOUT_H_

@@ -1,5 +1,5 @@
-// What cuDNN's attention may be asked for and what it takes, as far as that is known without a card:
-// the back end chooses by it, the planner forecasts by it.
+// Rules of the shapes that cuDNN's attention takes, as far as they are known without a card. The
+// back end chooses by them, and the planner forecasts by them.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_
 
@@ -9,14 +9,14 @@
 
 namespace stagecoach::cudnn {
 
-// Backward passes on Hopper work in tiles of 128 keys. With a last tile that is not full they have
-// gone wrong in several ways: rows whose log-sum-exp is below -88.7 give NaN for context % 128 ==
-// 64 (cudnn-frontend #628, PyTorch #196678), and up to 9.15 memory beyond the keys was read.
+// Backward passes on Hopper work in tiles of 128 keys. If the last tile is not full, they have gone
+// wrong in several ways. For context % 128 == 64, rows with a log-sum-exp below -88.7 give NaN
+// (cudnn-frontend #628, PyTorch #196678). Up to version 9.15, memory beyond the keys was read.
 inline constexpr int64_t kTile = 128;
 // Backward passes take no wider heads on Ampere, and loads are of 16 bytes.
 inline constexpr int64_t kWidestHead = 128, kHeadMultiple = 8;
-// Backward passes that are repeatable store their score matrices; so much at once. A constant, since
-// bits may depend on how the work is cut.
+// Backward passes that are repeatable store their score matrices; so much at once. A constant,
+// since bits may depend on how the work is cut.
 inline constexpr int64_t kScoreBytes = int64_t{256} << 20;
 
 // For a forecast: a card with cuDNN of a version that may be used.

@@ -1,5 +1,5 @@
-// FusedAttention: the back end's attention through attention graphs where these take it: decides,
-// keeps the plans of each shape, cuts backward passes to a bounded workspace.
+// FusedAttention: the back end's attention through attention graphs, for shapes that these take. It
+// decides, keeps the plans of each shape, and cuts backward passes to a bounded workspace.
 // Ownership: owns the graphs; borrows allocator and the fixed workspace.
 // Threads:   executor thread only.
 // Units and shapes: as AttentionForwardArgs and AttentionBackwardArgs.

@@ -1,5 +1,5 @@
-// HostGraphs: attention graphs computed by plain loops over the layouts that cuDNN would be given,
-// so that strides, slices, pointers and workspaces are held to the reference without a card. For
+// HostGraphs: attention graphs computed by plain loops over the layouts that cuDNN would be given.
+// They compare strides, slices, pointers and workspaces with the reference without a card. For
 // tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_HOST_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_HOST_GRAPHS_H_

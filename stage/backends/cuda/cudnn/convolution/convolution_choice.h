@@ -1,7 +1,7 @@
-// Who computes a convolution, cuDNN or our own kernels: a pure function of the shape, the precision,
-// the card, cuDNN's version and the size of the fixed workspace, so that all processes on one kind of
-// card choose the same. What cuDNN itself refuses then goes to own kernels too; that follows from the
-// same.
+// Chooses between cuDNN and our own kernels for a convolution. The choice is a pure function of the
+// shape, the precision, the card, cuDNN's version and the size of the fixed workspace. So all
+// processes on one kind of card choose the same. If cuDNN itself refuses a shape, own kernels take
+// it too. That follows from the same inputs.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_CHOICE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_CHOICE_H_
 

@@ -1,12 +1,12 @@
 // The seam where cuDNN's convolutions begin: graphs that are built for a problem and then run on a
-// stream. Behind it is cudnn-frontend in production (frontend/), plain loops in tests, and a
-// sentence where the programs were built without cudnn-frontend (absent/).
-// Ownership: graphs borrow their ConvolutionGraphs. Pointers and workspace of Run are borrowed until
-//            the stream has passed.
+// stream. In production cudnn-frontend is behind it (frontend/), in tests plain loops. Programs
+// built without cudnn-frontend have only an error text there (absent/).
+// Ownership: graphs borrow their ConvolutionGraphs. Pointers and workspace of Run are borrowed
+//            until the stream has passed.
 // Threads:   one at a time, with the card current.
-// Errors:    Build: UNIMPLEMENTED where no engine that may be taken supports the problem in the
-//            workspace that there is; else, and from Run, INTERNAL with cuDNN's message, or
-//            RESOURCE_EXHAUSTED if it was refused memory.
+// Errors:    Build: UNIMPLEMENTED if no allowed engine supports the problem in the available
+//            workspace. Else, and from Run: RESOURCE_EXHAUSTED if cuDNN was refused memory,
+//            INTERNAL with its message otherwise.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_
 
@@ -41,14 +41,15 @@ class ConvolutionGraphs {
   virtual CudnnOffer offer() const = 0;
   // What must be equal for equal bits: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
   virtual std::string version() const = 0;
-  // A graph by an engine without BarredNotes(problem.precision), and with at most so much workspace.
+  // A graph by an engine without BarredNotes(problem.precision), and with at most so much
+  // workspace.
   virtual absl::StatusOr<std::unique_ptr<ConvolutionGraph>> Build(const ConvolutionProblem& problem,
                                                                   int64_t workspace_bytes) = 0;
 };
 
 // stream: a cudaStream_t, which is borrowed. Loads cuDNN, and starts it with the first graph.
-// UNIMPLEMENTED where built without cudnn-frontend, UNAVAILABLE where cuDNN is not found or is none
-// of version 9, FAILED_PRECONDITION where it is of no use on this card.
+// UNIMPLEMENTED if built without cudnn-frontend. UNAVAILABLE if cuDNN is not found or is not
+// version 9. FAILED_PRECONDITION if it is of no use on this card.
 absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> OpenConvolutionGraphs(void* stream,
                                                                          int compute_capability);
 

@@ -1,6 +1,7 @@
-// What a convolution on a card is given, whoever computes it: own kernels or a library.
-// Units and shapes: images and places are [samples, height, width, channels], x or dx and y or dy of
-//            operations/convolution.h; the weight is [out, window height, window width, channels / groups].
+// The operands of a convolution on a card, for own kernels and for a library.
+// Units and shapes: images and places are [samples, height, width, channels]. They are x or dx and
+//            y or dy of operations/convolution.h. The weight is [out, window height, window width,
+//            channels / groups].
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
 
@@ -27,8 +28,8 @@ struct ConvolutionArgs {
   Tensor bias = {};  // [out]; of kForward, and may be empty
 };
 
-// What own kernels do around a library's weight gradient, queued on the same stream. What goes wrong
-// is noted by whoever queues.
+// What own kernels do around a library's weight gradient, queued on the same stream. What goes
+// wrong is noted by whoever queues.
 struct AroundConvolution {
   // wide[n] = the numbers of `narrow`, BF16, from element `first` on.
   std::function<void(const Tensor& narrow, int64_t first, float* wide, int64_t n)> widen;

@@ -1,9 +1,10 @@
-// A convolution as a value: what a library is asked for, how the project's tensors look to one that
-// takes [samples, channels, height, width] with strides, and how the fixed workspace is cut. Views,
-// no copies, but for weight gradients in BF16: cuDNN has none whose sums come out as float32, which
-// the contract wants. These are computed of float32 copies of some samples at a time, with products
-// in TF32: a BF16 number is a TF32 number, so nothing is rounded that BF16 would not have had. Pure
-// values, so that they are tested without a card.
+// A convolution as a value. It says what to ask of a library that takes [samples, channels, height,
+// width] with strides. It says how the project's tensors look to that library, and how the fixed
+// workspace is cut. Tensors are views without copies, except for weight gradients in BF16. There
+// cuDNN has no convolution with float32 sums as its result, and the contract wants these. They are
+// computed from float32 copies of some samples at a time, with products in TF32. A BF16 number is a
+// TF32 number, so nothing is rounded that BF16 would not have had. Pure values, so that they are
+// tested without a card.
 // Units and shapes: layouts in elements, workspaces in bytes.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
@@ -64,7 +65,8 @@ ConvolutionRoom CutWorkspace(const ConvolutionProblem& problem, int64_t bytes);
 // What one sample needs at least.
 int64_t LeastWorkspace(const ConvolutionProblem& problem);
 
-// What the library is asked for, with the samples of one execution: the problem, or its float32 form.
+// What the library is asked for, with the samples of one execution: the problem, or its float32
+// form.
 ConvolutionProblem ExecutionOf(const ConvolutionProblem& problem, const ConvolutionRoom& room);
 
 }  // namespace stagecoach::cudnn

@@ -1,6 +1,6 @@
 // HostConvolutions: convolution graphs computed by plain loops over the layouts that cuDNN would be
-// given, so that strides, pointers, slices and workspaces are held to the reference without a card.
-// Sums are doubles, so nothing is learnt about cuDNN's numbers. For tests.
+// given. They compare strides, pointers, slices and workspaces with the reference without a card.
+// Sums are doubles, so they say nothing about cuDNN's numbers. For tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_HOST_CONVOLUTIONS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_HOST_CONVOLUTIONS_H_
 

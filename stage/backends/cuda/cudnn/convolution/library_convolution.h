@@ -1,10 +1,12 @@
 // LibraryConvolution: the back end's convolutions through convolution graphs where these take them:
 // decides, keeps the plan of each problem, cuts the fixed workspace. Takes no other memory, so no
 // forecast has to count it: what does not fit is for own kernels.
-// Ownership: owns the graphs; borrows the workspace, which is the stream's, as every operation's is.
+// Ownership: owns the graphs; borrows the workspace, which is the stream's, as every operation's
+//            is.
 // Threads:   executor thread only.
 // Units and shapes: as ConvolutionArgs.
-// Errors:    of Build and Run (convolution_graphs.h). "Not supported" is none: own kernels take over.
+// Errors:    of Build and Run (convolution_graphs.h). "Not supported" is none: own kernels take
+//            over.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_LIBRARY_CONVOLUTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_LIBRARY_CONVOLUTION_H_
 
@@ -34,8 +36,9 @@ class LibraryConvolution {
 
   // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
-  // Who computed what was run since it was asked last, each once: "cuDNN convolution, engine 28 k2=4
-  // k3=0", "own convolution kernels, as there are no samples". Nothing where there is no cuDNN.
+  // How convolutions were computed since the last call, each way once. For example "cuDNN
+  // convolution, engine 28 k2=4 k3=0", or "own convolution kernels, as there are no samples". Empty
+  // without cuDNN.
   std::vector<std::string> TakeUsed();
 
  private:

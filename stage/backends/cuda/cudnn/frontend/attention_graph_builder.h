@@ -1,5 +1,5 @@
-// The description of an attention graph for cudnn-frontend, apart from building and running it,
-// which need a card: tests let the headers check it without one.
+// The description of an attention graph for cudnn-frontend. To build and run a graph needs a card.
+// The description is apart from that, so tests let the headers check it without a card.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
 

@@ -1,5 +1,5 @@
-// The description of a convolution graph for cudnn-frontend, and plans for a card that is not here:
-// tests let headers and library check both without one.
+// The description of a convolution graph for cudnn-frontend, and plans for a card that is not here.
+// Tests let headers and library check both without a card.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_CONVOLUTION_GRAPH_BUILDER_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_CONVOLUTION_GRAPH_BUILDER_H_
 
@@ -26,8 +26,9 @@ std::shared_ptr<cudnn_frontend::graph::Graph> DescribeConvolution(const Convolut
 absl::Status CheckDescription(const ConvolutionProblem& problem, int compute_capability);
 
 // Graphs that are planned by cuDNN's heuristics and compiled as for a card with these properties,
-// but cannot be run: Run is FAILED_PRECONDITION. `properties` is cuDNN's own text of a card (JSON of
-// its device properties, which it does not promise to keep): INVALID_ARGUMENT if it takes it not.
+// but cannot be run: Run is FAILED_PRECONDITION. `properties` is cuDNN's own text of a card (JSON
+// of its device properties, which it does not promise to keep): INVALID_ARGUMENT if it takes it
+// not.
 absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> PlanConvolutionsFor(
     const std::string& properties, int compute_capability);
 

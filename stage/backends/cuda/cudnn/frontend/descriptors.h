@@ -1,8 +1,9 @@
-// Descriptor: one of the objects of which cuDNN's graphs are made, for operations that cudnn-frontend's
-// own graphs do not have: set attribute by attribute, then finished, then given to others.
-// Ownership: owns cuDNN's object. What it was given by Set is to outlive it.
+// Descriptor: one object of cuDNN's graphs, for operations that cudnn-frontend's own graphs do not
+// have. It is set attribute by attribute, then finished, then given to others.
+// Ownership: owns cuDNN's object. Objects that Set gave it must outlive it.
 // Threads:   one at a time.
-// Errors:    the first one of all calls comes back from Finish, as ToStatus of frontend_calls.h has it.
+// Errors:    the first one of all calls comes back from Finish, as ToStatus of frontend_calls.h has
+//            it.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_
 
@@ -61,8 +62,8 @@ class Descriptor {
   std::string message_;  // of the first error
 };
 
-// What a card and its cuDNN are asked with: a started library, or the properties of a card that is not
-// here, for which plans are made and not run.
+// A started library, or the properties of a card that is not here. For the latter, plans are made
+// and not run.
 struct PlanningFor {
   cudnnHandle_t handle = nullptr;
   cudnnBackendDescriptor_t properties = nullptr;  // where there is no handle
@@ -76,10 +77,10 @@ struct FoundPlan {
   cudnnBackendDescriptor_t get() const { return parts.back().get(); }
 };
 
-// The first plan that cuDNN's heuristics name, whose engine has none of the barred notes, is neither
-// compiled at run time nor another library's, can be built and takes at most so much workspace: nothing
-// is timed, so the choice repeats. UNIMPLEMENTED if there is none. parts: finished; what the operation is
-// made of, and last the operation.
+// The first suitable plan in the order of cuDNN's heuristics. Its engine has none of the barred
+// notes, is not compiled at run time and is not another library's. The plan can be built and takes
+// at most workspace_bytes. Nothing is timed, so the choice repeats. UNIMPLEMENTED if there is none.
+// parts: finished descriptors of the operation's parts, and last the operation.
 absl::StatusOr<FoundPlan> FindPlan(std::vector<Descriptor> parts, const PlanningFor& where,
                                    const std::vector<cudnnBackendNumericalNote_t>& barred,
                                    int64_t workspace_bytes, const std::string& version);

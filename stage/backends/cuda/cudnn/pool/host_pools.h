@@ -1,6 +1,6 @@
-// HostPools: pool graphs computed by plain loops over the volumes that cuDNN would be given, so that
-// strides, windows and pointers are held to the reference without a card. Sums are doubles, so nothing is
-// learnt about cuDNN's numbers. For tests.
+// HostPools: pool graphs computed by plain loops over the volumes that cuDNN would be given. They
+// compare strides, windows and pointers with the reference without a card. Sums are doubles, so
+// they say nothing about cuDNN's numbers. For tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_HOST_POOLS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_HOST_POOLS_H_
 

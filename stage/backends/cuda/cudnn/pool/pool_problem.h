@@ -1,8 +1,8 @@
-// An average over windows as a value: what a library is asked for, and how the project's tensors look
-// to it. cuDNN's engines for windows over [samples, channels, height, width] take images whose channels
-// are outermost, if they are not to be compiled at run time; ours are innermost. They are therefore told
-// as one channel of volumes [height, width, channels], with windows that are one wide in the third
-// extent: the same memory and the same sums, and no copy.
+// An average over windows as a value: what to ask of a library, and how the project's tensors look
+// to it. Windows of cuDNN are over [samples, channels, height, width]. Its engines that are not
+// compiled at run time take images whose channels are outermost; ours are innermost. So ours are
+// described as one channel of volumes [height, width, channels]. Windows are one wide in the third
+// extent. That has the same memory and the same sums, and no copy.
 // Units and shapes: elements.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_PROBLEM_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_PROBLEM_H_
