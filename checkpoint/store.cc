@@ -86,16 +86,22 @@ std::vector<std::string> CheckpointStore::Jobs() {
   return *std::move(names);
 }
 
-std::vector<CheckpointRef> CheckpointStore::List(const std::string& job) {
+std::vector<CheckpointRef> CheckpointStore::ListWithDamaged(const std::string& job) {
   const absl::StatusOr<std::vector<CheckpointRef>> folders = StepFolders(job);
   LogFailure(folders.status(), "list checkpoints");
-  std::vector<CheckpointRef> refs = folders.value_or(std::vector<CheckpointRef>());
-  std::erase_if(refs, [this](const CheckpointRef& ref) { return !Has(ref); });
+  return folders.value_or(std::vector<CheckpointRef>());
+}
+
+std::vector<CheckpointRef> CheckpointStore::List(const std::string& job) {
+  std::vector<CheckpointRef> refs = ListWithDamaged(job);
+  std::erase_if(refs, [this](const CheckpointRef& ref) {
+    return !file_system_->Exists(JoinPath(ref.folder, kManifestFile));
+  });
   return refs;
 }
 
-bool CheckpointStore::Has(const CheckpointRef& ref) {
-  return file_system_->Exists(JoinPath(ref.folder, kManifestFile));
+bool CheckpointStore::HasFolder(const CheckpointRef& ref) {
+  return file_system_->Exists(ref.folder);
 }
 
 bool CheckpointStore::HasFolder(const std::string& job) {

@@ -53,7 +53,9 @@ class CheckpointStore {
   void Abandon(const std::string& temporary);  // removes the folder; errors are logged only
 
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
-  bool Has(const CheckpointRef& ref);                       // still, whatever was removed meanwhile
+  // List and the folders of a step whose manifest is gone: damaged, for nothing else makes them.
+  std::vector<CheckpointRef> ListWithDamaged(const std::string& job);
+  bool HasFolder(const CheckpointRef& ref);  // still, whatever was removed meanwhile
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
   // Checks every size and digest of every file, with `tensors` of every tensor as well. NOT_FOUND.
   // DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact, but of another format

@@ -102,7 +102,12 @@ absl::StatusOr<CheckpointRef> CheckpointStore::FindLoadable(const std::string& j
     const CheckpointRef ref = RefOf(job, static_cast<uint64_t>(step));
     const absl::Status verified = Verify(ref).status();
     if (verified.ok()) return ref;
-    return Annotate(verified, absl::StrCat("checkpoint of job ", job, " at step ", step));
+    return absl::Status(
+        verified.code(),
+        absl::StrCat("checkpoint of job ", job, " at step ", step, ": ", verified.message(),
+                     "; `stagecoach checkpoints ", job,
+                     " --verify` shows which steps can be used: name one of them, or none for the "
+                     "newest"));
   }
   ASSIGN_OR_RETURN(const std::vector<CheckpointRef> refs, StepFolders(job));
   for (const CheckpointRef& ref : refs) {

@@ -2,6 +2,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "network/network_kinds.h"
 #include "services/cli/commands/commands.h"
@@ -62,6 +63,11 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
       (*client)->Export(options.job, options.step, options.average);
   if (!exported.ok()) return context.console->Fail(exported.status());
   if (context.output == OutputFormat::kTable) {
+    if (exported->damaged_size() > 0) {
+      context.console->Note(absl::StrCat("damaged and set aside: ",
+                                         absl::StrJoin(exported->damaged(), ", "),
+                                         "; these are the weights of step ", exported->step()));
+    }
     context.console->PrintLine(exported->folder());
     context.console->Note(absl::StrCat("digest ", exported->weights_digest()));
   } else {

@@ -223,9 +223,12 @@ std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints,
                             const Console& console) {
   Table table({"STEP", "SIZE", "STAGES", "LOSS", "FOLDER", "STATE"}, {0, 1, 2, 3});
   for (const v1::CheckpointInfo& info : checkpoints.checkpoints()) {
+    if (!info.error().empty()) {
+      table.Add({absl::StrCat(info.step()), "-", "-", "-", info.folder(), info.error()});
+      continue;
+    }
     table.Add({absl::StrCat(info.step()), FormatBytes(info.bytes()), absl::StrCat(info.stages()),
-               absl::StrFormat("%.4f", info.loss()), info.folder(),
-               info.error().empty() ? console.ColoredState("ok") : info.error()});
+               absl::StrFormat("%.4f", info.loss()), info.folder(), console.ColoredState("ok")});
   }
   return table.ToString();
 }

@@ -9,10 +9,10 @@ v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std:
   HiddenPlaces places;
   places.AddFolder(store.root(), "CHECKPOINTS");
   v1::ListCheckpointsResponse response;
-  for (const CheckpointRef& ref : store.List(job_id)) {
+  for (const CheckpointRef& ref : store.ListWithDamaged(job_id)) {
     const absl::StatusOr<Manifest> manifest =
         verify ? store.Verify(ref, /*tensors=*/true) : store.ReadManifest(ref);
-    if (!manifest.ok() && !store.Has(ref)) continue;  // retention came first: it is not broken
+    if (!manifest.ok() && !store.HasFolder(ref)) continue;  // retention came first: it is not broken
     v1::CheckpointInfo* info = response.add_checkpoints();
     info->set_step(ref.step);
     info->set_folder(ref.folder);

@@ -89,5 +89,16 @@ TEST_F(CheckpointListTest, WhatIsThereAndDamagedIsShownAsBroken) {
   EXPECT_THAT(list.checkpoints(1).error(), HasSubstr("CHECKPOINTS/job/step-000000000003/layer"));
 }
 
+// Symptom: `checkpoints --verify` said nothing of a step whose manifest had been deleted.
+TEST_F(CheckpointListTest, AFolderWithoutItsManifestIsShownAsBroken) {
+  ASSERT_TRUE(memory_.RemoveAll(oldest_ + "/MANIFEST.json").ok());
+  for (const bool verify : {false, true}) {
+    const v1::ListCheckpointsResponse list = ListCheckpointsOf(store_, "job", "", verify);
+    ASSERT_EQ(list.checkpoints_size(), 2);
+    EXPECT_EQ(list.checkpoints(1).step(), 3u);
+    EXPECT_THAT(list.checkpoints(1).error(), HasSubstr("MANIFEST.json"));
+  }
+}
+
 }  // namespace
 }  // namespace stagecoach

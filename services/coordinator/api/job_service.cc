@@ -296,6 +296,11 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
                                                parts_.codec->Encode(spec), request.average()));
   response->set_folder(folder);
   response->set_weights_digest(digest);
+  response->set_step(ref.step);
+  // Of "FOLDER: why" the folder alone: the reason has paths, which users are not told.
+  for (const std::string& damaged : quarantined) {
+    response->add_damaged(damaged.substr(0, damaged.find(':')));
+  }
   return absl::OkStatus();
 }
 

@@ -206,6 +206,22 @@ TEST_F(JobServiceTest, AnExportThatFailsTellsAnOperatorThePath) {
   EXPECT_THAT(failed.error_message(), ::testing::HasSubstr(folder_ + "/exports"));
 }
 
+// Symptom: `export` took an older checkpoint than the newest, and only the folder's name told.
+TEST_F(JobServiceTest, AnExportTellsOfDamagedCheckpointsThatItPassedOver) {
+  CommitEmptyCheckpoint("job-a", 3);
+  const std::string damaged = folder_ + "/checkpoints/job-a/step-000000000006";
+  std::filesystem::create_directories(damaged);
+  std::ofstream(damaged + "/MANIFEST.json") << "{";
+  v1::ExportWeightsRequest request;
+  request.set_job_id("job-a");
+  v1::ExportWeightsResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = stub_->ExportWeights(&context, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.step(), 3u);
+  EXPECT_THAT(response.damaged(), ::testing::ElementsAre("step-000000000006"));
+}
+
 // Its spec is in the journal only.
 TEST_F(JobServiceTest, AnEndedJobIsShownWithItsSpec) {
   const auto cancelled = Await<absl::StatusOr<JobView>>(
