@@ -6,6 +6,7 @@
 
 #include "operations/convolution.h"
 #include "operations/winograd.h"
+#include "plan/costs/product_scratch.h"
 #include "plan/costs/saturate.h"
 #include "plan/job/optimizer_slots.h"
 
@@ -13,10 +14,8 @@ namespace stagecoach {
 namespace {
 
 constexpr int64_t kFloat = 4;
-constexpr int64_t kScratchBytes = int64_t{1}
-                                  << 20;  // the library's with AVX-512, of a thread at work
-constexpr int64_t kLibraryNotes = int64_t{4} << 10;  // below
-constexpr int64_t kBesideColumnsBytes = 64 << 10;    // the product's own, sums of a bias
+constexpr int64_t kLibraryNotes = int64_t{16} << 10;
+constexpr int64_t kBesideColumnsBytes = 64 << 10;  // the product's own, sums of a bias
 constexpr int64_t kLanes = 16;  // channels that the library packs beside each other, at most
 
 int64_t WholeLanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
@@ -90,17 +89,23 @@ int64_t WinogradBytes(const ConvolutionExtents& e, int64_t samples, bool widens)
 }
 
 // A thread's room for a product of columns, which a convolution is where the library has no kernel of its own for it: rows of
-// places, 128 at most or one row, with all that they read.
-int64_t ColumnBytes(const Shape& weight, const Shape& places) {
+// places, 128 at most or one row, with all that they read; and the scratch of the largest of the three products.
+int64_t ColumnBytes(const Shape& weight, int64_t groups, const Shape& places,
+                    const HostProfile& host) {
   constexpr int64_t kPlaces = 128;
   const int64_t block = std::min(places[0] * places[1], std::max(kPlaces, places[1]));
-  return SaturatingAdd(kBesideColumnsBytes,
-                       SaturatingMultiply(kFloat * block, weight[1] * weight[2] * weight[3]));
+  const int64_t row = weight[1] * weight[2] * weight[3],
+                out = weight[0] / std::max<int64_t>(groups, 1);
+  const int64_t scratch =
+      std::max({ProductScratchBytes({.m = block, .k = row, .n = out}, host),
+                ProductScratchBytes({.m = block, .k = out, .n = row}, host),
+                ProductScratchBytes({.m = out, .k = block, .n = row, .turned = true}, host)});
+  return SaturatingAdd(SaturatingAdd(kBesideColumnsBytes, scratch),
+                       SaturatingMultiply(kFloat * block, row));
 }
 
-// What the library takes for a call, at most. Below AVX-512 that is only a copy of the pixels which a 1x1 with strides reads.
-int64_t LibraryScratch(const Call& call, const ConvolutionExtents& e, const HostProfile& host) {
-  if (host.avx512) return kScratchBytes;
+// What the library takes for a call, at most: notes, and a copy of the pixels that a 1x1 with strides reads.
+int64_t LibraryScratch(const Call& call, const ConvolutionExtents& e) {
   const Plane stride = StepsOf(call).stride;
   if (e.window != Plane{1, 1} || stride == Plane{1, 1}) return kLibraryNotes;
   const int64_t pixels = SaturatingMultiply(e.places.height, e.places.width);
@@ -124,8 +129,9 @@ void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool wide
   const ConvolutionExtents extents = ExtentsOf(lists, call);
   int64_t weight = PackedBytes(call, shape);
   int64_t room = std::max(
-      LibraryScratch(call, extents, host),
-      ColumnBytes(shape, MakesPlaces(call) ? made : lists.value(call.inputs[0]).type.shape));
+      LibraryScratch(call, extents),
+      ColumnBytes(shape, GroupsOf(call),
+                  MakesPlaces(call) ? made : lists.value(call.inputs[0]).type.shape, host));
   if (host.avx512 && SuitsWinograd(StepsOf(call), extents)) {
     weight = 9 * kFloat * WholeLanes(extents.in) * WholeLanes(extents.out);
     room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);

@@ -7,6 +7,7 @@
 #include "operations/attention_scratch.h"
 #include "operations/attributes.h"
 #include "operations/packed_heads.h"
+#include "plan/costs/product_scratch.h"
 #include "plan/costs/saturate.h"
 
 namespace stagecoach {
@@ -16,10 +17,7 @@ constexpr int64_t kF32Bytes = 4, kF64Bytes = 8, kBf16Bytes = 2;
 // How products are cut (stage/backends/cpu/linear_blocks.h, bfloat16_products.cc).
 constexpr int64_t kRowBlock = 128, kWeightBlock = 96, kPackRows = 64;
 constexpr int64_t kPanelColumns = 1024, kGradientRows = 512;
-// The library's blocks: a copy of an operand is of whole ones.
 constexpr int64_t kLibraryBlock = 64;
-// What it notes of its blocks, beside copies.
-constexpr int64_t kProductNotes = 64 << 10;
 // Widened pieces (cpu_backend.cc): of up to three operands; and of columns, 64 rows of 64 at a time (column_sums.h).
 constexpr int64_t kPiece = 2048, kPieces = 3;
 constexpr int64_t kColumnRoom = kF32Bytes * (4 * 64 * 64 + 2 * 64);
@@ -29,39 +27,14 @@ constexpr int64_t kLossRow = 4 * kF64Bytes + kF32Bytes;  // of cross entropy's t
 constexpr int64_t kLine = 64;                            // what is allocated comes in whole ones
 
 int64_t Blocks(int64_t n, int64_t block) { return n / block + (n % block != 0 ? 1 : 0); }
-int64_t Whole(int64_t n, int64_t block) { return SaturatingMultiply(Blocks(n, block), block); }
-
-// A product of [m, k] and [k, n].
-struct Product {
-  int64_t m = 0, k = 0, n = 0;
-  bool turned = false;  // its first operand lies by columns
-  bool packed = false;  // its second one comes in the library's order
-  bool adds = false;    // to what is there
-};
-
-// In the library's order.
-int64_t PackedBytes(int64_t k, int64_t n, int64_t element) {
-  return SaturatingMultiply(SaturatingMultiply(Whole(k, kLibraryBlock), Whole(n, kLibraryBlock)),
-                            element);
-}
-
-int64_t ProductScratch(const Product& p, int64_t element, const HostProfile& host) {
-  if (!host.avx512) return 0;
-  const bool narrow = element == kBf16Bytes;
-  int64_t bytes = SaturatingAdd(kProductNotes, SaturatingMultiply(p.k, kF32Bytes));
-  if (p.turned || narrow) bytes = SaturatingAdd(bytes, PackedBytes(p.m, p.k, element));
-  if (!p.packed) bytes = SaturatingAdd(bytes, PackedBytes(p.k, p.n, element));
-  if (p.adds || narrow) bytes = SaturatingAdd(bytes, PackedBytes(p.m, p.n, kF32Bytes));
-  return bytes;
-}
 
 // The last block of rows may be lower, and then reads its second operand as it stands.
-int64_t ScratchOfRows(Product p, int64_t rows, int64_t element, const HostProfile& host) {
+int64_t ScratchOfRows(Product p, int64_t rows, const HostProfile& host) {
   p.m = std::min(rows, kRowBlock);
   p.packed = rows >= kPackRows;
-  const int64_t whole = ProductScratch(p, element, host);
+  const int64_t whole = ProductScratchBytes(p, host);
   p.packed = rows % p.m == 0 && p.packed;
-  return std::max(whole, ProductScratch(p, element, host));
+  return std::max(whole, ProductScratchBytes(p, host));
 }
 
 // y[rows, n] = x[rows, k] weight[k, n]: RunRowProduct, RunPanelProduct.
@@ -69,40 +42,57 @@ KernelWorkspace OfRows(int64_t rows, int64_t k, int64_t n, bool narrow, const Ho
   if (rows == 0 || n == 0) return {};
   const bool packs = rows >= kPackRows;
   if (!narrow) {
-    return {ScratchOfRows({.k = k, .n = n}, rows, kF32Bytes, host),
-            packs ? PackedBytes(k, n, kF32Bytes) : 0};
+    return {ScratchOfRows({.k = k, .n = n}, rows, host),
+            packs ? PackedMatrixBytes(k, n, kF32Bytes) : 0};
   }
   const int64_t panels = Blocks(n, kPanelColumns);
-  const int64_t columns = std::min(Whole(Blocks(n, panels), kLibraryBlock), n);
+  const int64_t columns = std::min(SaturatingRoundUp(Blocks(n, panels), kLibraryBlock), n);
   const int64_t m = std::min(rows, kRowBlock),
                 element = host.native_bfloat16 ? kBf16Bytes : kF32Bytes;
   KernelWorkspace taken;
-  taken.room =
-      SaturatingAdd(Whole(ScratchOfRows({.k = k, .n = columns}, rows, element, host), kLine),
-                    2 * Whole(kF32Bytes * m * columns, kLine));
-  taken.shared = Whole(kF32Bytes * columns, kLine);  // the bias
-  if (packs) taken.shared = SaturatingAdd(taken.shared, PackedBytes(k, columns, element));
+  const Product product = {.k = k, .n = columns, .bfloat16 = host.native_bfloat16};
+  taken.room = SaturatingAdd(SaturatingRoundUp(ScratchOfRows(product, rows, host), kLine),
+                             2 * SaturatingRoundUp(kF32Bytes * m * columns, kLine));
+  taken.shared = SaturatingRoundUp(kF32Bytes * columns, kLine);  // the bias
+  if (packs) taken.shared = SaturatingAdd(taken.shared, PackedMatrixBytes(k, columns, element));
   if (!host.native_bfloat16) {
     taken.room = SaturatingAdd(taken.room, SaturatingMultiply(kF32Bytes * m, k));
-    taken.shared =
-        SaturatingAdd(taken.shared, Whole(SaturatingMultiply(kF32Bytes * columns, k), kLine));
+    taken.shared = SaturatingAdd(
+        taken.shared, SaturatingRoundUp(SaturatingMultiply(kF32Bytes * columns, k), kLine));
   }
   return taken;
 }
 
-// d_weight[out, in] += dy[rows, out]^T x[rows, in]: AddWeightGradientFloat32, AddWeightGradientBfloat16.
+// d_weight[out, in] += dy[rows, out]^T x[rows, in], of `rows` at once: AddWeightGradientFloat32,
+// AddSomeRows.
+KernelWorkspace OfGradientRows(int64_t rows, int64_t in, int64_t out, bool narrow,
+                               const HostProfile& host) {
+  if (rows == 0) return {};
+  const bool native = narrow && host.native_bfloat16;
+  Product p{.m = std::min(out, kWeightBlock),
+            .k = rows,
+            .n = in,
+            .turned = true,
+            .packed = native,
+            .bfloat16 = native};
+  int64_t scratch = ProductScratchBytes(p, host);
+  p.m = out % p.m;  // reads its second operand as it stands
+  p.packed = false;
+  if (p.m > 0) scratch = std::max(scratch, ProductScratchBytes(p, host));
+  KernelWorkspace taken{SaturatingRoundUp(scratch, kLine), 0};
+  if (!narrow) return taken;
+  taken.shared =
+      native ? PackedMatrixBytes(rows, in, kBf16Bytes) : SaturatingMultiply(kF32Bytes * rows, in);
+  if (!native) taken.room += kF32Bytes * rows * std::min(out, kWeightBlock);
+  return taken;
+}
+
+// Of bfloat16 some rows at a time.
 KernelWorkspace OfWeightGradient(int64_t rows, int64_t in, int64_t out, bool narrow,
                                  const HostProfile& host) {
-  if (rows == 0) return {};
-  const int64_t m = std::min(out, kWeightBlock);
-  const bool native = narrow && host.native_bfloat16;
-  Product p{.m = m, .k = narrow ? std::min(rows, kGradientRows) : rows, .n = in, .turned = true};
-  p.adds = true;
-  const int64_t element = native ? kBf16Bytes : kF32Bytes;
-  KernelWorkspace taken{Whole(ProductScratch(p, element, host), kLine), 0};
-  if (!narrow) return taken;
-  taken.shared = native ? PackedBytes(p.k, in, element) : SaturatingMultiply(kF32Bytes * p.k, in);
-  if (!native) taken.room += kF32Bytes * p.k * m;
+  if (!narrow) return OfGradientRows(rows, in, out, false, host);
+  KernelWorkspace taken = OfGradientRows(std::min(rows, kGradientRows), in, out, true, host);
+  taken.Raise(OfGradientRows(rows % kGradientRows, in, out, true, host));
   return taken;
 }
 
@@ -131,7 +121,7 @@ KernelWorkspace OfRest(const CallTypes& types, bool narrow) {
       if (type.shape.rank() > 0) widest = std::max(widest, type.shape.back());
     }
   }
-  const int64_t piece = std::max(kPiece, Whole(widest, 16));
+  const int64_t piece = std::max(kPiece, SaturatingRoundUp(widest, 16));
   return {std::max(kColumnRoom, kF32Bytes * kPieces * piece), 0};
 }
 
@@ -147,7 +137,11 @@ KernelWorkspace OfCall(const Call& call, const CallTypes& types, int64_t samples
                        narrow, host));
   } else if (operation == "linear_weight_gradient") {
     const Shape& weight = types.adds[0].shape;
-    taken.Raise(OfWeightGradient(rows(types.inputs[0]), weight[1], weight[0], narrow, host));
+    // Some micro-batches have a sample less.
+    for (const int64_t of : {samples, samples - 1}) {
+      const int64_t count = RuntimeShape(types.inputs[0], of)[0];
+      taken.Raise(OfWeightGradient(count, weight[1], weight[0], narrow, host));
+    }
   } else if (operation == "attention") {
     taken.Raise(OfAttention(call, types.inputs[0], false));
   } else if (operation == "attention_gradient") {
@@ -166,7 +160,7 @@ KernelWorkspace OfCall(const Call& call, const CallTypes& types, int64_t samples
 KernelWorkspace OfObjective(const Network& model, int64_t samples, bool narrow) {
   const ValueType& output = model.wire(model.objective.output).type;
   const int64_t rows = RuntimeShape(output, samples)[0], elements = TypeElements(output, samples);
-  const int64_t widest = Whole(output.shape.back(), 16);
+  const int64_t widest = SaturatingRoundUp(output.shape.back(), 16);
   return {narrow ? kF32Bytes * std::max(kPiece, widest) : 0,
           std::max(SaturatingMultiply(rows, kLossRow), kF64Bytes * (elements / kUpdateBlock + 1))};
 }

@@ -1,9 +1,8 @@
 // Kernel workspace: upper bound of the bytes that one call of an operation takes on a processor
 // beside its operands (stage/backends/cpu). It has scratch of products, units of attention, and
 // rows widened from bfloat16. Convolutions: host_memory.h.
-//   The sizes of attention, of widened operands and of tables are exact. Below AVX-512, products go
-//   to the library's gemm, which has memory of its own and takes no scratch. With AVX-512 a copy of
-//   each operand that is not in the library's order is counted.
+//   The sizes of attention, of widened operands and of tables are exact. Products:
+//   product_scratch.h.
 // Units:     bytes; sizes beyond 64 bits come out as the largest number.
 // Threads:   pure functions.
 #ifndef STAGECOACH_PLAN_COSTS_KERNEL_WORKSPACE_H_

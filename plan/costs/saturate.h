@@ -18,6 +18,11 @@ inline int64_t SaturatingAdd(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
+// The next multiple of `block`.
+inline int64_t SaturatingRoundUp(int64_t n, int64_t block) {
+  return SaturatingMultiply(n / block + (n % block != 0 ? 1 : 0), block);
+}
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_PLAN_COSTS_SATURATE_H_

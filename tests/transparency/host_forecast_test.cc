@@ -59,9 +59,6 @@ HostForecast Forecast(const Case& c, const PipelineHarness& pipeline, int stage,
        .host = host});
 }
 
-// With AVX-512 the library's scratch is an estimate (plan/costs/kernel_workspace.h).
-double Slack(const Backend& backend) { return backend.Host().avx512 ? 1.1 : 1.0; }
-
 int64_t Peak(Backend& backend) { return backend.allocator().Use().total_peak; }
 
 // What a step and an evaluation take of the forecast at most, of any stage.
@@ -83,7 +80,7 @@ double Taken(const Case& c, int stages, int threads) {
   for (int k = 0; k < stages; ++k) {
     Backend& backend = pipeline.backend(k);
     const int64_t forecast = Forecast(c, pipeline, k, 0, backend.Host()).memory.total();
-    EXPECT_LE(static_cast<double>(Peak(backend)), Slack(backend) * static_cast<double>(forecast))
+    EXPECT_LE(Peak(backend), forecast)
         << "stage " << k << " of " << stages << ", " << threads << " threads";
     most = std::max(most, static_cast<double>(Peak(backend)) / static_cast<double>(forecast));
   }
@@ -100,9 +97,7 @@ void ExpectTheLeastLimitIsEnough(const Case& c, int threads) {
                          .optimizer = c.optimizer};
   const HostProfile host = MakeCpuBackend({.threads = threads})->Host();
   const PipelineHarness unlimited(options);
-  const auto limit =
-      static_cast<int64_t>((host.avx512 ? 1.1 : 1.0) *
-                           static_cast<double>(Forecast(c, unlimited, 0, 1, host).memory.total()));
+  const int64_t limit = Forecast(c, unlimited, 0, 1, host).memory.total();
   const HostForecast forecast = Forecast(c, unlimited, 0, limit, host);
   ASSERT_LE(forecast.memory.total(), limit);
   options.make_backend = [&] {
@@ -120,8 +115,10 @@ void ExpectTheLeastLimitIsEnough(const Case& c, int threads) {
 
 struct Row {
   ModelSpec spec;
-  double least =
-      0;  // of the forecast that is taken, with one thread in float32; convolutions: see host_memory.h
+  double least = 0;  // of the forecast that is taken, with one thread in float32
+  // With AVX-512 it has convolutions by Winograd's filtering, whose room is loose
+  // (operations/winograd.h).
+  bool winograd = false;
 };
 std::map<std::string, Row> Zoo() {
   AmoebanetDSpec amoebanet_d;
@@ -135,45 +132,46 @@ std::map<std::string, Row> Zoo() {
   const GptSpec gpt{.layers = 2, .width = 128, .heads = 4, .context = 256, .vocabulary = 256};
   GptSpec dropped = gpt;
   dropped.dropout = 0.1;
-  return {
-      {"amoebanet_b", {amoebanet_b, 0.96}},
-      {"amoebanet_d", {amoebanet_d, 0.96}},
-      {"gpt", {gpt, 0.97}},
-      {"gpt_dropout", {dropped, 0.97}},
-      {"llama",
-       {LlamaSpec{.layers = 2,
-                  .width = 128,
-                  .heads = 4,
-                  .key_heads = 2,
-                  .hidden = 256,
-                  .context = 256,
-                  .vocabulary = 256},
-        0.97}},
-      {"mlp",
-       {MlpNetworkSpec{.image = {28, 28, 1}, .hidden = 512, .layers = 4, .classes = 10}, 0.97}},
-      {"resnet", {ResnetSpec{.image = {32, 32, 3}, .classes = 10, .depth = 8, .width = 32}, 0.96}},
-      {"resnet_groups",
-       {ResnetSpec{.image = {32, 32, 3},
-                   .classes = 10,
-                   .depth = 8,
-                   .width = 32,
-                   .norm = ResnetNorm::kGroup},
-        0.96}},
-      {"unet", {UnetSpec{.image = {64, 64, 3}, .channels_out = 2, .base = 16, .depth = 3}, 0.96}},
-      {"vit",
-       {VitSpec{.image = {64, 64, 3},
-                .classes = 10,
-                .patch = 8,
-                .layers = 2,
-                .width = 128,
-                .heads = 4,
-                .dropout = 0.1},
-        0.97}}};
+  return {{"amoebanet_b", {amoebanet_b, 0.96}},
+          {"amoebanet_d", {amoebanet_d, 0.96}},
+          {"gpt", {gpt, 0.97}},
+          {"gpt_dropout", {dropped, 0.97}},
+          {"llama",
+           {LlamaSpec{.layers = 2,
+                      .width = 128,
+                      .heads = 4,
+                      .key_heads = 2,
+                      .hidden = 256,
+                      .context = 256,
+                      .vocabulary = 256},
+            0.97}},
+          {"mlp",
+           {MlpNetworkSpec{.image = {28, 28, 1}, .hidden = 512, .layers = 4, .classes = 10}, 0.97}},
+          {"resnet",
+           {ResnetSpec{.image = {32, 32, 3}, .classes = 10, .depth = 8, .width = 32}, 0.96, true}},
+          {"resnet_groups",
+           {ResnetSpec{.image = {32, 32, 3},
+                       .classes = 10,
+                       .depth = 8,
+                       .width = 32,
+                       .norm = ResnetNorm::kGroup},
+            0.96, true}},
+          {"unet",
+           {UnetSpec{.image = {64, 64, 3}, .channels_out = 2, .base = 16, .depth = 3}, 0.96, true}},
+          {"vit",
+           {VitSpec{.image = {64, 64, 3},
+                    .classes = 10,
+                    .patch = 8,
+                    .layers = 2,
+                    .width = 128,
+                    .heads = 4,
+                    .dropout = 0.1},
+            0.97}}};
 }
 
 std::vector<int> Threads() { return kSanitized ? std::vector{1, 4} : std::vector{1, 2, 4, 8}; }
 
-TEST(HostForecastTest, IsAnUpperBoundForTheZooAndCloseBelowAvx512) {
+TEST(HostForecastTest, IsAnUpperBoundForTheZooAndClose) {
   for (const auto& [name, row] : Zoo()) {
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
       const Case c{*ExpandModel(row.spec, precision)};
@@ -182,7 +180,8 @@ TEST(HostForecastTest, IsAnUpperBoundForTheZooAndCloseBelowAvx512) {
         SCOPED_TRACE(absl::StrCat(name, ", ", PrecisionName(precision)));
         const double alone = Taken(c, 1, threads), cut = Taken(c, 2, threads);
         absl::StrAppendFormat(&taken, " %.3f %.3f", alone, cut);
-        const bool close = precision == Precision::kFloat32 && !MakeCpuBackend({})->Host().avx512;
+        const bool close = precision == Precision::kFloat32 &&
+                           !(row.winograd && MakeCpuBackend({})->Host().avx512);
         if (threads == 1 && close) {
           EXPECT_GE(alone, row.least);
         }

@@ -12,6 +12,7 @@
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
 #include "stage/backends/cpu/convolution_trial_testing.h"
+#include "stage/backends/cpu/instruction_sets_testing.h"
 #include "stage/backends/cpu/onednn.h"
 #include "stage/backends/cpu/product_trial_testing.h"
 
@@ -196,44 +197,22 @@ void Try(Found& found) {
   }
 }
 
-struct Instructions {
-  dnnl::cpu_isa set;
-  const char* name;
-};
-
-// In a process of its own: an instruction set is chosen before oneDNN is asked for anything.
-void TryOn(Instructions instructions) {
-  if (dnnl::set_max_cpu_isa(instructions.set) != dnnl::status::success) std::exit(2);
-  if (dnnl::get_effective_cpu_isa() != instructions.set) {
-    std::cerr << "no such instructions here\n";
-    std::exit(0);
-  }
+bool Tried() {
   Found found;
   Try(found);
   for (const std::string& wrong : found.wrong) std::cerr << wrong << "\n";
   std::cerr << "tried " << found.tried << "\n";
-  std::exit(found.wrong.empty() ? 0 : 1);
+  return found.wrong.empty();
 }
 
-class OneDnnMemoryDeathTest : public testing::TestWithParam<Instructions> {
- protected:
-  OneDnnMemoryDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-};
+class OneDnnMemoryDeathTest : public InstructionsDeathTest {};
 
 TEST_P(OneDnnMemoryDeathTest, EveryPrimitiveStaysWithinItsBuffersAndComputesTheRightNumbers) {
-  EXPECT_EXIT(TryOn(GetParam()), testing::ExitedWithCode(0),
+  EXPECT_EXIT(TryOn(GetParam(), Tried), testing::ExitedWithCode(0),
               "tried [1-9][0-9]+\n|no such instructions here");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    On, OneDnnMemoryDeathTest,
-    testing::Values(Instructions{dnnl::cpu_isa::sse41, "sse41"},
-                    Instructions{dnnl::cpu_isa::avx, "avx"},
-                    Instructions{dnnl::cpu_isa::avx2, "avx2"},
-                    Instructions{dnnl::cpu_isa::avx512_core, "avx512_core"},
-                    Instructions{dnnl::cpu_isa::avx512_core_bf16, "avx512_core_bf16"},
-                    Instructions{dnnl::cpu_isa::avx512_core_amx, "avx512_core_amx"}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(On, OneDnnMemoryDeathTest, AllInstructions(), NameOfSet);
 
 }  // namespace
 }  // namespace stagecoach::cpu
