@@ -10,7 +10,7 @@
 #include "base/named_list.h"
 
 // A line a kind. Its file in network/layers defines `const LayerKind* <Name>Kind()`; its message is in
-// proto/stagecoach/v1/model.proto.
+// proto/stagecoach/v1/layers.proto.
 #define STAGECOACH_LAYER_KINDS(KIND) \
   KIND(Attention)                    \
   KIND(AveragePool)                  \

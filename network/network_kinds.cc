@@ -6,7 +6,7 @@
 #include "network/objective_kind.h"
 
 // A line a network. Its file in network/zoo defines `const NetworkKind* <Name>Network()`; its message is in
-// proto/stagecoach/v1/model.proto.
+// proto/stagecoach/v1/networks.proto.
 #define STAGECOACH_NETWORK_KINDS(KIND) \
   KIND(AmoebanetB)                     \
   KIND(AmoebanetD)                     \

@@ -5,7 +5,7 @@
 #include "network/objective_kind.h"
 
 // A line a kind. Its file in network/objectives defines `const ObjectiveKind* <Name>Kind()`; its message is in
-// proto/stagecoach/v1/model.proto.
+// proto/stagecoach/v1/networks.proto.
 #define STAGECOACH_OBJECTIVE_KINDS(KIND) \
   KIND(CrossEntropy)                     \
   KIND(MeanSquaredError)

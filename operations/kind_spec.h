@@ -17,7 +17,7 @@
 namespace stagecoach {
 
 // A kind's fields as a struct, in the kind's header. Its name is kKind, and it visits its fields once
-// (operations/attributes.h). Names, types and defaults are those of its message in model.proto.
+// (operations/attributes.h). Names, types and defaults are those of its message.
 template <typename Fields>
 concept KindFields = requires {
   { Fields::kKind } -> std::convertible_to<std::string_view>;

@@ -29,16 +29,15 @@ def make_stubs(folder):
 
 
 def make_spec(model_pb2, text, steps):
-    """What a YAML job file says, as a message; proto/stagecoach/v1/model.proto explains every field."""
+    """A job file as a message, whose fields docs/job_files.md explains."""
     return model_pb2.JobSpec(
         name="from-python", seed=1,
-        model=model_pb2.Model(gpt=model_pb2.GptModel(layers=2, width=32, heads=2, context=32, vocabulary=256)),
-        data=model_pb2.Data(text=model_pb2.TextData(path=text)),
-        training=model_pb2.Training(
-            steps=steps, batch_size=8, micro_batches=4, optimizer=model_pb2.Optimizer(adamw=model_pb2.AdamW()),
-            learning_rate=model_pb2.LearningRate(cosine=model_pb2.DecayingRate(peak=3e-3, warmup_steps=5, final=3e-4))),
-        pipeline=model_pb2.Pipeline(schedule=model_pb2.SCHEDULE_KIND_GPIPE),
-        checkpoint=model_pb2.Checkpoint(every_steps=10))
+        model={"gpt": {"layers": 2, "width": 32, "heads": 2, "context": 32, "vocabulary": 256}},
+        data={"text": {"path": text}},
+        training={"steps": steps, "batch_size": 8, "micro_batches": 4, "optimizer": {"adamw": {}},
+                  "learning_rate": {"cosine": {"peak": 3e-3, "warmup_steps": 5, "final": 3e-4}}},
+        pipeline={"schedule": model_pb2.SCHEDULE_KIND_GPIPE},
+        checkpoint={"every_steps": 10})
 
 
 def follow(jobs, job_pb2, job_id):

@@ -1,5 +1,5 @@
 // The one list of the data sources: a line a kind. For KIND(Text), plan/data/text.cc defines `const DataKind*
-// TextDataKind()` and stage/data/sources/text_source.cc OpenTextSource; the message is in proto/stagecoach/v1/model.proto.
+// TextDataKind()` and stage/data/sources/text_source.cc OpenTextSource; the message is in proto/stagecoach/v1/data.proto.
 #ifndef STAGECOACH_PLAN_JOB_DATA_KIND_LIST_H_
 #define STAGECOACH_PLAN_JOB_DATA_KIND_LIST_H_
 

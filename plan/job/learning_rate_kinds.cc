@@ -11,7 +11,7 @@
 #include "plan/job/epochs.h"
 
 // A line a form. Its file in plan/learning_rates defines `const LearningRateKind* <Name>LearningRateKind()`; its message
-// is in proto/stagecoach/v1/model.proto.
+// is in proto/stagecoach/v1/training.proto.
 #define STAGECOACH_LEARNING_RATE_KINDS(KIND) \
   KIND(Constant)                             \
   KIND(Cosine)                               \

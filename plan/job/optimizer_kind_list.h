@@ -1,6 +1,6 @@
 // The one list of the optimizers: a line a kind. For KIND(AdamW), plan/optimizers/adamw.cc defines `const OptimizerKind*
 // AdamWOptimizerKind()` and stage/cell/optimizers/adamw.cc MakeAdamW; the message is in
-// proto/stagecoach/v1/model.proto.
+// proto/stagecoach/v1/training.proto.
 #ifndef STAGECOACH_PLAN_JOB_OPTIMIZER_KIND_LIST_H_
 #define STAGECOACH_PLAN_JOB_OPTIMIZER_KIND_LIST_H_
 

@@ -57,7 +57,7 @@ def write_masks(folder, count=40, width=12, height=16):
 
 
 def networks_of_the_api():
-    text = (ROOT / "proto" / "stagecoach" / "v1" / "model.proto").read_text()
+    text = (ROOT / "proto" / "stagecoach" / "v1" / "networks.proto").read_text()
     kinds = re.search(r"^message Model \{.*?oneof kind \{(.*?)\}", text, re.DOTALL | re.MULTILINE)[1]
     return set(re.findall(r"^\s*\w+ (\w+) = \d+;", kinds, re.MULTILINE))
 

@@ -1,4 +1,4 @@
-"""Lists of layers, as jobs write them, in PyTorch: those of examples/, from what docs/job_files.md says of each kind."""
+"""Lists of layers, as jobs write them, in PyTorch: those of examples/, from what docs/job_files/layers.md says of each kind."""
 
 import pathlib
 

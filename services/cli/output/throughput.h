@@ -3,6 +3,7 @@
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
 
+#include "stagecoach/v1/data.pb.h"
 #include "stagecoach/v1/model.pb.h"
 
 namespace stagecoach {

@@ -12,7 +12,8 @@
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
 #include "services/common/convert/other_value_testing.h"
-#include "stagecoach/v1/model.pb.h"
+#include "stagecoach/v1/data.pb.h"
+#include "stagecoach/v1/training.pb.h"
 
 namespace stagecoach {
 namespace {

@@ -8,7 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "network/model_spec.h"
-#include "stagecoach/v1/model.pb.h"
+#include "stagecoach/v1/layers.pb.h"
+#include "stagecoach/v1/networks.pb.h"
 
 namespace stagecoach {
 

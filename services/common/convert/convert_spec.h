@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/job/job_spec.h"
+#include "stagecoach/v1/data.pb.h"
 #include "stagecoach/v1/model.pb.h"
 
 namespace stagecoach {

@@ -1,4 +1,5 @@
-// docs/job_files.md names every field of a job: who adds one is told here.
+// docs/job_files.md and its pages name every field of a job.
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -13,14 +14,18 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
+// All pages together.
 std::string Document() {
-  const std::ifstream file(STAGECOACH_SOURCE_DIR "/docs/job_files.md");
   std::ostringstream text;
-  text << file.rdbuf();
+  text << std::ifstream(STAGECOACH_SOURCE_DIR "/docs/job_files.md").rdbuf();
+  for (const auto& page :
+       std::filesystem::directory_iterator(STAGECOACH_SOURCE_DIR "/docs/job_files")) {
+    text << std::ifstream(page.path()).rdbuf();
+  }
   return text.str();
 }
 
-// What stands in tables with a row a kind (layer_table_test.cc).
+// What stands in tables with a row a kind (job_files_tables_test.cc).
 bool HasATable(const Descriptor& message) {
   static const auto* const names = new std::set<std::string>{
       "stagecoach.v1.Layer", "stagecoach.v1.Model",     "stagecoach.v1.Objective",
@@ -40,7 +45,7 @@ void CheckFields(const Descriptor& message, const std::string& path, const std::
     const Descriptor* inner = field.message_type();
     const bool shown = document.find("`" + name + "`") != std::string::npos;
     if (inner == nullptr || in_kind || HasATable(message)) {
-      EXPECT_TRUE(shown) << "docs/job_files.md has no `" << name << "` of " << message.full_name();
+      EXPECT_TRUE(shown) << "docs/job_files has no `" << name << "` of " << message.full_name();
     }
     if (inner == nullptr) continue;
     CheckFields(*inner, HasATable(message) || HasATable(*inner) ? "" : name, document, seen);

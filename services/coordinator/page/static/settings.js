@@ -4,7 +4,7 @@ import {integer, num, scientific} from './format.js';
 import {hasEnded, pipelineStages} from './job_facts.js';
 
 const NOT_SAID = '–';
-const PATHS = ['train', 'masks', 'folder', 'images'];  // of data in folders and files, see docs/job_files.md
+const PATHS = ['train', 'masks', 'folder', 'images'];  // of data in folders and files, see docs/job_files/data.md
 
 function enumText(value, prefix, names) {
   const name = String(value || '').replace(prefix, '');
