@@ -141,6 +141,14 @@ function(stagecoach_without_unity)
   endforeach()
 endfunction()
 
+# stagecoach_kernels(TARGET FOLDER): adds a back end's kernel files. Each is compiled alone, as they
+# name functions alike.
+function(stagecoach_kernels target folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/kernels/*.cc)
+  target_sources(${target} PRIVATE ${sources})
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # stagecoach_program(NAME MAIN_FILE DEPS ...): a program of the services.
 #
 # MAIN_FILE is compiled as the files of a library are: with the same precompiled header.

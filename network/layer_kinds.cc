@@ -7,44 +7,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/named_list.h"
-
-// A line a kind. Its file in network/layers defines `const LayerKind* <Name>Kind()`; its message is in
-// proto/stagecoach/v1/layers.proto.
-#define STAGECOACH_LAYER_KINDS(KIND) \
-  KIND(Attention)                    \
-  KIND(AveragePool)                  \
-  KIND(BatchNorm)                    \
-  KIND(Convolution)                  \
-  KIND(Dropout)                      \
-  KIND(Embedding)                    \
-  KIND(Flatten)                      \
-  KIND(Gelu)                         \
-  KIND(GlobalPool)                   \
-  KIND(GroupNorm)                    \
-  KIND(LayerNorm)                    \
-  KIND(Linear)                       \
-  KIND(MaxPool)                      \
-  KIND(Mlp)                          \
-  KIND(Relu)                         \
-  KIND(Residual)                     \
-  KIND(RmsNorm)                      \
-  KIND(Silu)                         \
-  KIND(Swiglu)
 
 namespace stagecoach {
 
-#define STAGECOACH_DECLARE(Name) const LayerKind* Name##Kind();
-STAGECOACH_LAYER_KINDS(STAGECOACH_DECLARE)
-#undef STAGECOACH_DECLARE
+// Each has a file in network/layers, which defines `const LayerKind* AttentionKind()`, and a
+// message in proto/stagecoach/v1/layers.proto.
+STAGECOACH_LISTED(Giver<const LayerKind*>, Kind,  //
+                  Attention, AveragePool, BatchNorm, Convolution, Dropout, Embedding, Flatten, Gelu,
+                  GlobalPool, GroupNorm, LayerNorm, Linear, MaxPool, Mlp, Relu, Residual, RmsNorm,
+                  Silu, Swiglu)
 
 namespace {
 
 const NamedList<LayerKind>& List() {
-#define STAGECOACH_ENTRY(Name) Name##Kind(),
-  static const auto* const list =
-      new NamedList<LayerKind>("kind of layer", {STAGECOACH_LAYER_KINDS(STAGECOACH_ENTRY)});
-#undef STAGECOACH_ENTRY
+  static const auto* const list = new NamedList<LayerKind>("kind of layer", CallEach(kListedKind));
   return *list;
 }
 

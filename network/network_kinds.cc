@@ -1,36 +1,22 @@
 #include "network/network_kinds.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/listed.h"
 #include "base/named_list.h"
 #include "base/status.h"
 #include "network/objective_kind.h"
 
-// A line a network. Its file in network/zoo defines `const NetworkKind* <Name>Network()`; its message is in
-// proto/stagecoach/v1/networks.proto.
-#define STAGECOACH_NETWORK_KINDS(KIND) \
-  KIND(AmoebanetB)                     \
-  KIND(AmoebanetD)                     \
-  KIND(Gpt)                            \
-  KIND(Llama)                          \
-  KIND(Mlp)                            \
-  KIND(Resnet)                         \
-  KIND(Sequence)                       \
-  KIND(Unet)                           \
-  KIND(Vit)
-
 namespace stagecoach {
 
-#define STAGECOACH_DECLARE_NETWORK(Name) const NetworkKind* Name##Network();
-STAGECOACH_NETWORK_KINDS(STAGECOACH_DECLARE_NETWORK)
-#undef STAGECOACH_DECLARE_NETWORK
+// Each has a file in network/zoo, which defines `const NetworkKind* GptNetwork()`, and a message in
+// proto/stagecoach/v1/networks.proto.
+STAGECOACH_LISTED(Giver<const NetworkKind*>, Network,  //
+                  AmoebanetB, AmoebanetD, Gpt, Llama, Mlp, Resnet, Sequence, Unet, Vit)
 
 namespace {
 
 const NamedList<NetworkKind>& Networks() {
-#define STAGECOACH_NETWORK_ENTRY(Name) Name##Network(),
-  static const auto* const list =
-      new NamedList<NetworkKind>("network", {STAGECOACH_NETWORK_KINDS(STAGECOACH_NETWORK_ENTRY)});
-#undef STAGECOACH_NETWORK_ENTRY
+  static const auto* const list = new NamedList<NetworkKind>("network", CallEach(kListedNetwork));
   return *list;
 }
 

@@ -1,28 +1,21 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
+#include "base/listed.h"
 #include "base/named_list.h"
 #include "base/status.h"
 #include "network/objective_kind.h"
 
-// A line a kind. Its file in network/objectives defines `const ObjectiveKind* <Name>Kind()`; its message is in
-// proto/stagecoach/v1/networks.proto.
-#define STAGECOACH_OBJECTIVE_KINDS(KIND) \
-  KIND(CrossEntropy)                     \
-  KIND(MeanSquaredError)
-
 namespace stagecoach {
 
-#define STAGECOACH_DECLARE(Name) const ObjectiveKind* Name##Kind();
-STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_DECLARE)
-#undef STAGECOACH_DECLARE
+// Each has a file in network/objectives, which defines `const ObjectiveKind*
+// CrossEntropyObjectiveKind()`, and a message in proto/stagecoach/v1/networks.proto.
+STAGECOACH_LISTED(Giver<const ObjectiveKind*>, ObjectiveKind, CrossEntropy, MeanSquaredError)
 
 namespace {
 
 const NamedList<ObjectiveKind>& Objectives() {
-#define STAGECOACH_ENTRY(Name) Name##Kind(),
   static const auto* const list =
-      new NamedList<ObjectiveKind>("objective", {STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_ENTRY)});
-#undef STAGECOACH_ENTRY
+      new NamedList<ObjectiveKind>("objective", CallEach(kListedObjectiveKind));
   return *list;
 }
 
@@ -57,8 +50,8 @@ absl::StatusOr<WireId> ChooseTargets(const ObjectiveKind& kind, const Network& n
 
 KindSpec DefaultObjective(const Network& network) {
   KindSpec spec;
-  spec.kind = CrossEntropyKind()->name();
-  spec.attributes = CrossEntropyKind()->Defaults();
+  spec.kind = CrossEntropyObjectiveKind()->name();
+  spec.attributes = CrossEntropyObjectiveKind()->Defaults();
   // A sample has one, or each of its pixels has.
   const bool text = network.wire(network.objective.targets).type.shape.rank() == 1;
   spec.attributes.Set("no_accuracy", text);

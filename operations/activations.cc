@@ -90,7 +90,7 @@ class Backward final : public OperationOf<NoAttributes> {
 
 }  // namespace
 
-OperationList ActivationOperations() {
+OperationList ActivationsOperations() {
   static const auto* const all = new OperationList([] {
     OperationList list;
     for (const Activation& activation :

@@ -1,22 +1,18 @@
 #include "operations/catalogue.h"
 
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/named_list.h"
 
 namespace stagecoach {
+
+STAGECOACH_LISTED(Giver<OperationList>, Operations, STAGECOACH_OPERATIONS)
+
 namespace {
 
 OperationList Listed() {
   OperationList all;
-  for (const OperationList& some :
-       {ActivationOperations(),   AddOperations(),         AttentionOperations(),
-        BatchNormOperations(),    ConcatenateOperations(), ConvolutionOperations(),
-        CrossEntropyOperations(), DropPathOperations(),    DropoutOperations(),
-        EmbeddingOperations(),    GroupNormOperations(),   HeadNormOperations(),
-        LayerNormOperations(),    LinearOperations(),      MeanSquaredErrorOperations(),
-        PadOperations(),          PoolOperations(),        PrependTokenOperations(),
-        ReshapeOperations(),      RmsNormOperations(),     RotaryOperations(),
-        SwigluOperations(),       UpsampleOperations()}) {
+  for (const OperationList& some : CallEach(kListedOperations)) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

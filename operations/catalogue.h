@@ -16,31 +16,14 @@ absl::StatusOr<const Operation*> FindOperation(std::string_view name);
 // Of a call that was checked: CHECKs that there is such an operation.
 const Operation& OperationNamed(std::string_view name);
 
-// One function an operation file; each gives the operation and those of its gradient.
+// A file has an operation and those of its gradient: operations/add.cc defines `OperationList
+// AddOperations()`. A file of the same name in each back end has the kernels
+// (stage/backends/kernel_table.h).
 using OperationList = std::vector<const Operation*>;
-OperationList ActivationOperations();
-OperationList AddOperations();
-OperationList AttentionOperations();
-OperationList BatchNormOperations();
-OperationList ConcatenateOperations();
-OperationList ConvolutionOperations();
-OperationList CrossEntropyOperations();
-OperationList DropPathOperations();
-OperationList DropoutOperations();
-OperationList EmbeddingOperations();
-OperationList GroupNormOperations();
-OperationList HeadNormOperations();
-OperationList LayerNormOperations();
-OperationList LinearOperations();
-OperationList MeanSquaredErrorOperations();
-OperationList PadOperations();
-OperationList PoolOperations();
-OperationList PrependTokenOperations();
-OperationList ReshapeOperations();
-OperationList RmsNormOperations();
-OperationList RotaryOperations();
-OperationList SwigluOperations();
-OperationList UpsampleOperations();
+#define STAGECOACH_OPERATIONS                                                                  \
+  Activations, Add, Attention, BatchNorm, Concatenate, Convolution, CrossEntropy, DropPath,    \
+      Dropout, Embedding, GroupNorm, HeadNorm, LayerNorm, Linear, MeanSquaredError, Pad, Pool, \
+      PrependToken, Reshape, RmsNorm, Rotary, Swiglu, Upsample
 
 }  // namespace stagecoach
 

@@ -413,7 +413,7 @@ void JobTransition::TakeFacts() {
   state_.facts = {};
   for (const StageSlot& slot : state_.slots) {
     const DataFacts& found = slot.loaded.facts;
-    if (slot.loaded.shown != nullptr) state_.shown_pictures = slot.loaded.shown;
+    state_.held_out.Loaded(slot.loaded);
     if (!found.classes.empty()) state_.facts.classes = found.classes;
     if (found.mean.empty()) continue;
     state_.facts.mean = found.mean;

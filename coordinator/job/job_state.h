@@ -35,6 +35,7 @@
 #include "checkpoint/snapshot.h"
 #include "checkpoint/store.h"
 #include "coordinator/fleet/fleet.h"
+#include "coordinator/job/held_out_watch.h"
 #include "coordinator/job/job_plan.h"
 #include "coordinator/job/job_view.h"
 #include "plan/control.h"
@@ -221,12 +222,9 @@ struct JobState {
   bool profile_tried = false;
   DatasetManifest data;  // sha256 empty: not known yet
   DataFacts facts;       // what the stages that read have found in it
-  // For people: of the stage that reads images, and of the last evaluation; null: nothing to show.
-  ShownPictures shown_pictures;
-  std::shared_ptr<const ShownAnswers> shown_answers;
-  std::vector<ShownAnswer> gathered_answers;  // of the evaluation at hand
-  std::string resumed_data_sha256;            // of the checkpoint of another job
-  WeightsManifest weights;                    // of spec.initialize; sha256 empty: not known yet
+  HeldOutWatch held_out;
+  std::string resumed_data_sha256;  // of the checkpoint of another job
+  WeightsManifest weights;          // of spec.initialize; sha256 empty: not known yet
   std::string fingerprint;
 
   uint64_t skipped_steps = 0;

@@ -201,7 +201,7 @@ void JobTransition::RecordStep(const StepDecision& decision, double learning_rat
 
 void JobTransition::StartEvaluation() {
   state_.evaluation_average = false;
-  state_.gathered_answers.clear();
+  state_.held_out.Begin();
   StartEvaluationHalf();
 }
 
@@ -217,11 +217,7 @@ void JobTransition::FinishEvaluationBatch() {
   const StepReport& last = state_.slots.back().report;
   state_.evaluation_loss_sum += last.loss_sum;
   state_.evaluation_terms += last.terms;
-  for (const ShownAnswer& answer : last.shown) {
-    if (std::ssize(state_.gathered_answers) < kShownPictures) {
-      state_.gathered_answers.push_back(answer);
-    }
-  }
+  state_.held_out.Add(last);
   std::vector<Measure>& sums = state_.evaluation_sums;
   for (size_t i = 0; i < last.measures.size(); ++i) {
     if (i == sums.size()) sums.push_back({last.measures[i].name, 0});
@@ -262,11 +258,7 @@ void JobTransition::FinishEvaluationHalf() {
 }
 
 void JobTransition::RecordEvaluation() {
-  if (!state_.gathered_answers.empty()) {
-    state_.shown_answers = std::make_shared<const ShownAnswers>(
-        ShownAnswers{state_.step, std::move(state_.gathered_answers)});
-    state_.gathered_answers.clear();
-  }
+  state_.held_out.End(state_.step);
   JobRecord& record = Record(JobRecord::Kind::kEvaluation, "");
   record.loss = state_.live_loss;
   record.measures = state_.live_measures;

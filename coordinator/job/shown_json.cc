@@ -76,4 +76,12 @@ absl::StatusOr<NamedAnswers> DecodeShownAnswers(const std::string& text) {
   return named;
 }
 
+ShownTexts EncodeNews(const HeldOutWatch& now, const HeldOutWatch& written,
+                      const std::vector<std::string>& classes) {
+  ShownTexts news;
+  if (now.pictures != written.pictures) news.pictures = EncodeShownPictures(*now.pictures);
+  if (now.answers != written.answers) news.answers = EncodeShownAnswers(*now.answers, classes);
+  return news;
+}
+
 }  // namespace stagecoach

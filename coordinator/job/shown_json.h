@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/job/held_out_watch.h"
+#include "coordinator/job/job_view.h"
 #include "plan/job/held_out.h"
 
 namespace stagecoach {
@@ -27,6 +29,10 @@ struct NamedAnswers {
 // classes: names by number; there may be fewer.
 std::string EncodeShownAnswers(const ShownAnswers& shown, const std::vector<std::string>& classes);
 absl::StatusOr<NamedAnswers> DecodeShownAnswers(const std::string& text);
+
+// Those of them that `written` has not.
+ShownTexts EncodeNews(const HeldOutWatch& now, const HeldOutWatch& written,
+                      const std::vector<std::string>& classes);
 
 }  // namespace stagecoach
 

@@ -494,13 +494,7 @@ void JobLoop::Flush() {
     Job& job = *Find(id);
     updates.push_back({id, EncodeJobState(job.state), std::move(job.unwritten)});
     const JobState& state = job.state;
-    ShownTexts& shown = updates.back().shown;
-    if (state.shown_pictures != job.pictures_on_disk) {
-      shown.pictures = EncodeShownPictures(*state.shown_pictures);
-    }
-    if (state.shown_answers != job.answers_on_disk) {
-      shown.answers = EncodeShownAnswers(*state.shown_answers, state.facts.classes);
-    }
+    updates.back().shown = EncodeNews(state.held_out, job.held_out_on_disk, state.facts.classes);
   }
   if (updates.empty()) return;
   absl::Status status = OwnsFolder();
@@ -522,8 +516,7 @@ void JobLoop::Flush() {
     job->unwritten_steps = job->dropped_steps = job->dropped_up_to = 0;
     job->phase_on_disk = job->state.phase;
     job->step_on_disk = job->state.step;
-    job->pictures_on_disk = job->state.shown_pictures;
-    job->answers_on_disk = job->state.shown_answers;
+    job->held_out_on_disk = job->state.held_out;
     const uint64_t before = job->state.records - update.records.size();
     if (before / kThinEvery != job->state.records / kThinEvery) {
       parts_.journal->Thin(update.job, parts_.options.max_records).IgnoreError();

@@ -123,8 +123,7 @@ class JobLoop {
     size_t unwritten_steps = 0;  // of them
     // Records of steps that were dropped since the journal was written last, and the newest's number.
     uint64_t dropped_steps = 0, dropped_up_to = 0;
-    ShownPictures pictures_on_disk;
-    std::shared_ptr<const ShownAnswers> answers_on_disk;
+    HeldOutWatch held_out_on_disk;
     JobPhase phase_on_disk = JobPhase::kSubmitted;
     uint64_t step_on_disk = 0;
     Shortage told;  // the last one, not to repeat it within a generation

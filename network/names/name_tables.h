@@ -1,6 +1,7 @@
-// The tables behind WeightNames, one file a family of networks. Each is given our names, those of the layers one after
-// the other, and sets `other`, `older` and `layout` of every one.
-// Errors: INVALID_ARGUMENT: what the network has and the other program's has not, as the end of "the network ...".
+// The tables behind WeightNames, one file a family of networks. Each gets our names, layer after
+// layer, and sets `other`, `older` and `layout` of every one.
+// Errors: INVALID_ARGUMENT: the network is not of the family, or has what the other program's has
+//         not. The text is the end of "the network ...".
 #ifndef STAGECOACH_NETWORK_NAMES_NAME_TABLES_H_
 #define STAGECOACH_NETWORK_NAMES_NAME_TABLES_H_
 
@@ -14,12 +15,10 @@
 
 namespace stagecoach {
 
-// Of torchvision and timm, whose names are the same.
-absl::Status NameResnet(const Network& network, std::vector<WeightName>* names);
-
-bool IsVit(const Network& network);
-absl::Status NameVit(const Network& network, std::string_view table,
-                     std::vector<WeightName>* names);
+// `table`: of torchvision or timm. Both have the same names for a resnet.
+using NameTable = absl::Status(const Network& network, std::string_view table,
+                               std::vector<WeightName>* names);
+NameTable NameResnet, NameVit;
 
 // Calls name(path, &entry) for each entry of the layer, from `*next` on; `path` is that of its array within the layer.
 template <typename Name>

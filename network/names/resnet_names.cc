@@ -67,7 +67,7 @@ class BlockCounter {
 
 }  // namespace
 
-absl::Status NameResnet(const Network& network, std::vector<WeightName>* names) {
+absl::Status NameResnet(const Network& network, std::string_view, std::vector<WeightName>* names) {
   if (network.layers.empty() ||
       !absl::StartsWith(network.layers[0].function, "resnet_imagenet_stem")) {
     return absl::InvalidArgumentError("does not begin with the stem imagenet");

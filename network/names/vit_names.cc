@@ -53,14 +53,13 @@ WeightLayout LayoutOf(const WeightName& name, VitPart part, const std::string& p
 
 }  // namespace
 
-bool IsVit(const Network& network) {
-  return network.layers.size() >= 2 &&
-         absl::StartsWith(network.layers.front().function, "patch_embedding:") &&
-         network.layers.back().function == "class_token_head";
-}
-
 absl::Status NameVit(const Network& network, std::string_view table,
                      std::vector<WeightName>* names) {
+  if (network.layers.size() < 2 ||
+      !absl::StartsWith(network.layers.front().function, "patch_embedding:") ||
+      network.layers.back().function != "class_token_head") {
+    return absl::InvalidArgumentError("does not begin with patches or end with a class token");
+  }
   const bool timm = table == kTimmNames;
   size_t next = 0;
   for (const NetworkLayer& layer : network.layers) {

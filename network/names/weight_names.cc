@@ -58,9 +58,12 @@ absl::StatusOr<std::vector<WeightName>> WeightNames(const Network& network,
         Suggestion(std::string(table), {std::string(kOwnNames), std::string(kTimmNames),
                                         std::string(kTorchvisionNames)})));
   }
-  const absl::Status status =
-      IsVit(network) ? NameVit(network, table, &names) : NameResnet(network, &names);
-  if (status.ok()) return names;
+  absl::Status status;  // of a network of no family the last one's
+  for (NameTable* const name : {&NameVit, &NameResnet}) {
+    std::vector<WeightName> named = names;
+    status = name(network, table, &named);
+    if (status.ok()) return named;
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "the network is none that ", std::string(table), " has names for: it ", status.message(),
       "; a resnet with form: imagenet and norm: batch is, and a vit"));

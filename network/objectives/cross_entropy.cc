@@ -54,7 +54,7 @@ class CrossEntropyObjective final : public ObjectiveKind {
 
 }  // namespace
 
-const ObjectiveKind* CrossEntropyKind() {
+const ObjectiveKind* CrossEntropyObjectiveKind() {
   static const CrossEntropyObjective kind;
   return &kind;
 }

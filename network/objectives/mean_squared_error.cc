@@ -22,7 +22,7 @@ class MeanSquaredErrorObjective final : public ObjectiveKind {
 
 }  // namespace
 
-const ObjectiveKind* MeanSquaredErrorKind() {
+const ObjectiveKind* MeanSquaredErrorObjectiveKind() {
   static const MeanSquaredErrorObjective kind;
   return &kind;
 }

@@ -37,10 +37,8 @@ class Gpt final : public NetworkKindOf<GptSpec> {
     }
     layers.push_back(LayerNormSpec{});
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
-    ASSIGN_OR_RETURN(Network network,
-                     ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path));
-    if (spec.tied_embeddings) RETURN_IF_ERROR(TieHead(path + ".tied_embeddings", &network));
-    return network;
+    return ChainOnTokens({spec.width, spec.context, spec.vocabulary, spec.tied_embeddings}, layers,
+                         path);
   }
 };
 

@@ -4,6 +4,8 @@
 #include "base/field_check.h"
 #include "base/status.h"
 #include "network/layer_kinds.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
 #include "network/limits.h"
 #include "network/network_builder.h"
 #include "network/passes/tied.h"
@@ -43,6 +45,17 @@ absl::StatusOr<WireId> AddEach(const Listed& listed, WireId x, NetworkBuilder& b
   return x;
 }
 
+// Either kind writes its matrix as its first parameter.
+absl::Status TieHead(const std::vector<LayerSpec>& layers, const std::string& path,
+                     Network* network) {
+  if (layers.front().kind != EmbeddingSpec::kKind || layers.back().kind != LinearSpec::kKind) {
+    return FieldError(path, "true",
+                      "needs an embedding as the first layer and a linear as the last");
+  }
+  return TieParameter(network->layers.back().parameters.front().name,
+                      network->layers.front().parameters.front().name, path, network);
+}
+
 }  // namespace
 
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
@@ -58,18 +71,9 @@ absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector
   RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.context, shape.vocabulary}),
                               listed, "of the vocabulary",
                               "layers that keep [context, width], without flatten, and "));
-  return builder.Finish({.output = x, .targets = targets}, path);
-}
-
-absl::Status TieHead(const std::string& path, Network* network) {
-  const std::string embedding = "model/0000/token.weight";
-  const NetworkLayer& head = network->layers.back();
-  if (!head.function.starts_with("linear") || network->layers.front().parameters.empty() ||
-      network->layers.front().parameters.front().name != embedding) {
-    return FieldError(path, "true",
-                      "needs an embedding as the first layer and a linear as the last");
-  }
-  return TieParameter(head.parameters.front().name, embedding, path, network);
+  ASSIGN_OR_RETURN(Network network, builder.Finish({.output = x, .targets = targets}, path));
+  if (shape.tied) RETURN_IF_ERROR(TieHead(layers, path + ".tied_embeddings", &network));
+  return network;
 }
 
 absl::Status CheckImageShape(const ImageShape& shape, const std::string& path) {

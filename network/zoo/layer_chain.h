@@ -20,16 +20,14 @@ struct TokenShape {
   int64_t width = 0;       // that the embedding gives
   int64_t context = 0;     // tokens of one sequence
   int64_t vocabulary = 0;  // token ids, and logits that the last layer has to give
+  bool tied =
+      false;  // the last layer, a linear one, uses the first's token embedding as its weight
 };
 
 // Inputs "tokens" and "targets", ids [context]; cross-entropy of the last layer's logits [context, vocabulary].
-// `path`: of the network in the job.
+// `path`: of the network in the job, whose field tied_embeddings sets `tied`.
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
-
-// Lets the last layer of such a network, a linear one, use the token embedding of the first as its weight. `path`: of
-// the field that asks for it.
-absl::Status TieHead(const std::string& path, Network* network);
 
 // What a network on images reads and gives.
 struct ImageShape {

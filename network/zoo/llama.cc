@@ -34,10 +34,8 @@ class Llama final : public NetworkKindOf<LlamaSpec> {
     }
     layers.push_back(norm);
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
-    ASSIGN_OR_RETURN(Network network,
-                     ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path));
-    if (spec.tied_embeddings) RETURN_IF_ERROR(TieHead(path + ".tied_embeddings", &network));
-    return network;
+    return ChainOnTokens({spec.width, spec.context, spec.vocabulary, spec.tied_embeddings}, layers,
+                         path);
   }
 
   // What attention would refuse with the path of a layer that the job does not list.

@@ -49,10 +49,8 @@ class Sequence final : public NetworkKindOf<SequenceSpec> {
     RETURN_IF_ERROR(CheckInteger(path + ".width", spec.width, 1, kMaxWidth));
     RETURN_IF_ERROR(CheckInteger(path + ".context", spec.context, 1, kMaxContext));
     RETURN_IF_ERROR(CheckInteger(path + ".vocabulary", spec.vocabulary, 2, kMaxVocabulary));
-    ASSIGN_OR_RETURN(Network network,
-                     ChainOnTokens({spec.width, spec.context, spec.vocabulary}, spec.layers, path));
-    if (spec.tied_embeddings) RETURN_IF_ERROR(TieHead(path + ".tied_embeddings", &network));
-    return network;
+    return ChainOnTokens({spec.width, spec.context, spec.vocabulary, spec.tied_embeddings},
+                         spec.layers, path);
   }
 };
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/field_check.h"
-#include "plan/job/data_kind_list.h"
 
 namespace stagecoach {
 namespace {
@@ -66,10 +65,8 @@ absl::Status CheckInput(const DataKind& kind, const DataInput& given, const Valu
 }  // namespace
 
 const KindList<DataKind>& DataKinds() {
-#define STAGECOACH_ENTRY(Name) Name##DataKind(),
   static const auto* const list =
-      new KindList<DataKind>("data", "data source", {STAGECOACH_DATA_KINDS(STAGECOACH_ENTRY)});
-#undef STAGECOACH_ENTRY
+      new KindList<DataKind>("data", "data source", CallEach(kListedDataKind));
   return *list;
 }
 

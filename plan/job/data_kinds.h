@@ -1,6 +1,6 @@
 // DataKinds: the sources of data that a job can name, as far as one can know them without the data: their fields, what
 // they give of a sample, which files they read. The stages' readers are in stage/data, one file a kind, found by
-// the same list (plan/job/data_kind_list.h).
+// the same names.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 // Units and shapes: types are of one sample.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/listed.h"
 #include "network/network.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/kind_list.h"
@@ -55,6 +56,11 @@ class DataKind : public FieldKind {
   virtual absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,
                                  std::string_view head, int64_t bytes) const = 0;
 };
+
+// Each has a file in plan/data, which defines `const DataKind* TextDataKind()`, and a message in
+// proto/stagecoach/v1/model.proto.
+#define STAGECOACH_DATA Cifar, Idx, ImageFolder, MaskFolder, Text, WebDataset
+STAGECOACH_LISTED(Giver<const DataKind*>, DataKind, STAGECOACH_DATA)
 
 const KindList<DataKind>& DataKinds();
 

@@ -7,18 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/field_check.h"
+#include "base/listed.h"
 #include "base/status.h"
 #include "plan/job/epochs.h"
-
-// A line a form. Its file in plan/learning_rates defines `const LearningRateKind* <Name>LearningRateKind()`; its message
-// is in proto/stagecoach/v1/training.proto.
-#define STAGECOACH_LEARNING_RATE_KINDS(KIND) \
-  KIND(Constant)                             \
-  KIND(Cosine)                               \
-  KIND(Exponential)                          \
-  KIND(InverseSquareRoot)                    \
-  KIND(Linear)                               \
-  KIND(Step)
 
 namespace stagecoach {
 namespace {
@@ -28,16 +19,14 @@ constexpr double kDefaultPeak = 1e-3;
 
 }  // namespace
 
-#define STAGECOACH_DECLARE(Name) const LearningRateKind* Name##LearningRateKind();
-STAGECOACH_LEARNING_RATE_KINDS(STAGECOACH_DECLARE)
-#undef STAGECOACH_DECLARE
+// Each has a file in plan/learning_rates, which defines `const LearningRateKind*
+// ConstantLearningRateKind()`, and a message in proto/stagecoach/v1/model.proto.
+STAGECOACH_LISTED(Giver<const LearningRateKind*>, LearningRateKind,  //
+                  Constant, Cosine, Exponential, InverseSquareRoot, Linear, Step)
 
 const KindList<LearningRateKind>& LearningRateKinds() {
-#define STAGECOACH_ENTRY(Name) Name##LearningRateKind(),
-  static const auto* const list =
-      new KindList<LearningRateKind>("training.learning_rate", "form of the learning rate",
-                                     {STAGECOACH_LEARNING_RATE_KINDS(STAGECOACH_ENTRY)});
-#undef STAGECOACH_ENTRY
+  static const auto* const list = new KindList<LearningRateKind>(
+      "training.learning_rate", "form of the learning rate", CallEach(kListedLearningRateKind));
   return *list;
 }
 

@@ -1,7 +1,6 @@
 #include "plan/job/optimizer_kinds.h"
 
 #include "plan/job/job_spec.h"
-#include "plan/job/optimizer_kind_list.h"
 
 namespace stagecoach {
 namespace {
@@ -11,10 +10,8 @@ constexpr char kDefaultOptimizer[] = "adamw";
 }  // namespace
 
 const KindList<OptimizerKind>& OptimizerKinds() {
-#define STAGECOACH_ENTRY(Name) Name##OptimizerKind(),
-  static const auto* const list = new KindList<OptimizerKind>(
-      "training.optimizer", "optimizer", {STAGECOACH_OPTIMIZER_KINDS(STAGECOACH_ENTRY)});
-#undef STAGECOACH_ENTRY
+  static const auto* const list = new KindList<OptimizerKind>("training.optimizer", "optimizer",
+                                                              CallEach(kListedOptimizerKind));
   return *list;
 }
 

@@ -1,5 +1,5 @@
 // OptimizerKinds: the optimizers that a job can name: their fields and the state that they keep. What a stage does with
-// them is in stage/cell/optimizers, one file a kind, found by the same list (plan/job/optimizer_kind_list.h).
+// them is in stage/cell/optimizers, one file a kind, found by the same names.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 #ifndef STAGECOACH_PLAN_JOB_OPTIMIZER_KINDS_H_
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/listed.h"
 #include "plan/job/kind_list.h"
 
 namespace stagecoach {
@@ -25,6 +26,11 @@ class OptimizerKind : public FieldKind {
     return 0.0f;
   }
 };
+
+// Each has a file in plan/optimizers, which defines `const OptimizerKind* AdamWOptimizerKind()`,
+// and a message in proto/stagecoach/v1/model.proto.
+#define STAGECOACH_OPTIMIZERS AdamW, Lamb, RmsProp, Sgd
+STAGECOACH_LISTED(Giver<const OptimizerKind*>, OptimizerKind, STAGECOACH_OPTIMIZERS)
 
 const KindList<OptimizerKind>& OptimizerKinds();
 

@@ -1,17 +1,13 @@
 #include "plan/schedules/schedule_kinds.h"
 
-// A line a schedule. Its file in plan/schedules defines `const ScheduleKind* <Name>ScheduleKind()`; its value of the enum
-// ScheduleKind is in proto/stagecoach/v1/model.proto.
-#define STAGECOACH_SCHEDULE_KINDS(KIND) \
-  KIND(Gpipe)                           \
-  KIND(OneForwardOneBackward)           \
-  KIND(ZeroBubble)
+#include "base/listed.h"
 
 namespace stagecoach {
 
-#define STAGECOACH_DECLARE(Name) const ScheduleKind* Name##ScheduleKind();
-STAGECOACH_SCHEDULE_KINDS(STAGECOACH_DECLARE)
-#undef STAGECOACH_DECLARE
+// Each has a file in plan/schedules, which defines `const ScheduleKind* GpipeScheduleKind()`, and a
+// value of the enum ScheduleKind in proto/stagecoach/v1/model.proto.
+STAGECOACH_LISTED(Giver<const ScheduleKind*>, ScheduleKind,  //
+                  Gpipe, OneForwardOneBackward, ZeroBubble)
 
 std::vector<StageWork> RunAhead(int forwards, int micro_batches) {
   std::vector<StageWork> order;
@@ -28,10 +24,8 @@ double ScheduleKind::IdealBubble(const ScheduleOptions& options) const {
 }
 
 const KindList<ScheduleKind>& ScheduleKinds() {
-#define STAGECOACH_ENTRY(Name) Name##ScheduleKind(),
-  static const auto* const list = new KindList<ScheduleKind>(
-      "pipeline.schedule", "schedule", {STAGECOACH_SCHEDULE_KINDS(STAGECOACH_ENTRY)});
-#undef STAGECOACH_ENTRY
+  static const auto* const list =
+      new KindList<ScheduleKind>("pipeline.schedule", "schedule", CallEach(kListedScheduleKind));
   return *list;
 }
 

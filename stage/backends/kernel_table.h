@@ -1,7 +1,6 @@
-// KernelTable: the operations that a back end has kernels for. Each back end has one, filled from
-// the files of its folder kernels/. cmake/StagecoachKernels.cmake writes the list of files. So a
-// file is there or the program does not link. If the parts of a joint operation have kernels, it
-// needs none of its own.
+// KernelTable: which operations a back end has kernels for. Each back end has one, filled from its
+// folder kernels/. That has a file for each of STAGECOACH_OPERATIONS, or the program does not link.
+// A joint operation needs no kernel of its own where its parts have theirs.
 // Threads:   any.
 // Errors:    Prepare answers UNIMPLEMENTED for an operation without a kernel, naming it and the
 //            back end. CHECKs that no operation has two kernels, and that the catalogue has each
@@ -19,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/listed.h"
 #include "operations/catalogue.h"
 #include "operations/joint.h"
 #include "stage/backends/backend.h"

@@ -1,6 +1,5 @@
 #include "stage/cell/optimizer.h"
 
-#include <map>
 #include <utility>
 
 #include "base/status.h"
@@ -9,6 +8,12 @@
 #include "stage/cell/optimizer_parts.h"
 
 namespace stagecoach {
+
+// Each has a file in stage/cell/optimizers, which defines AdamWOptimizer and so on.
+using OptimizerMaker = absl::StatusOr<std::unique_ptr<Optimizer>>(const OptimizerSpec& spec,
+                                                                  OptimizerParts parts);
+STAGECOACH_LISTED(OptimizerMaker, Optimizer, STAGECOACH_OPTIMIZERS)
+
 namespace {
 
 absl::StatusOr<OptimizerSlot> MakeSlot(const std::string& slot, const std::string& of,
@@ -35,17 +40,6 @@ absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter
   return slots;
 }
 
-using Maker = absl::StatusOr<std::unique_ptr<Optimizer>> (*)(const OptimizerSpec& spec,
-                                                             OptimizerParts parts);
-
-const std::map<std::string, Maker>& Makers() {
-#define STAGECOACH_ENTRY(Name) {std::string(Name##OptimizerKind()->name()), &Make##Name},
-  static const auto* const makers =
-      new std::map<std::string, Maker>{STAGECOACH_OPTIMIZER_KINDS(STAGECOACH_ENTRY)};
-#undef STAGECOACH_ENTRY
-  return *makers;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& spec,
@@ -61,7 +55,8 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& sp
     ASSIGN_OR_RETURN(parts.slots[name], MakeSlots(parts.parameters, name, start, backend));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
-                   Makers().at(spec.kind)(spec, std::move(parts)));
+                   PartOf(OptimizerKinds().Named(spec.kind), kListedOptimizerKind,
+                          kListedOptimizer)(spec, std::move(parts)));
   if (average.decay == 0) return optimizer;
   ASSIGN_OR_RETURN(std::vector<OptimizerSlot> averages,
                    MakeSlots(averaged, kAverageSlot, 0.0f, backend));

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "plan/job/optimizer_kind_list.h"
 #include "stage/cell/optimizer.h"
 
 namespace stagecoach {
@@ -34,13 +33,6 @@ std::unique_ptr<Optimizer> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inn
                                                   const AverageSpec& average, Tensors values,
                                                   std::vector<OptimizerSlot> slots,
                                                   Backend& backend);
-
-// MakeAdamW and so on, one for each kind of the list.
-#define STAGECOACH_DECLARE(Name)                                                   \
-  absl::StatusOr<std::unique_ptr<Optimizer>> Make##Name(const OptimizerSpec& spec, \
-                                                        OptimizerParts parts);
-STAGECOACH_OPTIMIZER_KINDS(STAGECOACH_DECLARE)
-#undef STAGECOACH_DECLARE
 
 }  // namespace stagecoach
 

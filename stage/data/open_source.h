@@ -1,5 +1,5 @@
 // OpenSource: the reader of what a job's data section names. Each kind's is in a file of its own,
-// found by the list of plan/job/data_kind_list.h.
+// found by the names of plan/job/data_kinds.h.
 // Ownership: the source borrows the roots, beneath which it opens every file
 //            (stage/files/data_roots.h).
 // Threads: executor thread.
@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "plan/job/data_kind_list.h"
+#include "plan/job/job_spec.h"
 #include "stage/data/batch_source.h"
 #include "stage/files/data_roots.h"
 
@@ -31,14 +31,6 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, con
                                                         std::span<const std::string> reads,
                                                         const DataRoots& roots,
                                                         SourceLook look = SourceLook::kTrain);
-
-// OpenTextSource and so on: of data and a network that fit (ValidateData of plan/job/data_kinds.h).
-#define STAGECOACH_DECLARE(Name)                                                       \
-  absl::StatusOr<std::unique_ptr<BatchSource>> Open##Name##Source(                     \
-      const JobSpec& spec, const Network& network, std::span<const std::string> reads, \
-      const DataRoots& roots, SourceLook look);
-STAGECOACH_DATA_KINDS(STAGECOACH_DECLARE)
-#undef STAGECOACH_DECLARE
 
 }  // namespace stagecoach
 

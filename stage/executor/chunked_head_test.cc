@@ -29,6 +29,7 @@
 #include "plan/learning_rates/constant.h"
 #include "plan/schedules/schedule_kinds.h"
 #include "stage/cell/layer_profile.h"
+#include "stage/executor/shown_answers.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"
 
@@ -247,10 +248,11 @@ TEST(ChunkedHead, ShowsTheAnswersOfTheFirstImages) {
   const auto answers = [&network](const HeadChunkLimits& limits) {
     PipelineHarness pipeline(InChunks(ChunkOptions(network), limits));
     StepWork work = pipeline.Work(0, false);
-    work.shown_answers = 4;
+    std::vector<ShownAnswer> shown;
+    work.observer = GatherAnswers(4, pipeline.backend(0), &shown);
     pipeline.executor(0).BeginStep(work);
     EXPECT_TRUE(pipeline.executor(0).Advance(1000).ok());
-    return pipeline.executor(0).TakeReport().shown;
+    return shown;
   };
   const std::vector<ShownAnswer> whole = answers(kOneChunk), chunked = answers({.least_rows = 1});
   ASSERT_EQ(whole.size(), 4u);

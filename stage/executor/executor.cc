@@ -174,7 +174,6 @@ void StageExecutor::BeginStep(const StepWork& work) {
   state_->report.reset();
   state_->in_flight.assign(CountMicroBatches(*work.program).value, State::InFlight());
   state_->objective_begun = false;
-  state_->shown.clear();
   state_->nanos_before = state_->parts.phases->TotalNanos();
   state_->marked.clear();
   state_->parts.backend->TakeTimes();  // of a step that was given up

@@ -34,9 +34,8 @@ struct StepWork {
   bool training = true;
   uint64_t evaluation_batch = 0;  // when not training
   const StageProgram* program = nullptr;
-  double loss_scale = 1.0;  // of d_logits: 1 / (N * targets of a sample)
-  // Of an evaluation: of so many samples at its beginning the report has what the network says.
-  int64_t shown_answers = 0;
+  double loss_scale = 1.0;          // of d_logits: 1 / (N * targets of a sample)
+  LookAtLogits observer = nullptr;  // of an evaluation
 };
 
 // kAdvanced: stopped by the limit, or blocked after messages of sends before have left.

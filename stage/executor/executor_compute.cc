@@ -14,7 +14,6 @@
 #include "base/current_work.h"
 #include "base/status.h"
 #include "stage/executor/executor_state.h"
-#include "stage/executor/shown_answers.h"
 
 namespace stagecoach {
 
@@ -269,24 +268,12 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
                                    std::exchange(flight.weights, Tensor())};
   const auto look = [this, id](const Tensor& logits, const Tensor& of_logits) {
     if (parts.on_output != nullptr) parts.on_output(id, logits);
-    return work->training ? absl::OkStatus() : ShowAnswers(logits, of_logits);
+    return work->observer == nullptr ? absl::OkStatus() : work->observer(logits, of_logits);
   };
   if (!work->training) {
     return parts.cell->EvaluateLoss(ContextOf(id), std::move(outputs), std::move(targets), look);
   }
   ASSIGN_OR_RETURN(flight.output_gradients, parts.cell->Loss(id, std::move(targets), look));
-  return absl::OkStatus();
-}
-
-// Reads, and changes nothing. Micro-batches come in order, and so do their chunks. Where answers are shown, each sample has
-// one target.
-absl::Status StageExecutor::State::ShowAnswers(const Tensor& output, const Tensor& targets) {
-  const int64_t wanted =
-      std::min(targets.elements(), work->shown_answers - static_cast<int64_t>(shown.size()));
-  if (wanted <= 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<ShownAnswer> answers,
-                   AnswersOf(output, targets, wanted, *parts.backend));
-  shown.insert(shown.end(), answers.begin(), answers.end());
   return absl::OkStatus();
 }
 
@@ -334,7 +321,6 @@ absl::Status StageExecutor::State::Finish() {
   StepReport done;
   done.fence = work->fence;
   if (last_stage()) SumLosses(&done);
-  done.shown = std::exchange(shown, {});
   if (work->training) {
     ASSIGN_OR_RETURN(done.layer_squared_norms, parts.cell->LayerSquaredGradientNorms());
     for (double norm : done.layer_squared_norms) done.finite = done.finite && std::isfinite(norm);

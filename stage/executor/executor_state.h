@@ -82,7 +82,6 @@ struct StageExecutor::State {
   bool objective_begun = false;  // at the first target
   std::vector<InFlight> in_flight;
   std::array<int64_t, kPhases> nanos_before{};
-  std::vector<ShownAnswer> shown;  // gathered for the report
   std::optional<StepReport> report;
   uint64_t instructions_done = 0;
   bool has_device_clock = false;  // its first mark of a step is where the step begins
@@ -117,7 +116,6 @@ struct StageExecutor::State {
   absl::Status LoadTarget(MicroBatchId id);
   absl::Status Forward(MicroBatchId id);
   absl::Status Loss(MicroBatchId id);
-  absl::Status ShowAnswers(const Tensor& output, const Tensor& targets);
   absl::Status Backward(MicroBatchId id, Op op);
   absl::Status Finish();
   absl::StatusOr<Tensors> LoadTargets(MicroBatchId id);

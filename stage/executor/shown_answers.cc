@@ -42,6 +42,27 @@ ShownAnswer AnswerOf(std::span<const float> logits, int32_t label) {
 
 }  // namespace
 
+int64_t ShownSamples(const RunCommand& command, int64_t batch_size, const Network& network) {
+  const bool shows = command.work == WorkKind::kEvaluate && !command.average &&
+                     command.evaluation_batch < static_cast<uint64_t>(kShownPictures) &&
+                     AnswersForImages(network);
+  if (!shows) return 0;
+  const int64_t before = static_cast<int64_t>(command.evaluation_batch) * batch_size;
+  return std::clamp<int64_t>(kShownPictures - before, 0, batch_size);
+}
+
+LookAtLogits GatherAnswers(int64_t samples, Backend& backend, std::vector<ShownAnswer>* answers) {
+  if (samples == 0) return nullptr;
+  return [samples, &backend, answers](const Tensor& logits, const Tensor& labels) -> absl::Status {
+    const int64_t wanted = std::min(labels.elements(), samples - std::ssize(*answers));
+    if (wanted <= 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<ShownAnswer> more,
+                     AnswersOf(logits, labels, wanted, backend));
+    answers->insert(answers->end(), more.begin(), more.end());
+    return absl::OkStatus();
+  };
+}
+
 absl::StatusOr<std::vector<ShownAnswer>> AnswersOf(const Tensor& logits, const Tensor& labels,
                                                    int64_t samples, Backend& backend) {
   const auto all = static_cast<size_t>(labels.shape().elements());

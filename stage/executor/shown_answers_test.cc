@@ -6,6 +6,9 @@
 
 #include "base/bfloat16.h"
 #include "gtest/gtest.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/mlp.h"
 
 namespace stagecoach {
 namespace {
@@ -46,6 +49,23 @@ TEST_F(ShownAnswersTest, AreOfTheFirstSamplesAndOfRoundedLogitsToo) {
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].answer, 1);
   EXPECT_NEAR(answers[0].probability, 1 / (1 + std::exp(-1.0)), 1e-7);
+}
+
+TEST_F(ShownAnswersTest, AreOfTheFirstMiniBatchesOfAnEvaluationOfImages) {
+  const Network images =
+      *ExpandModel(MlpNetworkSpec{.image = {2, 2, 1}, .hidden = 3, .classes = 4});
+  const auto shown = [&images](const RunCommand& command) {
+    return ShownSamples(command, 10, images);
+  };
+  EXPECT_EQ(shown({.work = WorkKind::kEvaluate, .evaluation_batch = 1}), 10);
+  EXPECT_EQ(shown({.work = WorkKind::kEvaluate, .evaluation_batch = 2}), kShownPictures - 20);
+  EXPECT_EQ(shown({.work = WorkKind::kEvaluate, .evaluation_batch = 3}), 0);
+  EXPECT_EQ(shown({.work = WorkKind::kEvaluate, .evaluation_batch = ~uint64_t{0}}), 0);
+  EXPECT_EQ(shown({.work = WorkKind::kEvaluate, .average = true}), 0);
+  EXPECT_EQ(shown({.work = WorkKind::kTrain}), 0);
+  const Network text =
+      *ExpandModel(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 10});
+  EXPECT_EQ(ShownSamples({.work = WorkKind::kEvaluate}, 10, text), 0);
 }
 
 }  // namespace

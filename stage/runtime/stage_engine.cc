@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
 #include "stage/cell/layer_profile.h"
+#include "stage/executor/shown_answers.h"
 #include "stage/runtime/shard_tensors.h"
 
 namespace stagecoach {
@@ -223,6 +224,7 @@ StepReport StageEngine::Finished(StepReport report) {
   if (command.work == WorkKind::kTrain) loaded_->undecided = command.fence.step;
   report.fence = command.fence;
   if (command.apply.has_value()) report.applied = loaded_->last_decision;
+  report.shown = std::move(run_->shown);
   report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
   snapshots_.Report(&report);
   return report;
@@ -266,17 +268,6 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   return absl::OkStatus();
 }
 
-// How many of the first held-out samples are in the mini-batch, where they are shown.
-int64_t StageEngine::ShownAnswersOf(const RunCommand& command) const {
-  const int64_t batch_size = loaded_->command.spec.training.batch_size;
-  const bool shows = command.work == WorkKind::kEvaluate && !command.average &&
-                     command.evaluation_batch < static_cast<uint64_t>(kShownPictures) &&
-                     AnswersForImages(loaded_->network());
-  if (!shows) return 0;
-  const int64_t before = static_cast<int64_t>(command.evaluation_batch) * batch_size;
-  return std::clamp<int64_t>(kShownPictures - before, 0, batch_size);
-}
-
 void StageEngine::BeginProgram(const RunCommand& command) {
   const bool training = command.work == WorkKind::kTrain;
   loaded_->executor->BeginStep(
@@ -285,7 +276,9 @@ void StageEngine::BeginProgram(const RunCommand& command) {
        .evaluation_batch = command.evaluation_batch,
        .program = training ? &loaded_->training : &loaded_->EvaluationProgram(),
        .loss_scale = loaded_->loss_scale(),
-       .shown_answers = ShownAnswersOf(command)});
+       .observer = GatherAnswers(
+           ShownSamples(command, loaded_->command.spec.training.batch_size, loaded_->network()),
+           *parts_.backend, &run_->shown)});
   run_->stall = StallTimer(parts_.clock);
 }
 

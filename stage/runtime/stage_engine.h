@@ -74,6 +74,7 @@ class StageEngine {
     RunCommand command;
     PhaseClock::Nanos before;  // of the phases, when it began
     StallTimer stall;
+    std::vector<ShownAnswer> shown = {};  // gathered for the report
   };
   struct LastShard {
     WriteShardCommand command;
@@ -91,7 +92,6 @@ class StageEngine {
   Going End(absl::StatusOr<StepReport> report);  // of the Run at hand
   StepReport Finished(StepReport report);
   absl::Status Apply(const ApplyDecision& decision);
-  int64_t ShownAnswersOf(const RunCommand& command) const;
   void BeginProgram(const RunCommand& command);
   absl::StatusOr<std::chrono::nanoseconds> Wait();
   std::string Unconnected() const;

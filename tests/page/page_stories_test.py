@@ -111,24 +111,27 @@ class PageStories(parts.PartsTest):
 
     def test_the_job_panel_shows_what_was_asked_for(self):
         self.assertEqual(self.settings(self.job()), {
-            "model": "GPT, 16 layers × 256; 8 heads, context 256, vocabulary 128, dropout 0.1",
+            "model": "gpt, 16 layers × 256; heads 8, context 256, vocabulary 128, dropout 0.1",
             "data": "walden.txt; /data/books/walden.txt",
             "batch": "64 sequences; M = 8 micro-batches of 8, 16,384 tokens",
-            "optimizer": "AdamW; β₁ 0.9, β₂ 0.95, decay 0.1, clip at norm 1",
-            "learning_rate": "3e−3 cosine; 100 warm-up steps, to 3e−4",
-            "pipeline": "GPipe, K = 4; rematerialize always, auto partition",
+            "optimizer": "adamw; beta1 0.9, beta2 0.95, epsilon 1e−8, weight decay 0.1, "
+                         "clip at norm 1",
+            "learning_rate": "3e−3 cosine; warmup steps 100, final 3e−4",
+            "pipeline": "gpipe, K = 4; rematerialize always, auto partition",
             "precision": "float32; seed 1",
             "saving": "every 200 steps; evaluation every 50 steps"})
         spec = copy.deepcopy(self.fake.job()["spec"])
-        spec["training"].update(optimizer={"sgd": {"momentum": 0.9, "weight_decay": 0.0}}, gradient_clip_norm=0,
+        sgd = {"momentum": 0.9, "weight_decay": 0.0, "nesterov": True}
+        spec["training"].update(optimizer={"sgd": sgd}, gradient_clip_norm=0,
                                 learning_rate={"constant": {"peak": 0.1, "warmup_steps": "0"}})
         spec["pipeline"].update(schedule="SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD", partition={"rule": "PARTITION_RULE_AUTO", "cuts": ["5", "9", "14"]})
         spec.update(precision="PRECISION_BFLOAT16", resume={"job": "before", "step": "40"}, checkpoint={"every_steps": "0"}, evaluation={})
         self.fake.says = {"spec": spec}
         shown = self.settings(self.job())
-        self.assertEqual(shown["optimizer"], "SGD; momentum 0.9, decay 0, no clipping")
-        self.assertEqual(shown["learning_rate"], "0.1 constant; no warm-up")
-        self.assertEqual(shown["pipeline"], "1F1B, K = 4; rematerialize always, cuts 5, 9, 14")
+        self.assertEqual(shown["optimizer"], "sgd; momentum 0.9, nesterov, no clipping")
+        self.assertEqual(shown["learning_rate"], "0.1 constant")
+        self.assertEqual(shown["pipeline"],
+                         "one forward one backward, K = 4; rematerialize always, cuts 5, 9, 14")
         self.assertEqual(shown["precision"], "bfloat16; seed 1, from before, step 40")
         self.assertEqual(shown["saving"], "every 3 minutes or more; no evaluation")
 
@@ -144,6 +147,7 @@ class PageStories(parts.PartsTest):
         self.assertNotIn("groups", shown["model"])
         resnet["norm"] = "RESNET_NORM_GROUP"
         self.assertIn("groups 32", self.settings(self.job())["model"])
+        self.assertIn("image [48, 48, 3]", self.settings(self.job())["model"])
 
     # Symptom: the timeline never came where the first stage trains nothing (examples/fine-tune.yaml).
     def test_a_stage_that_trains_nothing_has_its_lane(self):
@@ -347,7 +351,8 @@ class TwoRuns(parts.PartsTest):
         self.assertRegex(page.locator('[data-curve="loss"] .note').inner_text(), r"^\d\.\d{4} and 2\.6000$")
         differs = {row[0]: row[1:] for row in page.evaluate(
             "[...document.querySelectorAll('[data-part=comparison-table] tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")}
-        self.assertEqual(differs["Learning rate"], ["3e−3 cosine; 100 warm-up steps, to 3e−4", "1e−3 constant; no warm-up"])
+        self.assertEqual(differs["Learning rate"],
+                         ["3e−3 cosine; warmup steps 100, final 3e−4", "1e−3 constant"])
         self.assertNotIn("Optimizer", differs)
         page.get_by_label("Compare with").select_option("")
         self.assertFalse(page.locator('[data-part="comparison"]').is_visible())

@@ -59,8 +59,10 @@ HostProfile CpuBackend::Host() const {
           .native_bfloat16 = products_ == Bfloat16Products::kNative};
 }
 
+STAGECOACH_LISTED(Giver<KernelList>, Kernels, STAGECOACH_OPERATIONS)
+
 const KernelTable<CpuBackend>& Kernels() {
-  static const auto* const table = new KernelTable<CpuBackend>("cpu", KernelLists());
+  static const auto* const table = new KernelTable<CpuBackend>("cpu", CallEach(kListedKernels));
   return *table;
 }
 

@@ -3,15 +3,12 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNEL_LIST_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_KERNEL_LIST_H_
 
-#include <vector>
-
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/kernel_table.h"
 
 namespace stagecoach::cpu {
 
 using KernelList = KernelListOf<CpuBackend>;
-std::vector<KernelList> KernelLists();  // written by cmake/StagecoachKernels.cmake
 const KernelTable<CpuBackend>& Kernels();
 
 }  // namespace stagecoach::cpu

@@ -10,8 +10,11 @@
 #include "stage/backends/cuda/kernels.h"
 
 namespace stagecoach::cuda {
+
+STAGECOACH_LISTED(Giver<KernelList>, Kernels, STAGECOACH_OPERATIONS)
+
 const KernelTable<KernelBackend>& Kernels() {
-  static const auto* const table = new KernelTable<KernelBackend>("cuda", KernelLists());
+  static const auto* const table = new KernelTable<KernelBackend>("cuda", CallEach(kListedKernels));
   return *table;
 }
 

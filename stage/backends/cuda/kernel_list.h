@@ -3,15 +3,12 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_LIST_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_LIST_H_
 
-#include <vector>
-
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/kernel_table.h"
 
 namespace stagecoach::cuda {
 
 using KernelList = KernelListOf<KernelBackend>;
-std::vector<KernelList> KernelLists();  // written by cmake/StagecoachKernels.cmake
 const KernelTable<KernelBackend>& Kernels();
 
 }  // namespace stagecoach::cuda

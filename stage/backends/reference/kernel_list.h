@@ -3,15 +3,12 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
 #define STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
 
-#include <vector>
-
 #include "stage/backends/kernel_table.h"
 #include "stage/backends/reference/reference_backend.h"
 
 namespace stagecoach::reference {
 
 using KernelList = KernelListOf<ReferenceBackend>;
-std::vector<KernelList> KernelLists();  // written by cmake/StagecoachKernels.cmake
 const KernelTable<ReferenceBackend>& Kernels();
 
 }  // namespace stagecoach::reference

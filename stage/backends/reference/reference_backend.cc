@@ -11,8 +11,13 @@
 
 namespace stagecoach {
 
+namespace reference {
+STAGECOACH_LISTED(Giver<KernelList>, Kernels, STAGECOACH_OPERATIONS)
+}  // namespace reference
+
 const KernelTable<ReferenceBackend>& reference::Kernels() {
-  static const auto* const table = new KernelTable<ReferenceBackend>("reference", KernelLists());
+  static const auto* const table =
+      new KernelTable<ReferenceBackend>("reference", CallEach(reference::kListedKernels));
   return *table;
 }
 

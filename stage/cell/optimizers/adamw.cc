@@ -57,8 +57,8 @@ class AdamW final : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeAdamW(const OptimizerSpec& spec,
-                                                     OptimizerParts parts) {
+absl::StatusOr<std::unique_ptr<Optimizer>> AdamWOptimizer(const OptimizerSpec& spec,
+                                                          OptimizerParts parts) {
   return std::make_unique<AdamW>(spec.As<AdamWSpec>(), std::move(parts));
 }
 

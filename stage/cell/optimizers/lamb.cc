@@ -62,8 +62,8 @@ class Lamb final : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeLamb(const OptimizerSpec& spec,
-                                                    OptimizerParts parts) {
+absl::StatusOr<std::unique_ptr<Optimizer>> LambOptimizer(const OptimizerSpec& spec,
+                                                         OptimizerParts parts) {
   const auto parameters = static_cast<int64_t>(parts.parameters.size());
   ASSIGN_OR_RETURN(Tensor norms, MakeTensor(parts.backend->allocator(), MemoryKind::kWorkspace,
                                             DType::kF64, Shape{2 * parameters}));

@@ -58,8 +58,8 @@ class RmsProp final : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeRmsProp(const OptimizerSpec& spec,
-                                                       OptimizerParts parts) {
+absl::StatusOr<std::unique_ptr<Optimizer>> RmsPropOptimizer(const OptimizerSpec& spec,
+                                                            OptimizerParts parts) {
   return std::make_unique<RmsProp>(spec.As<RmsPropSpec>(), std::move(parts));
 }
 

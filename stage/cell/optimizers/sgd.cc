@@ -46,8 +46,8 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeSgd(const OptimizerSpec& spec,
-                                                   OptimizerParts parts) {
+absl::StatusOr<std::unique_ptr<Optimizer>> SgdOptimizer(const OptimizerSpec& spec,
+                                                        OptimizerParts parts) {
   return std::make_unique<Sgd>(spec.As<SgdSpec>(), std::move(parts));
 }
 

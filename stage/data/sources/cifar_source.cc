@@ -247,7 +247,7 @@ class CifarReader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec,
+absl::StatusOr<std::unique_ptr<BatchSource>> CifarDataSource(const JobSpec& spec,
                                                              const Network& network,
                                                              std::span<const std::string> reads,
                                                              const DataRoots& roots,

@@ -173,7 +173,7 @@ absl::Status CheckWeights(const IdxSplit& train, const IdxSplit& evaluation, con
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenIdxSource(const JobSpec& spec,
+absl::StatusOr<std::unique_ptr<BatchSource>> IdxDataSource(const JobSpec& spec,
                                                            const Network& network,
                                                            std::span<const std::string> reads,
                                                            const DataRoots& roots, SourceLook) {

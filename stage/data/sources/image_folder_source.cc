@@ -56,7 +56,7 @@ std::vector<std::string> ClassNames(const ClassFolders& folders) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
+absl::StatusOr<std::unique_ptr<BatchSource>> ImageFolderDataSource(
     const JobSpec& spec, const Network& network, std::span<const std::string> reads,
     const DataRoots& roots, SourceLook look) {
   const auto data = spec.data.As<ImageFolderData>();

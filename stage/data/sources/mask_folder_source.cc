@@ -224,7 +224,7 @@ absl::StatusOr<std::shared_ptr<const PictureSet>> AddFolders(const DataRoots& ro
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenMaskFolderSource(
+absl::StatusOr<std::unique_ptr<BatchSource>> MaskFolderDataSource(
     const JobSpec& spec, const Network& network, std::span<const std::string> reads,
     const DataRoots& roots, SourceLook look) {
   const auto data = spec.data.As<MaskFolderData>();

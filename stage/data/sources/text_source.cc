@@ -145,7 +145,7 @@ class TextSource final : public TokenSource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenTextSource(const JobSpec& spec,
+absl::StatusOr<std::unique_ptr<BatchSource>> TextDataSource(const JobSpec& spec,
                                                             const Network& network,
                                                             std::span<const std::string>,
                                                             const DataRoots& roots,

@@ -12,7 +12,7 @@
 #include "stage/data/picture_source.h"
 
 namespace stagecoach {
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenWebDatasetSource(
+absl::StatusOr<std::unique_ptr<BatchSource>> WebDatasetDataSource(
     const JobSpec& spec, const Network& network, std::span<const std::string> reads,
     const DataRoots& roots, SourceLook look) {
   const auto data = spec.data.As<WebDatasetData>();

@@ -6,115 +6,92 @@ import {hasEnded, pipelineStages} from './job_facts.js';
 const NOT_SAID = '–';
 const PATHS = ['train', 'masks', 'folder', 'images'];  // of data in folders and files, see docs/job_files/data.md
 
-function enumText(value, prefix, names) {
-  const name = String(value || '').replace(prefix, '');
-  return names[name] ?? (name === '' ? NOT_SAID : name.toLowerCase().replaceAll('_', ' '));
+/** The kind of a part of the spec and its fields, as the coordinator tells them. */
+function kindOf(kinds) {
+  return Object.entries(kinds || {}).find(([kind]) => kind !== 'objective') || ['', {}];
+}
+
+function words(name) {
+  return name ? name.replaceAll('_', ' ') : NOT_SAID;
+}
+
+function list(texts) {
+  return texts.filter(Boolean).join(', ');
+}
+
+function enumText(value, prefix) {
+  return words(String(value || '').replace(prefix, '').toLowerCase());
 }
 
 export function scheduleText(spec) {
-  return enumText(spec?.pipeline?.schedule, 'SCHEDULE_KIND_',
-                  {'': 'GPipe', UNSPECIFIED: 'GPipe', GPIPE: 'GPipe', ONE_FORWARD_ONE_BACKWARD: '1F1B'});
+  return enumText(spec?.pipeline?.schedule, 'SCHEDULE_KIND_');
 }
 
 export function precisionText(spec) {
-  return enumText(spec?.precision, 'PRECISION_', {'': 'float32', UNSPECIFIED: 'float32'});
+  return enumText(spec?.precision, 'PRECISION_');
 }
 
-/** Of a network of the zoo: its fields that are set, as "depth 8". */
+/** Reals are numbers, 64-bit integers strings. */
+function valueText(value) {
+  if (Array.isArray(value)) return `[${value.join(', ')}]`;
+  return value === true ? '' : typeof value === 'number' ? scientific(value) : value;
+}
+
+function isSet(value) {
+  return value === true || (Array.isArray(value) ? value.length > 0 : num(value) > 0);
+}
+
+/** The fields that are set, as "depth 8, nesterov". */
 function fieldsText(fields) {
   // The coordinator fills in groups for every ResNet; batch normalization has none.
-  const unused = fields?.norm === 'RESNET_NORM_BATCH' ? ['groups'] : [];
-  const shown = Object.entries(fields || {}).filter(([name, value]) => !unused.includes(name)).filter(([, value]) => value === true || Array.isArray(value) || num(value) > 0);
-  return shown.map(([name, value]) => [name.replaceAll('_', ' '), value === true ? '' : Array.isArray(value) ? value.join(' × ') : value]
-    .filter((word) => word !== '').join(' ')).join(', ');
-}
-
-function networkOf(spec) {
-  return Object.entries(spec?.model || {}).find(([kind]) => kind !== 'objective') || [NOT_SAID, {}];
+  const unused = fields.norm === 'RESNET_NORM_BATCH' ? 'groups' : '';
+  return list(Object.entries(fields).filter(([name, value]) => name !== unused && isSet(value))
+    .map(([name, value]) => `${words(name)} ${valueText(value)}`.trim()));
 }
 
 export function modelText(spec) {
-  const [kind, fields] = networkOf(spec);
-  if (kind === 'gpt') return `GPT, ${fields.layers} layers × ${fields.width}`;
-  if (kind !== 'sequence') return kind;
-  const count = `${(fields.layers || []).length} layers`;
-  return num(fields.width) > 0 ? `${count}, width ${fields.width}` : count;
-}
-
-function objectiveText(spec) {
-  const [kind, fields] = Object.entries(spec?.model?.objective || {})[0] || [];
-  return kind ? [kind.replaceAll('_', ' '), fieldsText(fields)].filter(Boolean).join(', ') : '';
+  const [kind, {layers, width}] = kindOf(spec?.model);
+  const count = Array.isArray(layers) ? layers.length : num(layers);
+  const by = num(width) > 0 ? ` × ${width}` : '';
+  return list([words(kind), count > 0 ? `${count} layers${by}` : '']);
 }
 
 function modelDetail(spec) {
-  const [kind, fields] = networkOf(spec);
-  const objective = objectiveText(spec);
-  const of = (text) => (objective ? `${text}; ${objective}` : text);
-  if (kind === 'gpt') {
-    const dropout = num(fields.dropout) > 0 ? `, dropout ${scientific(fields.dropout)}` : '';
-    return of(`${fields.heads} heads, context ${fields.context}, vocabulary ${fields.vocabulary}${dropout}`);
-  }
-  if (kind === 'sequence' && num(fields.context) > 0) return of(`context ${fields.context}, vocabulary ${fields.vocabulary}`);
-  const {layers, ...rest} = fields;
-  return of(fieldsText(kind === 'sequence' ? rest : fields));
+  const [, model] = kindOf(spec?.model);
+  const {layers, width, ...rest} = model;
+  const [objective, fields] = kindOf(spec?.model?.objective);
+  const aim = objective && list([words(objective), fieldsText(fields)]);
+  return [fieldsText(layers === undefined ? model : rest), aim].filter(Boolean).join('; ');
 }
 
 function batch(spec) {
   const training = spec?.training || {};
   const sequences = num(training.batch_size);
   const micro = num(training.micro_batches);
-  const [, model] = networkOf(spec);
+  const [, model] = kindOf(spec?.model);
   const tokens = sequences * num(model.context);
   return [`${integer(sequences)} ${(model.image || []).length > 0 ? 'images' : 'sequences'}`,
-          [micro > 0 ? `M = ${integer(micro)} micro-batches of ${Number((sequences / micro).toFixed(1))}` : '',
-           tokens > 0 ? `${integer(tokens)} tokens` : ''].filter(Boolean).join(', ')];
-}
-
-function given(name, value) {
-  return value === undefined || value === null ? '' : `${name} ${scientific(value)}`;
+          list([micro > 0 ? `M = ${integer(micro)} micro-batches of ${Number((sequences / micro).toFixed(1))}` : '',
+                tokens > 0 ? `${integer(tokens)} tokens` : ''])];
 }
 
 function optimizer(spec) {
-  const {optimizer: chosen, gradient_clip_norm: clip} = spec?.training || {};
-  const clipping = num(clip) > 0 ? `clip at norm ${scientific(clip)}` : 'no clipping';
-  if (chosen?.sgd) {
-    return [chosen.sgd.nesterov ? 'SGD, Nesterov' : 'SGD',
-            [given('momentum', chosen.sgd.momentum), given('decay', chosen.sgd.weight_decay), clipping].filter(Boolean).join(', ')];
-  }
-  if (chosen?.rmsprop) {
-    const {decay: rho, momentum, epsilon, weight_decay: decay} = chosen.rmsprop;
-    return ['RMSProp', [given('ρ', rho), given('momentum', momentum), given('ε', epsilon), given('decay', decay), clipping].filter(Boolean).join(', ')];
-  }
-  if (chosen?.lamb) {
-    const {beta1, beta2, weight_decay: decay} = chosen.lamb;
-    return ['LAMB', [given('β₁', beta1), given('β₂', beta2), given('decay', decay), clipping].filter(Boolean).join(', ')];
-  }
-  if (chosen?.adamw) {
-    const {beta1, beta2, weight_decay: decay} = chosen.adamw;
-    return ['AdamW', [given('β₁', beta1), given('β₂', beta2), given('decay', decay), clipping].filter(Boolean).join(', ')];
-  }
-  return [Object.keys(chosen || {})[0] || NOT_SAID, clipping];
+  const [kind, fields] = kindOf(spec?.training?.optimizer);
+  const clip = num(spec?.training?.gradient_clip_norm);
+  const clipping = clip > 0 ? `clip at norm ${scientific(clip)}` : 'no clipping';
+  return [words(kind), list([fieldsText(fields), clipping])];
 }
 
-const RATES = {constant: 'constant', linear: 'linear', cosine: 'cosine', inverse_square_root: 'inverse root',
-               exponential: 'exponential', step: 'in steps'};
-
 function learningRate(spec) {
-  const [kind, rate] = Object.entries(spec?.training?.learning_rate || {})[0] || [];
-  if (!rate) return [NOT_SAID, ''];
-  return [`${scientific(rate.peak)} ${RATES[kind] || kind}`,
-          [num(rate.warmup_steps) > 0 ? `${integer(rate.warmup_steps)} warm-up steps`
-             : num(rate.warmup_epochs) > 0 ? `${num(rate.warmup_epochs)} warm-up epochs` : 'no warm-up',
-           kind === 'exponential' ? `× ${num(rate.factor ?? 1)} ${every(rate.every_steps, epochs(rate.every_epochs))}` : '',
-           kind === 'step' ? `× ${num(rate.factor ?? 0.1)} at ${(rate.milestones || []).join(', ') || `epochs ${(rate.milestone_epochs || []).join(', ')}`}` : '',
-           rate.final === undefined ? '' : `to ${scientific(rate.final)}`].filter(Boolean).join(', ')];
+  const [kind, {peak, ...rest}] = kindOf(spec?.training?.learning_rate);
+  return kind ? [`${scientific(peak)} ${words(kind)}`, fieldsText(rest)] : [NOT_SAID, ''];
 }
 
 function data(spec) {
-  const [kind, fields] = Object.entries(spec?.data || {})[0] || [NOT_SAID, {}];
-  const path = fields?.path;
+  const [kind, fields] = kindOf(spec?.data);
+  const {path} = fields;
   if (path) return [path.split('/').pop(), path.includes('/') ? path : 'bytes as tokens'];
-  return [kind.replaceAll('_', ' '), PATHS.flatMap((name) => fields?.[name] || []).join(', ')];
+  return [words(kind), PATHS.flatMap((name) => fields[name] || []).join(', ')];
 }
 
 function epochs(count) {
@@ -136,9 +113,9 @@ function saving(spec) {
 
 function pipeline(spec, stages) {
   const {rematerialization, partition, stages: asked} = spec?.pipeline || {};
-  const kept = enumText(rematerialization, 'REMATERIALIZATION_', {'': 'always', UNSPECIFIED: 'always'});
+  const kept = enumText(rematerialization, 'REMATERIALIZATION_');
   const cuts = (partition?.cuts || []).length > 0 ? `cuts ${partition.cuts.join(', ')}`
-    : `${enumText(partition?.rule, 'PARTITION_RULE_', {'': 'auto', UNSPECIFIED: 'auto'})} partition`;
+    : `${enumText(partition?.rule, 'PARTITION_RULE_')} partition`;
   const fewer = num(asked) > 0 && stages > 0 && num(asked) !== stages ? ` of ${asked}` : '';
   return [`${scheduleText(spec)}, K = ${stages > 0 ? stages : num(asked) > 0 ? asked : 'all free'}${fewer}`,
           `rematerialize ${kept}, ${cuts}`];
