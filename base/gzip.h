@@ -1,6 +1,7 @@
 // Gunzip: unpacks one gzip member, piece by piece (ISA-L). Its checksum and length are verified at
 // its end.
 // GunzipMembers: unpacks a gzip file, which is one member or several.
+// ISA-L unpacks, but it stops at a member's end, as zlib does. Members and padding are ours.
 // Ownership: owns its state, some 80 KB.  Threads: thread-compatible.
 // Errors:    DATA_LOSS: not gzip data, or damaged; it may not be used after that.
 #ifndef STAGECOACH_BASE_GZIP_H_

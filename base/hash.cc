@@ -25,23 +25,17 @@ uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t previous) {
   return ~crc;
 }
 
-struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
-};
+void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
-Sha256::Sha256() : state_(std::make_unique<State>()) {
-  CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1) << "OpenSSL has no SHA-256";
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1) << "OpenSSL has no SHA-256";
 }
-Sha256::~Sha256() = default;
-Sha256::Sha256(Sha256&&) noexcept = default;
-Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::span<const std::byte> piece =
         bytes.first(std::min(bytes.size(), kProgressPieceBytes));
-    CHECK(EVP_DigestUpdate(state_->context, piece.data(), piece.size()) == 1) << "SHA-256 update";
+    CHECK(EVP_DigestUpdate(context_.get(), piece.data(), piece.size()) == 1) << "SHA-256 update";
     bytes = bytes.subspan(piece.size());
     TickProgress();
   }
@@ -52,7 +46,7 @@ void Sha256::Update(const std::string& text) { Update(std::as_bytes(std::span(te
 std::string Sha256::Hex() {
   std::array<char, 32> digest;
   unsigned length = 0;
-  CHECK(EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()),
+  CHECK(EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()),
                            &length) == 1 &&
         length == digest.size())
       << "SHA-256 final";

@@ -1,4 +1,5 @@
-// Hashes: SHA-256 (OpenSSL) for manifests and digests, CRC-32C (ISA-L) for frames.
+// Hashes: SHA-256 (OpenSSL) for manifests and digests, CRC-32C (ISA-L) for frames. The libraries
+// compute. The code here cuts pieces of lengths that they take, and ticks progress.
 #ifndef STAGECOACH_BASE_HASH_H_
 #define STAGECOACH_BASE_HASH_H_
 
@@ -7,6 +8,8 @@
 #include <memory>
 #include <span>
 #include <string>
+
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
 namespace stagecoach {
 
@@ -17,16 +20,15 @@ uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t previous = 0);
 class Sha256 {
  public:
   Sha256();
-  ~Sha256();
-  Sha256(Sha256&&) noexcept;
-  Sha256& operator=(Sha256&&) noexcept;
   void Update(std::span<const std::byte> bytes);
   void Update(const std::string& text);
   std::string Hex();  // 64 lower-case digits; call once, at the end
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
 std::string Sha256Hex(const std::string& text);

@@ -1,4 +1,5 @@
 // UTF-8: what text from outside passes before it may become a protobuf string, or is shown.
+// No library that base/ links has this: Abseil checks no UTF-8, and protobuf's check is internal.
 // Threads: pure functions.
 #ifndef STAGECOACH_BASE_UTF8_H_
 #define STAGECOACH_BASE_UTF8_H_

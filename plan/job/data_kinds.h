@@ -58,7 +58,7 @@ class DataKind : public FieldKind {
 };
 
 // Each has a file in plan/data, which defines `const DataKind* TextDataKind()`, and a message in
-// proto/stagecoach/v1/model.proto.
+// proto/stagecoach/v1/data.proto.
 #define STAGECOACH_DATA Cifar, Idx, ImageFolder, MaskFolder, Text, WebDataset
 STAGECOACH_LISTED(Giver<const DataKind*>, DataKind, STAGECOACH_DATA)
 

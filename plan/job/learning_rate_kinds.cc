@@ -20,7 +20,7 @@ constexpr double kDefaultPeak = 1e-3;
 }  // namespace
 
 // Each has a file in plan/learning_rates, which defines `const LearningRateKind*
-// ConstantLearningRateKind()`, and a message in proto/stagecoach/v1/model.proto.
+// ConstantLearningRateKind()`, and a message in proto/stagecoach/v1/training.proto.
 STAGECOACH_LISTED(Giver<const LearningRateKind*>, LearningRateKind,  //
                   Constant, Cosine, Exponential, InverseSquareRoot, Linear, Step)
 

@@ -117,11 +117,15 @@ class CommandTree {
         ->default_str("table");
     TlsFlags& tls = context_.client.tls;
     app_.add_flag("--grpc-use-ssl", tls.use_ssl, "mutual TLS to the coordinator");
-    app_.add_option("--grpc-server-cert", tls.server_cert, "PEM certificate of this client");
-    app_.add_option("--grpc-server-key", tls.server_key, "PEM private key of this client");
-    app_.add_option("--grpc-root-cert", tls.root_cert, "PEM certificates of the authority");
+    app_.add_option("--grpc-server-cert", tls.server_cert, "PEM certificate of this client")
+        ->type_name("FILE");
+    app_.add_option("--grpc-server-key", tls.server_key, "PEM private key of this client")
+        ->type_name("FILE");
+    app_.add_option("--grpc-root-cert", tls.root_cert, "PEM certificates of the authority")
+        ->type_name("FILE");
     app_.add_option("--token-file", tls.token_file,
-                    "in place of a certificate: the file with the token to call with");
+                    "in place of a certificate: the file with the token to call with")
+        ->type_name("FILE");
   }
 
   CLI::App* Add(const std::string& name, const std::string& description, std::function<int()> run) {
@@ -131,7 +135,9 @@ class CommandTree {
   }
 
   static void AddFile(CLI::App* command, std::string* file) {
-    command->add_option("job", *file, "job spec, YAML or JSON; - for standard input")->required();
+    command->add_option("job", *file, "job spec, YAML or JSON; - for standard input")
+        ->type_name("FILE")
+        ->required();
   }
 
   static void AddLocalClusterOptions(CLI::App* command, LocalClusterFlags* flags) {
@@ -142,6 +148,7 @@ class CommandTree {
             "cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]]; or a list with commas, one a "
             "stage, "
             "repeated from its beginning if it is shorter: cuda:0,cpu")
+        ->type_name("DEVICE")
         ->check(CheckDevices)
         ->default_str("cpu");
     command
@@ -157,6 +164,7 @@ class CommandTree {
             "--data-root", flags->data_roots,
             "a folder, or a file, that stages may read beside the files that the job names; "
             "repeatable")
+        ->type_name("PATH")
         ->allow_extra_args(false);
   }
 
@@ -164,7 +172,7 @@ class CommandTree {
   void AddResumeCommands() {
     CLI::App* resume = Add("resume", "Go on with a job from its newest checkpoint",
                            [this] { return RunResume(resume_, context_); });
-    resume->add_option("job", resume_.job, "job id")->required();
+    resume->add_option("job", resume_.job, "job id")->type_name("JOB")->required();
     resume
         ->add_option("--stages", resume_.stages,
                      "number of stages K from now on; changes no bit of the result")
@@ -175,13 +183,16 @@ class CommandTree {
         ->check(CLI::PositiveNumber);
     resume->add_option("--id", resume_.id,
                        "of the new job, where one is made; default: the job's with a number");
-    resume->add_option("--state-dir", resume_.state_dir,
-                       "the folder of a `local` run: goes on in a cluster on this machine");
+    resume
+        ->add_option("--state-dir", resume_.state_dir,
+                     "the folder of a `local` run: goes on in a cluster on this machine")
+        ->type_name("DIR");
     AddLocalClusterOptions(resume, &resume_.cluster);
 
     CLI::App* ui = Add("ui", "Show the page of `local` runs that are over; runs nothing",
                        [this] { return RunUi(ui_folder_, context_); });
     ui->add_option("state-dir", ui_folder_, "the folder of a run, or one with folders of runs")
+        ->type_name("DIR")
         ->required();
   }
 
@@ -192,12 +203,16 @@ class CommandTree {
     local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
     AddLocalClusterOptions(local, &local_.cluster);
-    local->add_option("--state-dir", local_.state_dir,
-                      "journal, checkpoints, weights, logs; default: a new folder in "
-                      "$XDG_STATE_HOME/stagecoach or ./stagecoach-runs");
+    local
+        ->add_option("--state-dir", local_.state_dir,
+                     "journal, checkpoints, weights, logs; default: a new folder in "
+                     "$XDG_STATE_HOME/stagecoach or ./stagecoach-runs")
+        ->type_name("DIR");
     local->add_option("--id", local_.id, "job id; default: the job's name");
-    local->add_option("--trace", local_.trace_file,
-                      "write a trace of the last steps when the job ends, for ui.perfetto.dev");
+    local
+        ->add_option("--trace", local_.trace_file,
+                     "write a trace of the last steps when the job ends, for ui.perfetto.dev")
+        ->type_name("FILE");
 
     CLI::App* submit = Add("submit", "Submit a job and follow it",
                            [this] { return RunSubmit(submit_, context_); });
@@ -222,6 +237,7 @@ class CommandTree {
             [this](const std::string& list) { plan_.devices = absl::StrSplit(list, ','); },
             "of the stages, as `local` takes them: a card needs memory beside its tensors; a "
             "coordinator that is asked knows its stages' own")
+        ->type_name("DEVICE")
         ->check(CheckDevices)
         ->default_str("cpu");
     AddMemoryPerStage(plan, &plan_.memory_per_stage,
@@ -247,7 +263,7 @@ class CommandTree {
   CLI::App* AddJobCommand(const std::string& name, const std::string& description,
                           int (*run)(const std::string&, CommandContext&)) {
     CLI::App* command = Add(name, description, [this, run] { return run(job_, context_); });
-    command->add_option("job", job_, "job id")->required();
+    command->add_option("job", job_, "job id")->type_name("JOB")->required();
     return command;
   }
 
@@ -262,13 +278,14 @@ class CommandTree {
   void AddTelemetryCommands() {
     CLI::App* trace = Add("trace", "Write what every stage did in a job's last steps",
                           [this] { return RunTrace(trace_, context_); });
-    trace->add_option("job", trace_.job, "job id")->required();
+    trace->add_option("job", trace_.job, "job id")->type_name("JOB")->required();
     trace->add_option("--steps", trace_.steps, "how many steps back; 0: all that there are")
         ->check(CLI::Range(uint32_t{0}, kMostTracedSteps))
         ->capture_default_str();
     trace
         ->add_option("--file", trace_.file,
                      "Chrome trace JSON, opens in ui.perfetto.dev; - for standard output")
+        ->type_name("FILE")
         ->capture_default_str();
     // Hides the shared option of this name, which once named the file and still may.
     trace
@@ -280,13 +297,14 @@ class CommandTree {
               if (!format.has_value()) trace_.file = given;
             },
             "table, json or ndjson: how to tell what was written; anything else is --file")
+        ->type_name("{table,json,ndjson}")
         ->default_str("table");
 
     CLI::App* logs = Add("logs", "Read the logs of a job's coordinator and stages", [this] {
       logs_.json = log_format_ == "json" || context_.output != OutputFormat::kTable;
       return RunLogs(logs_, context_);
     });
-    logs->add_option("job", logs_.job, "job id")->required();
+    logs->add_option("job", logs_.job, "job id")->type_name("JOB")->required();
     logs->add_flag("-f,--follow", logs_.follow, "go on until the job ends");
     logs->add_option("--stage", logs_.stage, "only this stage of the pipeline, from 0")
         ->check(CLI::Range(int32_t{0}, static_cast<int32_t>(kMostStages)));
@@ -303,7 +321,7 @@ class CommandTree {
     const auto add = [this, checkpoints](const std::string& name, const std::string& description,
                                          bool verify) {
       CLI::App* command = checkpoints->add_subcommand(name, description);
-      command->add_option("job", checkpoints_.job, "job id")->required();
+      command->add_option("job", checkpoints_.job, "job id")->type_name("JOB")->required();
       command->callback([this, verify] {
         checkpoints_.verify = verify;
         run_ = [this] { return RunCheckpoints(checkpoints_, context_); };
@@ -317,19 +335,24 @@ class CommandTree {
     exporting
         ->add_option("job", export_.job,
                      "job id; with --names also a file or folder, as `generate` takes them")
+        ->type_name("JOB|PATH")
         ->required();
     exporting->add_option("--step", export_.step, "default: the newest checkpoint")
         ->check(CLI::NonNegativeNumber);
     CLI::Option* average =
         exporting->add_flag("--average", export_.average,
                             "the averages of the weights (training.average) in their place");
-    CLI::Option* names = exporting->add_option(
-        "--names", export_.names,
-        "also write the weights in these names and layouts: torchvision or timm");
-    CLI::Option* to =
-        exporting->add_option("--to", export_.to, "the file for --names")->needs(names);
+    CLI::Option* names =
+        exporting
+            ->add_option("--names", export_.names,
+                         "also write the weights in these names and layouts: torchvision or timm")
+            ->type_name("{torchvision,timm}");
+    CLI::Option* to = exporting->add_option("--to", export_.to, "the file for --names")
+                          ->type_name("FILE")
+                          ->needs(names);
     names->needs(to)->excludes(average);
     exporting->add_option("--job-file", export_.job_file, "with --names, the job of a checkpoint")
+        ->type_name("FILE")
         ->needs(names);
   }
 
@@ -348,11 +371,14 @@ class CommandTree {
                      "model.safetensors, or a folder: of exported weights, of a `local` run "
                      "(--state-dir), of a "
                      "checkpoint (with --job-file); or the id of a cluster's job")
+        ->type_name("JOB|PATH")
         ->required();
     command->add_option("--step", weights->step, "of a cluster's job; default: the newest")
         ->check(CLI::NonNegativeNumber);
-    command->add_option("--job-file", weights->job_file,
-                        "the job that a checkpoint was trained by; a checkpoint has only numbers");
+    command
+        ->add_option("--job-file", weights->job_file,
+                     "the job that a checkpoint was trained by; a checkpoint has only numbers")
+        ->type_name("FILE");
     command->add_option("--threads", weights->threads, "default: all cores")
         ->check(CLI::Range(int64_t{1}, kMostStages));
   }
@@ -367,16 +393,19 @@ class CommandTree {
     classify
         ->add_option("pictures", classify_.pictures,
                      "JPEG, PNG, TIFF and WebP files; of a folder all of them below it")
+        ->type_name("PATH")
         ->required();
 
     CLI::App* segment = Add("segment", "Write a mask for each picture, with trained weights",
                             [this] { return RunSegment(segment_, context_); });
     AddWeightOptions(segment, "--weights", &segment_.weights);
     segment->add_option("--out", segment_.out, "the folder of the masks, PNG files with a palette")
+        ->type_name("DIR")
         ->required();
     segment
         ->add_option("pictures", segment_.pictures,
                      "JPEG, PNG, TIFF and WebP files; of a folder all of them below it")
+        ->type_name("PATH")
         ->required();
   }
 
@@ -395,16 +424,13 @@ class CommandTree {
 
     Add("version", "Print the version", [this] { return RunVersion(context_); });
     CLI::App* completion = Add("completion", "Print a completion script", [this] {
-      context_.console->Print(CompletionScript(app_, shell_));
+      context_.console->Print(CompletionScript(shell_));
       return static_cast<int>(kExitSuccess);
     });
-    CLI::App* complete = Add("__complete", "Print words for a completion script", [this] {
-      return complete_ == "jobs" ? CompleteJobs(context_) : CompleteDevices(context_);
-    });
+    CLI::App* complete = Add("__complete", "Answer a completion script",
+                             [this] { return RunComplete(app_, line_, context_); });
     complete->group("");  // hidden
-    complete->add_option("what", complete_, "words of which kind")
-        ->required()
-        ->check(CLI::IsMember({"jobs", "devices"}));
+    complete->add_option("line", line_, "behind --, a command line up to the word to complete");
     completion->add_option("shell", shell_, "whose script")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -427,7 +453,8 @@ class CommandTree {
   TraceOptions trace_;
   LogsOptions logs_;
   std::string log_format_ = "text";
-  std::string job_, shell_, complete_, health_address_, ui_folder_;
+  std::string job_, shell_, health_address_, ui_folder_;
+  std::vector<std::string> line_;  // to complete
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The command line itself: help, mistakes, completion.
+// The command line itself: help, mistakes.
 #include "services/cli/command_line.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -253,143 +252,6 @@ TEST_F(CommandLineTest, APlanComputesWithTheRateThatIsGiven) {
   EXPECT_THAT(notes_.str(), HasSubstr("--threads-per-stage: a coordinator plans for the threads"));
   EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "40", "--server"}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("--gflops: a coordinator plans by a rate of its own"));
-}
-
-class CompletionTest : public CommandLineTest {
- protected:
-  // What `shell` prints for the completion script followed by `questions`, in a home of its own;
-  // nothing if this machine has no such shell. Its warnings (a locale that is missing) are none of it.
-  std::optional<std::string> Ask(const std::string& shell, const std::string& options,
-                                 const std::string& questions) {
-    if (std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) != 0) return std::nullopt;
-    EXPECT_EQ(Run({"completion", shell.c_str()}), 0);
-    const std::string home = testing::TempDir() + "/completion_test_" + std::to_string(getpid());
-    std::filesystem::create_directories(home);
-    std::ofstream(home + "/script") << out_.str() << "\n" << questions;
-    const std::string command =
-        "env -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_CACHE_HOME HOME=" + home + " " + shell +
-        options + " " + home + "/script 2>" + home + "/errors";
-    FILE* pipe = popen(command.c_str(), "r");
-    EXPECT_NE(pipe, nullptr);
-    std::string output;
-    for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) output += static_cast<char>(c);
-    const int code = pclose(pipe);
-    std::stringstream errors;
-    errors << std::ifstream(home + "/errors").rdbuf();
-    EXPECT_EQ(code, 0) << errors.str();
-    std::filesystem::remove_all(home);
-    return output;
-  }
-};
-
-// Symptom: a test failed where the shell warned of a locale, and fish wrote into the user's home.
-TEST_F(CompletionTest, WarningsAreNoAnswersAndTheHomeIsItsOwn) {
-  const char* const home = getenv("HOME");
-  const std::optional<std::string> answer = Ask("bash", "", R"(
-echo warning >&2
-[ "$HOME" = ")" + std::string(home == nullptr ? "" : home) + R"(" ] || echo other
-)");
-  ASSERT_TRUE(answer.has_value());
-  EXPECT_EQ(*answer, "other\n");
-}
-
-TEST_F(CompletionTest, Bash) {
-  const std::optional<std::string> answer = Ask("bash", "", R"(
-ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
-ask stagecoach che
-ask stagecoach -o json local --thr
-ask stagecoach list -o nd
-ask stagecoach completion z
-ask stagecoach checkpoints ver
-)");
-  ASSERT_TRUE(answer.has_value()) << "tools/setup installs bash's users' shell with the system";
-  EXPECT_EQ(*answer, "checkpoints\n--threads-per-stage\nndjson\nzsh\nverify\n");
-}
-
-TEST_F(CompletionTest, BashAsksTheClientForJobsAndDevices) {
-  const std::optional<std::string> answer = Ask("bash", "", R"(
-stagecoach() { case "$*" in "__complete jobs") echo tiny-1; echo tiny-2 ;; "__complete devices") echo cpu ;; esac; }
-ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
-ask stagecoach cancel ti
-ask stagecoach describe tiny-2
-ask stagecoach checkpoints verify tiny-1
-ask stagecoach local --device c
-)");
-  ASSERT_TRUE(answer.has_value());
-  EXPECT_EQ(*answer, "tiny-1 tiny-2\ntiny-2\ntiny-1\ncpu\n");
-}
-
-// Symptom: a name with a blank was cut at it, and a folder got a blank in the place of its slash.
-TEST_F(CompletionTest, BashTakesFilesWithBlanksWhole) {
-  const std::optional<std::string> answer = Ask("bash", "", R"sh(
-cd "$(mktemp -d)"
-touch 'my job.yaml'
-mkdir mine
-ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; printf '%s\n' "${COMPREPLY[@]}" | sort; }
-ask stagecoach local my
-ask stagecoach local mi
-rm 'my job.yaml'; rmdir mine "$PWD"
-)sh");
-  ASSERT_TRUE(answer.has_value());
-  EXPECT_EQ(*answer, "my job.yaml\nmine\n");
-}
-
-// Bash breaks words at colons.
-TEST_F(CompletionTest, BashCompletesBehindAColon) {
-  const std::optional<std::string> answer = Ask("bash", "", R"(
-COMP_WORDBREAKS=' ><=;|&(:'
-stagecoach() { echo cpu; echo cuda:0; echo cuda:1; echo cuda:10; }
-ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
-ask stagecoach local --device cu
-ask stagecoach local --device cuda :
-ask stagecoach local --device cuda : 1
-ask stagecoach --address 127.0.0.1 : 8001 che
-)");
-  ASSERT_TRUE(answer.has_value());
-  EXPECT_EQ(*answer, "cuda:0 cuda:1 cuda:10\n0 1 10\n1 10\ncheckpoints\n");
-}
-
-TEST_F(CompletionTest, OfJobsIsSilentWithoutACoordinator) {
-  EXPECT_EQ(Run({"--address", "127.0.0.1:1", "__complete", "jobs"}), 0);
-  EXPECT_EQ(out_.str() + notes_.str(), "");
-  EXPECT_EQ(Run({"__complete", "devices"}), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("cpu\n"));
-  EXPECT_EQ(Run({"--help"}), 0);
-  EXPECT_THAT(out_.str(), Not(HasSubstr("__complete"))) << "hidden";
-}
-
-TEST_F(CompletionTest, Zsh) {
-  // The line editor's functions, which a script does not have, print what they are given.
-  const std::optional<std::string> answer = Ask("zsh", " -f", R"(
-_describe() { local -a list; [[ $1 == -o ]] && shift; list=(${(P)2}); print -l -- ${(M)list:#${words[CURRENT]}*} }
-compadd() { print -- "values $@" }
-_files() { print files }
-ask() { words=("$@"); CURRENT=$#; _stagecoach }
-ask stagecoach che
-ask stagecoach -o json local --thr
-ask stagecoach list -o ''
-ask stagecoach completion ''
-ask stagecoach local ''
-)");
-  if (!answer.has_value()) GTEST_SKIP() << "no zsh on this machine";
-  EXPECT_EQ(*answer,
-            "checkpoints:List or verify checkpoints\n"
-            "--threads-per-stage:default: the cores divided among the stages\n"
-            "values table json ndjson\nvalues bash zsh fish\nfiles\n");
-}
-
-TEST_F(CompletionTest, Fish) {
-  const std::optional<std::string> answer = Ask("fish", " --no-config", R"(
-complete -C 'stagecoach che'
-complete -C 'stagecoach -o json local --thr'
-complete -C 'stagecoach list -o nd'
-complete -C 'stagecoach completion z'
-)");
-  if (!answer.has_value()) GTEST_SKIP() << "no fish on this machine";
-  EXPECT_EQ(*answer,
-            "checkpoints\tList or verify checkpoints\n"
-            "--threads-per-stage\tdefault: the cores divided among the stages\n"
-            "ndjson\thow results are printed\nzsh\n");
 }
 
 }  // namespace

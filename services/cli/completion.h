@@ -1,10 +1,13 @@
-// Completion: scripts for bash, zsh and fish made from the command tree, so that they cannot fall
-// behind it.
-// Threads: pure function.
+// Completion: scripts for bash, zsh and fish, and the answers that the scripts ask the client for.
+// The command tree is the only list of commands and options.
+// Threads: the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMPLETION_H_
 #define STAGECOACH_SERVICES_CLI_COMPLETION_H_
 
+#include <span>
 #include <string>
+
+#include "services/cli/commands/commands.h"
 
 namespace CLI {
 class App;
@@ -12,9 +15,18 @@ class App;
 
 namespace stagecoach {
 
-// shell: bash, zsh or fish (CHECKed). Completes commands, options and the values of options that
-// have a list of them; files everywhere else.
-std::string CompletionScript(const CLI::App& app, const std::string& shell);
+// shell: bash, zsh or fish (CHECKed).
+std::string CompletionScript(const std::string& shell);
+
+// Prints the words that the last word of a command line may become, one a line. A tab and a
+// description may follow. FILE, DIR and PATH stand for files, folders and both, as the shell finds
+// them.
+//
+// A value is completed by the type name of its option, which help shows too: JOB (an id, from the
+// coordinator), DEVICE (of this machine), FILE, DIR, PATH, a list "{a,b}", or several of them with
+// "|" between. All other values are completed to nothing.
+// line: "stagecoach" and the words behind it.
+int RunComplete(const CLI::App& app, std::span<const std::string> line, CommandContext& context);
 
 }  // namespace stagecoach
 

@@ -149,10 +149,11 @@ struct ValidateOptions {
 };
 int RunValidate(const ValidateOptions& options, CommandContext& context);
 
-// For completion scripts, one word a line: the jobs of the coordinator, this machine's devices. A coordinator that does not
-// answer within a second is no error, as nobody reads one at the prompt.
-int CompleteJobs(CommandContext& context);
-int CompleteDevices(CommandContext& context);
+// Print for completion scripts, one word a line: the jobs of the coordinator, this machine's
+// devices. If the coordinator does not answer within a second, nothing is printed: nobody reads an
+// error at the prompt.
+void CompleteJobs(CommandContext& context);
+void CompleteDevices(CommandContext& context);
 int RunList(CommandContext& context);
 int RunDescribe(const std::string& job, CommandContext& context);
 int RunWatch(const std::string& job, CommandContext& context);

@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "services/cli/commands/commands.h"
-#include "services/cli/output/exit_code.h"
 
 namespace stagecoach {
 namespace {
@@ -18,18 +17,17 @@ constexpr double kPromptSeconds = 1;
 
 }  // namespace
 
-int CompleteJobs(CommandContext& context) {
+void CompleteJobs(CommandContext& context) {
   ClientOptions options = context.client;
   options.timeout_seconds = std::min(options.timeout_seconds, kPromptSeconds);
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(options);
-  if (!client.ok()) return kExitSuccess;
+  if (!client.ok()) return;
   const absl::StatusOr<v1::ListJobsResponse> jobs = (*client)->List();
-  if (!jobs.ok()) return kExitSuccess;
+  if (!jobs.ok()) return;
   for (const v1::Job& job : jobs->jobs()) context.console->PrintLine(job.id());
-  return kExitSuccess;
 }
 
-int CompleteDevices(CommandContext& context) {
+void CompleteDevices(CommandContext& context) {
   context.console->PrintLine("cpu");
   // The driver's files: to start CUDA takes longer than a prompt should.
   // CUDA counts the cards that it sees from 0, whatever their files are called.
@@ -46,7 +44,6 @@ int CompleteDevices(CommandContext& context) {
   }
   for (int k = 0; k < cards; ++k) context.console->PrintLine(absl::StrCat("cuda:", k));
   context.console->PrintLine("reference");
-  return kExitSuccess;
 }
 
 }  // namespace stagecoach

@@ -1,6 +1,8 @@
 // TarMembers: the files and links of a tar file, one after the other, by their headers alone. Formats: POSIX ustar with long
 // names and sizes of pax and GNU tar, and tar's of Unix 7. Folders, devices and the like are left out.
 // tests/oracle/readers/tar_files.py compares with Python's tarfile.
+// Not libarchive: it takes a file that is cut off behind a member for whole. It passes over names
+// and sizes for all members.
 // Ownership: borrows the opened file.
 // Threads:   thread-compatible.
 // Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is missing because the file is

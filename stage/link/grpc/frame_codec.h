@@ -1,6 +1,6 @@
-// Frame codec: the messages of proto/stagecoach/v1/link.proto, written and read by hand so that
-// payload is never copied by protobuf. ExchangeRequest and ExchangeResponse have the same bytes. A
-// test holds both directions to the generated classes.
+// Frame codec: the messages of proto/stagecoach/v1/link.proto. Their generated classes write and
+// read all but the envelope and a frame's data, which protobuf would copy. ExchangeRequest and
+// ExchangeResponse have the same bytes.
 // Ownership: decoding borrows the pieces; a decoded frame refers to its payload by position.
 // Errors:    DATA_LOSS for damage: bytes that are no message, or whose checksum is not their own. INVALID_ARGUMENT for
 //            what came whole and no correct peer sends, naming the field. Never a crash, and no allocation from an

@@ -1,4 +1,4 @@
-// The hand-written codec against protobuf's generated classes, and against bytes that no peer
+// The codec against whole messages of protobuf's generated classes, and against bytes that no peer
 // should send.
 #include "stage/link/grpc/frame_codec.h"
 
@@ -221,6 +221,7 @@ TEST(FrameCodec, RefusesEveryTruncation) {
 // Without TLS a flipped bit is the receiver's to find: one in a head made another micro-batch's tensor of this one's. It is
 // damage, whatever it makes of the number: a message that says what no peer means ends the link.
 TEST(FrameCodec, EveryFlippedBitOfAHeadIsDamage) {
+  const google::protobuf::LogSilencer silence;  // of jobs that are no UTF-8
   const LinkFrame frame = SomeFrame();
   const std::string valid[] = {EncodeFrameHead(frame),
                                EncodeHello({{"job-a", 1, 2, StageId(3)}, kLinkProtocol, 4}),
@@ -255,6 +256,7 @@ TEST(FrameCodec, EveryFlippedBitOfAControlMessageIsDamage) {
 }
 
 TEST(FrameCodec, SurvivesSpoiledBytes) {
+  const google::protobuf::LogSilencer silence;
   std::mt19937 random(20240607);
   const std::string valid[] = {
       EncodeFrameHead(SomeFrame()) + Payload(300),
