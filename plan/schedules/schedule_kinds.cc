@@ -5,7 +5,7 @@
 namespace stagecoach {
 
 // Each has a file in plan/schedules, which defines `const ScheduleKind* GpipeScheduleKind()`, and a
-// value of the enum ScheduleKind in proto/stagecoach/v1/training.proto.
+// value of the enum ScheduleKind in proto/stagecoach/v1/model.proto.
 STAGECOACH_LISTED(Giver<const ScheduleKind*>, ScheduleKind,  //
                   Gpipe, OneForwardOneBackward, ZeroBubble)
 
