@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/job_script_testing.h"
 
@@ -259,6 +260,16 @@ TEST(JobStateTest, TakesEveryEventInEveryState) {
         EXPECT_THAT(next.records, IsEmpty());
       }
     }
+  }
+}
+
+// Of these a job has any number: testdata/patience.txt.
+TEST(JobStateTest, WhatEndsAStepWithAConnectionIsTheWorldsDoing) {
+  using enum absl::StatusCode;
+  for (const absl::StatusCode code :
+       {kUnavailable, kAborted, kDataLoss, kDeadlineExceeded, kCancelled}) {
+    EXPECT_EQ(ClassOf(Activity::kTrain, absl::Status(code, ""), true), FailureClass::kWorld)
+        << code;
   }
 }
 

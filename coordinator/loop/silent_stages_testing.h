@@ -10,7 +10,7 @@
 
 namespace stagecoach {
 
-class SilentStages final : public StageClient {
+class SilentStages : public StageClient {
  public:
   void Load(const StagePeer&, const LoadCommand&, double,
             std::function<void(absl::StatusOr<LoadResult>)>) override {}

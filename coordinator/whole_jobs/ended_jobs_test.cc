@@ -4,9 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
 #include "coordinator/journal/database.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -20,197 +19,176 @@ std::vector<std::string> Ids(const JobLoop::Page& page) {
   return ids;
 }
 
-int64_t Count(SimulatedCluster& cluster, const std::string& of) {
-  std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
-  Statement query = Statement::Prepare(*database, "SELECT COUNT(*) FROM " + of).value();
-  EXPECT_TRUE(query.Step().value());
-  return query.Integer(0);
-}
-
-// They wait for stages that never come, until they are cancelled.
-void Cancelled(SimulatedCluster& cluster, const std::string& id) {
-  ASSERT_TRUE(cluster.Submit(id, SmallJob(5)).ok());
-  ASSERT_TRUE(cluster.Cancel(id).ok());
-  ASSERT_TRUE(cluster.RunToEnd(id));
-}
-
-TEST(EndedJobsTest, TheOldestGoOnceThereAreTooMany) {
-  JobManagerOptions options;
-  options.keep_ended_jobs = 3;
-  SimulatedCluster cluster(2, options);
-  ASSERT_TRUE(cluster.Submit("first", SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunToEnd("first"));
-  ASSERT_TRUE(cluster.Submit("live", SmallJob(5)).ok());
-  for (int i = 0; i < 5; ++i) {
-    Cancelled(cluster, absl::StrCat("job-", i));
-    ASSERT_FALSE(HasFatalFailure());
+class EndedJobsTest : public WholeJobsTest {
+ protected:
+  // It waits for stages that never come, until it is cancelled.
+  void Cancelled(const std::string& id) {
+    ASSERT_TRUE(cluster_->Start(SmallJob(5), id).Cancel(id).ok());
+    cluster_->End(JobPhase::kCancelled, id);
   }
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().List().jobs.size() == 4; }));
-  EXPECT_THAT(Ids(cluster.loop().List()), ElementsAre("job-4", "job-3", "job-2", "live"));
-  EXPECT_TRUE(absl::IsNotFound(cluster.loop().Get("first").status()));
-  EXPECT_TRUE(absl::IsNotFound(cluster.loop().Records("first", 0, 10).status()));
-  EXPECT_EQ(Count(cluster, "jobs"), 4);
-  EXPECT_EQ(Count(cluster, "records WHERE job NOT IN (SELECT id FROM jobs)"), 0);
-  EXPECT_EQ(Count(cluster, "shown WHERE job NOT IN (SELECT id FROM jobs)"), 0);
+  std::unique_ptr<Database> Journal() { return Database::Open(cluster_->journal_path()).value(); }
+  int64_t Count(const std::string& of) {
+    const auto database = Journal();
+    Statement query = Statement::Prepare(*database, "SELECT COUNT(*) FROM " + of).value();
+    EXPECT_TRUE(query.Step().value());
+    return query.Integer(0);
+  }
+  std::vector<std::string> Listed() { return Ids(cluster_->loop().List()); }
+  void UntilListed(size_t jobs) {
+    EXPECT_TRUE(cluster_->RunUntil([&] { return Listed().size() == jobs; }));
+  }
+};
+
+TEST_F(EndedJobsTest, TheOldestGoOnceThereAreTooMany) {
+  options_.keep_ended_jobs = 3;
+  Begin(2).Start(SmallJob(2), "first").Digest("first");
+  cluster_->Start(SmallJob(5), "live");
+  for (int i = 0; i < 5; ++i) Cancelled(absl::StrCat("job-", i));
+  UntilListed(4);
+  EXPECT_THAT(Listed(), ElementsAre("job-4", "job-3", "job-2", "live"));
+  EXPECT_TRUE(absl::IsNotFound(cluster_->loop().Get("first").status()));
+  EXPECT_TRUE(absl::IsNotFound(cluster_->loop().Records("first", 0, 10).status()));
+  EXPECT_EQ(Count("jobs"), 4);
+  EXPECT_EQ(Count("records WHERE job NOT IN (SELECT id FROM jobs)"), 0);
+  EXPECT_EQ(Count("shown WHERE job NOT IN (SELECT id FROM jobs)"), 0);
 
   // What it left on disk stays, keeps its name, and can be gone on from.
-  EXPECT_EQ(cluster.store().List("first").size(), 2u);
-  EXPECT_TRUE(cluster.files().Exists("/state/exports/first/model.safetensors"));
-  const absl::Status taken = cluster.Submit("first", SmallJob(2)).status();
+  EXPECT_EQ(cluster_->store().List("first").size(), 2u);
+  EXPECT_TRUE(cluster_->files().Exists("/state/exports/first/model.safetensors"));
+  const absl::Status taken = cluster_->Submit("first", SmallJob(2)).status();
   EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
   JobSpec more = SmallJob(2);
   more.training.steps = 9;
   more.resume_job = "first";
-  ASSERT_TRUE(cluster.Submit("more", more).ok());
-  ASSERT_TRUE(cluster.RunToEnd("more"));
-  EXPECT_EQ(cluster.View("more").phase, JobPhase::kSucceeded) << cluster.View("more").message;
+  cluster_->Start(more, "more").Digest("more");
 }
 
-void Wait(SimulatedCluster& cluster, double seconds) {
-  cluster.RunUntil([] { return false; }, seconds);
+TEST_F(EndedJobsTest, TheOldestGoOnceTheyAreTooOld) {
+  options_.keep_ended_days = 2;
+  options_.lease_seconds = 3600;  // few heartbeats: days take no time
+  Begin(1);
+  Cancelled("a");
+  cluster_->Wait(86400);
+  Cancelled("b");
+  cluster_->Wait(86400 - 7200);
+  EXPECT_EQ(Listed().size(), 2u) << "not yet";
+  cluster_->Wait(14400);
+  EXPECT_THAT(Listed(), ElementsAre("b"));
 }
 
-TEST(EndedJobsTest, TheOldestGoOnceTheyAreTooOld) {
-  JobManagerOptions options;
-  options.keep_ended_days = 2;
-  options.lease_seconds = 3600;  // few heartbeats: days take no time
-  SimulatedCluster cluster(1, options);
-  Cancelled(cluster, "a");
-  Wait(cluster, 86400);
-  Cancelled(cluster, "b");
-  Wait(cluster, 86400 - 7200);
-  EXPECT_EQ(Ids(cluster.loop().List()).size(), 2u) << "not yet";
-  Wait(cluster, 14400);
-  EXPECT_THAT(Ids(cluster.loop().List()), ElementsAre("b"));
-}
-
-TEST(EndedJobsTest, ZeroDaysAreForEver) {
-  JobManagerOptions options;
-  options.keep_ended_days = 0;
-  options.lease_seconds = 86400;
-  SimulatedCluster cluster(1, options);
-  Cancelled(cluster, "a");
-  Wait(cluster, 400.0 * 86400);
-  EXPECT_THAT(Ids(cluster.loop().List()), ElementsAre("a"));
+TEST_F(EndedJobsTest, ZeroDaysAreForEver) {
+  options_.keep_ended_days = 0;
+  options_.lease_seconds = 86400;
+  Begin(1);
+  Cancelled("a");
+  cluster_->Wait(400.0 * 86400);
+  EXPECT_THAT(Listed(), ElementsAre("a"));
 }
 
 // The loop's other work goes on between the batches, and a crash in between loses nothing else.
-TEST(EndedJobsTest, ALongHistoryGoesInBatchesAndAlsoOverARestart) {
-  JobManagerOptions options;
-  options.keep_ended_jobs = 1;
-  SimulatedCluster cluster(2, options);
-  Cancelled(cluster, "long");
-  cluster.CrashCoordinator();
-  {
-    std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
-    ASSERT_TRUE(
-        database
-            ->Execute("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n "
-                      "WHERE i < 3599) INSERT INTO records SELECT job, i, kind, "
-                      "unix_seconds, step, phase, message, loss, learning_rate, "
-                      "gradient_norm, tokens_per_second, step_seconds, bubble, "
-                      "bubble_ideal, skipped, nonfinite_steps, weights_digest, measures, -1 "
-                      "FROM records, n WHERE number = 1 AND job = 'long'")
-            .ok());
-  }
-  cluster.StartCoordinator();
-  Cancelled(cluster, "new");
+TEST_F(EndedJobsTest, ALongHistoryGoesInBatchesAndAlsoOverARestart) {
+  options_.keep_ended_jobs = 1;
+  Begin(2);
+  Cancelled("long");
+  cluster_->CrashCoordinator();
+  ASSERT_TRUE(Journal()
+                  ->Execute("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n "
+                            "WHERE i < 3599) INSERT INTO records SELECT job, i, kind, "
+                            "unix_seconds, step, phase, message, loss, learning_rate, "
+                            "gradient_norm, tokens_per_second, step_seconds, bubble, "
+                            "bubble_ideal, skipped, nonfinite_steps, weights_digest, measures, -1 "
+                            "FROM records, n WHERE number = 1 AND job = 'long'")
+                  .ok());
+  cluster_->StartCoordinator();
+  Cancelled("new");
   std::set<int64_t> left;
-  ASSERT_TRUE(cluster.RunUntil([&] {
-    left.insert(Count(cluster, "records WHERE job = 'long'"));
+  ASSERT_TRUE(cluster_->RunUntil([&] {
+    left.insert(Count("records WHERE job = 'long'"));
     return left.size() == 3;
   }));
-  cluster.CrashCoordinator();
-  cluster.StartCoordinator();
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().List().jobs.size() == 1; }));
-  EXPECT_EQ(Ids(cluster.loop().List()), (std::vector<std::string>{"new"}));
-  EXPECT_EQ(Count(cluster, "records WHERE job = 'long'"), 0);
+  cluster_->RestartCoordinator();
+  UntilListed(1);
+  EXPECT_THAT(Listed(), ElementsAre("new"));
+  EXPECT_EQ(Count("records WHERE job = 'long'"), 0);
 }
 
-TEST(EndedJobsTest, AListIsReadInPagesThatNewJobsDoNotMove) {
-  SimulatedCluster cluster(0);
-  for (int i = 0; i < 5; ++i)
-    ASSERT_TRUE(cluster.Submit(absl::StrCat("job-", i), SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.Cancel("job-2").ok());
-  const JobLoop::Page newest = cluster.loop().List(JobLoop::kNewest, 2);
+TEST_F(EndedJobsTest, AListIsReadInPagesThatNewJobsDoNotMove) {
+  Begin(0);
+  for (int i = 0; i < 5; ++i) cluster_->Start(SmallJob(2), absl::StrCat("job-", i));
+  ASSERT_TRUE(cluster_->Cancel("job-2").ok());
+  const JobLoop::Page newest = cluster_->loop().List(JobLoop::kNewest, 2);
   EXPECT_THAT(Ids(newest), ElementsAre("job-4", "job-3"));
-  ASSERT_TRUE(cluster.Submit("job-5", SmallJob(2)).ok());
-  const JobLoop::Page next = cluster.loop().List(newest.next, 2);
+  cluster_->Start(SmallJob(2), "job-5");
+  const JobLoop::Page next = cluster_->loop().List(newest.next, 2);
   EXPECT_THAT(Ids(next), ElementsAre("job-2", "job-1"));
-  const JobLoop::Page last = cluster.loop().List(next.next, 2);
+  const JobLoop::Page last = cluster_->loop().List(next.next, 2);
   EXPECT_THAT(Ids(last), ElementsAre("job-0"));
   EXPECT_EQ(last.next, 0u);
 }
 
 // Counted by who shares it, for a process's memory is not so exact.
-TEST(EndedJobsTest, ASpecIsInMemoryOnceAndOnlyUntilItsJobEnds) {
-  SimulatedCluster cluster(1);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
-  Wait(cluster, 1);
-  std::weak_ptr<const JobSpec> spec = cluster.View("a").spec;
+TEST_F(EndedJobsTest, ASpecIsInMemoryOnceAndOnlyUntilItsJobEnds) {
+  Begin(1).Start().Wait(1);
+  std::weak_ptr<const JobSpec> spec = cluster_->View(kJob).spec;
   ASSERT_FALSE(spec.expired());
-  EXPECT_EQ(cluster.View("a").spec.get(), spec.lock().get()) << "every view has the same";
-  ASSERT_TRUE(cluster.Cancel("a").ok());
-  ASSERT_TRUE(cluster.RunToEnd("a"));
-  cluster.loop().Tick(cluster.now());
+  EXPECT_EQ(cluster_->View(kJob).spec.get(), spec.lock().get()) << "every view has the same";
+  ASSERT_TRUE(cluster_->Cancel(kJob).ok());
+  cluster_->End(JobPhase::kCancelled);
+  cluster_->loop().Tick(cluster_->now());
   EXPECT_TRUE(spec.expired());
-  EXPECT_EQ(cluster.View("a").spec, nullptr);
-  EXPECT_EQ(cluster.View("a").summary.name, "small");
-  EXPECT_EQ(cluster.loop().SpecText("a").value(), ListCodec().Encode(SmallJob(2)));
+  EXPECT_EQ(cluster_->View(kJob).spec, nullptr);
+  EXPECT_EQ(cluster_->View(kJob).summary.name, "small");
+  EXPECT_EQ(cluster_->loop().SpecText(kJob).value(), ListCodec().Encode(SmallJob(2)));
 }
 
-TEST(EndedJobsTest, TheSpecsOfUnfinishedJobsHaveALimitTogether) {
+TEST_F(EndedJobsTest, TheSpecsOfUnfinishedJobsHaveALimitTogether) {
   const auto bytes = static_cast<int64_t>(ListCodec().Encode(SmallJob(2)).size());
-  JobManagerOptions options;
-  options.max_spec_bytes = 3 * bytes;
-  SimulatedCluster cluster(1, options);
-  for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(cluster.Submit(id, SmallJob(2)).ok());
-  const absl::Status refused = cluster.Submit("d", SmallJob(2)).status();
+  options_.max_spec_bytes = 3 * bytes;
+  Begin(1);
+  for (const char* id : {"a", "b", "c"}) cluster_->Start(SmallJob(2), id);
+  const absl::Status refused = cluster_->Submit("d", SmallJob(2)).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr(absl::StrCat("spec: has ", bytes,
-                                     " bytes as it is kept, those of "
-                                     "unfinished jobs have ",
-                                     3 * bytes)));
-  EXPECT_TRUE(cluster.Submit("a", SmallJob(2)).ok()) << "to repeat one is harmless";
-  ASSERT_TRUE(cluster.Cancel("a").ok());
-  cluster.loop().Tick(cluster.now());
-  EXPECT_TRUE(cluster.Submit("d", SmallJob(2)).ok());
-  cluster.CrashCoordinator();
-  cluster.StartCoordinator();
-  EXPECT_FALSE(cluster.Submit("e", SmallJob(2)).ok()) << "those from the journal count";
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr(absl::StrCat("spec: has ", bytes,
+                             " bytes as it is kept, those of unfinished jobs have ", 3 * bytes)));
+  EXPECT_TRUE(cluster_->Submit("a", SmallJob(2)).ok()) << "to repeat one is harmless";
+  ASSERT_TRUE(cluster_->Cancel("a").ok());
+  cluster_->loop().Tick(cluster_->now());
+  EXPECT_TRUE(cluster_->Submit("d", SmallJob(2)).ok());
+  cluster_->RestartCoordinator();
+  EXPECT_FALSE(cluster_->Submit("e", SmallJob(2)).ok()) << "those from the journal count";
 
   // Those that are being checked count as well, and no more once they are answered.
-  ASSERT_TRUE(cluster.Cancel("b").ok());
-  cluster.loop().Tick(cluster.now());
+  ASSERT_TRUE(cluster_->Cancel("b").ok());
+  cluster_->loop().Tick(cluster_->now());
   std::vector<absl::Status> answers;
   for (const char* id : {"f", "g"}) {
-    cluster.loop().Submit(id, SmallJob(2), [&answers](const absl::StatusOr<JobView>& view) {
+    cluster_->loop().Submit(id, SmallJob(2), [&answers](const absl::StatusOr<JobView>& view) {
       answers.push_back(view.status());
     });
   }
-  ASSERT_TRUE(cluster.RunUntil([&] { return answers.size() == 2; }));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return answers.size() == 2; }));
   EXPECT_TRUE(absl::IsResourceExhausted(answers[0])) << "the second one, refused at once";
   EXPECT_TRUE(answers[1].ok()) << answers[1];
 }
 
 // Cancelled submissions were checked, expanded into networks and kept as jobs all the same.
-TEST(EndedJobsTest, ASubmissionThatNobodyWaitsForIsNotAccepted) {
-  SimulatedCluster cluster(1);
-  cluster.check_seconds = 1;  // they stand in line
+TEST_F(EndedJobsTest, ASubmissionThatNobodyWaitsForIsNotAccepted) {
+  Begin(1).check_seconds = 1;  // they stand in line
   std::map<std::string, absl::Status> answers;
-  auto waits = std::make_shared<bool>(true);
+  bool waits = true;
   for (const char* id : {"a", "b"}) {
-    cluster.loop().Submit(
+    cluster_->loop().Submit(
         id, SmallJob(2),
         [&answers, id](const absl::StatusOr<JobView>& view) { answers[id] = view.status(); },
-        [waits, left = std::string(id) == "b"] { return *waits || !left; });
+        [&waits, left = std::string(id) == "b"] { return waits || !left; });
   }
-  *waits = false;
-  ASSERT_TRUE(cluster.RunUntil([&] { return answers.size() == 2; }));
+  waits = false;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return answers.size() == 2; }));
   EXPECT_TRUE(answers["a"].ok()) << answers["a"];
   EXPECT_TRUE(absl::IsCancelled(answers["b"])) << answers["b"];
-  EXPECT_THAT(Ids(cluster.loop().List()), ElementsAre("a"));
+  EXPECT_THAT(Listed(), ElementsAre("a"));
 }
 
 }  // namespace

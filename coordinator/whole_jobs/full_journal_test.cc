@@ -4,24 +4,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
-#include "base/sanitized.h"
-#include "coordinator/journal/slow_disk_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include <algorithm>
+
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // One watcher and what it was told.
 struct Told {
   std::vector<JobRecord> records;
   std::optional<absl::Status> ended;
-  void Watch(SimulatedCluster& cluster, uint64_t watch_id, uint64_t after = 0) {
+  void Watch(TestCluster& cluster, uint64_t watch_id) {
     cluster.loop().Watch(
-        watch_id, "a", after,
+        watch_id, kJob, 0,
         [this](const JobRecord& record) {
           records.push_back(record);
           return true;
@@ -30,191 +31,165 @@ struct Told {
   }
 };
 
-std::string UndisturbedDigest() {
-  SimulatedCluster cluster(2);
-  EXPECT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
-  EXPECT_TRUE(cluster.RunToEnd("a"));
-  return cluster.View("a").weights_digest;
-}
-
-class FullJournalTest : public ::testing::Test {
+class FullJournalTest : public WholeJobsTest {
  protected:
-  void RunUntilFull(uint64_t step) {
-    ASSERT_TRUE(cluster_.Submit("a", SmallJob(2)).ok());
-    told_.Watch(cluster_, 1000);
-    ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.View("a").step == step; }));
-    disk_.full = true;
+  void RunUntilFull(uint64_t step, const JobSpec& spec = SmallJob(2)) {
+    if (cluster_ == nullptr) Begin();
+    cluster_->Start(spec);
+    told_.Watch(*cluster_, 1000);
+    cluster_->UntilStep(step);
+    SetFull(true);
   }
-  // Of its stages: in memory the job has ended.
-  bool Idle() {
-    for (const StageView& stage : cluster_.loop().ListStages()) {
-      if (stage.state != StageState::kReady) return false;
-    }
-    return true;
+  // Training goes on to its end: in memory the job has none of its stages any more.
+  void RunUntilIdle(double seconds = 1000) {
+    EXPECT_TRUE(cluster_->RunUntil(
+        [&] {
+          const std::vector<StageView> stages = cluster_->loop().ListStages();
+          return std::ranges::all_of(
+              stages, [](const StageView& s) { return s.state == StageState::kReady; });
+        },
+        seconds));
+  }
+  void MakeRoom(JobPhase phase) {
+    SetFull(false);
+    cluster_->Until([&](const JobView& view) { return view.phase == phase; }, 2);
+  }
+  void RestartWithRoom() {
+    cluster_->CrashCoordinator();
+    SetFull(false);
+    cluster_->StartCoordinator();
+  }
+  void SetFull(bool full) {
+    cluster_->disk().Set(full ? MemoryDisk::State::kFull : MemoryDisk::State::kGood);
   }
   auto SaysWhatAndWhy() {
-    return AllOf(HasSubstr(absl::StrCat("journal ", cluster_.journal_path(), ": ")),
+    return AllOf(HasSubstr(absl::StrCat("journal ", cluster_->journal_path(), ": ")),
                  HasSubstr("is full"), HasSubstr("make room on its disk"),
                  HasSubstr("On disk the job is running at step "));
   }
 
-  SlowDisk disk_;
-  SimulatedCluster cluster_{2};
-  Told told_;
+  Told told_, late_;
 };
 
 TEST_F(FullJournalTest, WatchersAreToldWithinSeconds) {
   RunUntilFull(4);
-  ASSERT_TRUE(cluster_.RunUntil([&] { return told_.ended.has_value(); }, 4));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return told_.ended.has_value(); }, 4));
   EXPECT_TRUE(absl::IsFailedPrecondition(*told_.ended)) << *told_.ended;
   EXPECT_THAT(told_.ended->message(), SaysWhatAndWhy());
-  Told late;
-  late.Watch(cluster_, 1001);
-  EXPECT_EQ(late.records.size(), told_.records.size()) << "what is on disk, and no more";
-  EXPECT_TRUE(late.ended.has_value() && absl::IsFailedPrecondition(*late.ended));
+  late_.Watch(*cluster_, 1001);
+  EXPECT_EQ(late_.records.size(), told_.records.size()) << "what is on disk, and no more";
+  EXPECT_TRUE(late_.ended.has_value() && absl::IsFailedPrecondition(*late_.ended));
 }
 
 TEST_F(FullJournalTest, NothingIsToldThatTheNextCoordinatorWouldTakeBack) {
   RunUntilFull(4);
-  ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20)) << "training goes on to its end";
-  const JobView view = cluster_.View("a");
+  RunUntilIdle(20);
+  const JobView view = cluster_->View(kJob);
   EXPECT_EQ(view.phase, JobPhase::kRunning) << "as on disk";
   EXPECT_THAT(view.message, AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is succeeded")));
   EXPECT_EQ(view.weights_digest, "");
-  EXPECT_EQ(cluster_.loop().List().jobs[0]->phase, JobPhase::kRunning);
-  cluster_.CrashCoordinator();
-  disk_.full = false;
-  cluster_.StartCoordinator();
-  ASSERT_TRUE(cluster_.RunToEnd("a"));
-  EXPECT_EQ(cluster_.View("a").phase, JobPhase::kSucceeded) << cluster_.View("a").message;
-  EXPECT_EQ(cluster_.View("a").weights_digest, UndisturbedDigest());
+  EXPECT_EQ(cluster_->loop().List().jobs[0]->phase, JobPhase::kRunning);
+  RestartWithRoom();
+  EXPECT_EQ(cluster_->Digest(), Golden().outcome.digest);
 }
 
 TEST_F(FullJournalTest, ACancelThatIsNotOnDiskIsNotPromised) {
   RunUntilFull(4);
-  const absl::Status status = cluster_.Cancel("a");
+  const absl::Status status = cluster_->Cancel(kJob);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(status.message(), AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is cancelled")));
-  EXPECT_EQ(cluster_.View("a").phase, JobPhase::kRunning);
-  EXPECT_TRUE(absl::IsFailedPrecondition(cluster_.Cancel("a"))) << "asked again";
-  disk_.full = false;
-  ASSERT_TRUE(
-      cluster_.RunUntil([&] { return cluster_.View("a").phase == JobPhase::kCancelled; }, 2));
-  EXPECT_TRUE(cluster_.Cancel("a").ok());
+  EXPECT_EQ(cluster_->Phase(), JobPhase::kRunning);
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster_->Cancel(kJob))) << "asked again";
+  MakeRoom(JobPhase::kCancelled);
+  EXPECT_TRUE(cluster_->Cancel(kJob).ok());
 }
 
 // The log said "succeeded" where `list` said RUNNING, and the next coordinator ran the steps again.
-TEST_F(FullJournalTest, TheLogHearsOfARecordOnceItIsOnDisk) {
+TEST_F(FullJournalTest, WithRoomAgainEverythingIsWrittenAndToldAndTheLogHearsOfItThen) {
   RunUntilFull(4);
-  ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20));
-  EXPECT_LE(cluster_.step_of("a"), 4u);
-  EXPECT_FALSE(cluster_.logged_end("a"));
-  disk_.full = false;
-  ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.logged_end("a"); }, 2));
-  EXPECT_EQ(cluster_.step_of("a"), 7u);
+  RunUntilIdle(20);
+  EXPECT_LE(cluster_->step_of(kJob), 4u);
+  EXPECT_FALSE(cluster_->logged_end(kJob));
+  MakeRoom(JobPhase::kSucceeded);
+  EXPECT_TRUE(cluster_->logged_end(kJob));
+  EXPECT_EQ(cluster_->step_of(kJob), 7u);
+  EXPECT_EQ(cluster_->View(kJob).weights_digest, Golden().outcome.digest);
+  late_.Watch(*cluster_, 1001);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return late_.ended.has_value(); }, 2));
+  EXPECT_TRUE(late_.ended->ok()) << *late_.ended;
+  EXPECT_EQ(late_.records.back().kind, JobRecord::Kind::kFinished);
+  for (size_t i = 0; i < late_.records.size(); ++i) EXPECT_EQ(late_.records[i].number, i + 1);
+}
+
+TEST_F(FullJournalTest, AHiccupEndsNoWatch) {
+  RunUntilFull(4);
+  cluster_->Wait(1);
+  SetFull(false);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return told_.ended.has_value(); }));
+  EXPECT_TRUE(told_.ended->ok()) << *told_.ended;
+  EXPECT_EQ(told_.records.back().kind, JobRecord::Kind::kFinished);
 }
 
 // Symptom: the evaluation that ended a job by training.until was not on disk when the coordinator ended, and the next one
 // went on from the checkpoint behind it, to other weights. Found by the simulator.
-TEST(FullJournalUntilTest, AnEndThatAnEvaluationBroughtIsFoundAgain) {
+TEST_F(FullJournalTest, AnEndThatAnEvaluationBroughtIsFoundAgain) {
   JobSpec spec = SmallJob(2);
   spec.training.until.loss = 1e9;  // with the first one, at step 3 of 7
-  std::string undisturbed;
-  {
-    SimulatedCluster cluster(2);
-    ASSERT_TRUE(cluster.Submit("a", spec).ok());
-    ASSERT_TRUE(cluster.RunToEnd("a"));
-    ASSERT_EQ(cluster.View("a").step, 3u);
-    undisturbed = cluster.View("a").weights_digest;
-  }
-  SlowDisk disk;
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("a", spec).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
-  disk.full = true;
-  ASSERT_TRUE(cluster.RunUntil(
-      [&] { return cluster.loop().ListStages()[0].state == StageState::kReady; }, 20));
-  cluster.CrashCoordinator();
-  disk.full = false;
-  cluster.StartCoordinator();
-  ASSERT_TRUE(cluster.RunToEnd("a"));
-  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded) << cluster.View("a").message;
-  EXPECT_EQ(cluster.View("a").step, 3u);
-  EXPECT_EQ(cluster.View("a").weights_digest, undisturbed);
+  const std::string undisturbed = Begin().Start(spec, "undisturbed").Digest("undisturbed");
+  ASSERT_EQ(cluster_->View("undisturbed").step, 3u);
+  RunUntilFull(2, spec);
+  RunUntilIdle(20);
+  RestartWithRoom();
+  EXPECT_EQ(cluster_->Digest(), undisturbed);
+  EXPECT_EQ(cluster_->View(kJob).step, 3u);
 }
 
 // A held job was cancelled in memory only, shown as held still, and a resume was answered with OK
 // though the job stayed cancelled.
-TEST(FullJournalHoldTest, AResumeAfterACancelThatIsNotOnDiskIsRefused) {
-  SlowDisk disk;
-  JobManagerOptions holding;
-  holding.hold_jobs = true;
-  SimulatedCluster cluster(2, holding);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 4; }));
-  cluster.CrashCoordinator();
-  cluster.StartCoordinator();
-  ASSERT_EQ(cluster.View("a").phase, JobPhase::kHeld);
-  disk.full = true;
-  ASSERT_TRUE(absl::IsFailedPrecondition(cluster.Cancel("a")));
-  disk.full = false;  // it is written with the next try, within a second
-  const absl::Status resumed = cluster.loop().Resume("a", 0).status();
+TEST_F(FullJournalTest, AResumeAfterACancelThatIsNotOnDiskIsRefused) {
+  options_.hold_jobs = true;
+  Begin().Start().UntilStep(4).RestartCoordinator();
+  ASSERT_EQ(cluster_->Phase(), JobPhase::kHeld);
+  SetFull(true);
+  ASSERT_TRUE(absl::IsFailedPrecondition(cluster_->Cancel(kJob)));
+  SetFull(false);  // it is written with the next try, within a second
+  const absl::Status resumed = cluster_->loop().Resume(kJob, 0).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(resumed)) << resumed;
   EXPECT_THAT(resumed.message(), HasSubstr("in memory it is cancelled"));
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").phase == JobPhase::kCancelled; }, 2));
+  MakeRoom(JobPhase::kCancelled);
 }
 
 // The next coordinator takes the job up again, so what it begins with must be there.
-TEST(FullJournalPinTest, AnEndThatIsNotOnDiskReleasesNoCheckpoint) {
-  SlowDisk disk;
-  SimulatedCluster cluster(4);
+TEST_F(FullJournalTest, AnEndThatIsNotOnDiskReleasesNoCheckpoint) {
   JobSpec first = SmallJob(2);
   first.training.steps = 30;
   first.checkpoint.keep = 1;
-  ASSERT_TRUE(cluster.Submit("first", first).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
+  Begin(4).Start(first, "first").UntilSaved(3, "first");
   JobSpec second = first;
   second.resume_job = "first";
   second.checkpoint.every_steps = 0;
-  ASSERT_TRUE(cluster.Submit("second", second).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("second").step == 5; }));
-  disk.full = true;
-  ASSERT_TRUE(absl::IsFailedPrecondition(cluster.Cancel("second")));
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 15; }));
-  EXPECT_THAT(cluster.files().List("/checkpoints/first").value(),
-              ::testing::Contains("step-000000000003"));
-  cluster.CrashCoordinator();
-  disk.full = false;
-  cluster.StartCoordinator();
-  ASSERT_TRUE(cluster.RunToEnd("second"));
-  EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
-  ASSERT_TRUE(cluster.RunToEnd("first"));
+  RunUntilFull(5, second);
+  ASSERT_TRUE(absl::IsFailedPrecondition(cluster_->Cancel(kJob)));
+  EXPECT_THAT(cluster_->UntilSaved(15, "first").Saved("first"), Contains("step-000000000003"));
+  RestartWithRoom();
+  cluster_->Digest();
+  cluster_->Digest("first");
 }
 
 // A night of millisecond steps on a full disk filled the coordinator's memory.
-TEST(FullJournalMemoryTest, OfManyUnwrittenStepsTheOldestAreDroppedAndCounted) {
-  SlowDisk disk;
-  JobManagerOptions options;
-  options.max_unwritten_steps = 50;
-  SimulatedCluster cluster(2, options);
+TEST_F(FullJournalTest, OfManyUnwrittenStepsTheOldestAreDroppedAndCounted) {
+  options_.max_unwritten_steps = 50;
   JobSpec spec = SmallJob(2);
-  const int all_steps = kSanitized ? 120 : 300;
-  spec.training.steps = all_steps;
-  ASSERT_TRUE(cluster.Submit("a", spec).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 4; }));
-  disk.full = true;
-  ASSERT_TRUE(cluster.RunUntil([&] {
-    return cluster.loop().ListStages()[0].state == StageState::kReady;
-  })) << "training goes on to its end";
-  disk.full = false;
-  ASSERT_TRUE(cluster.RunUntil([&] { return IsTerminal(cluster.View("a").phase); }, 2));
-  Told told;
-  told.Watch(cluster, 1000);
-  ASSERT_TRUE(cluster.RunUntil([&] { return told.ended.has_value(); }, 2));
+  const int all_steps = spec.training.steps = kSanitized ? 120 : 300;
+  RunUntilFull(4, spec);
+  RunUntilIdle();
+  MakeRoom(JobPhase::kSucceeded);
+  late_.Watch(*cluster_, 1001);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return late_.ended.has_value(); }, 2));
   std::map<JobRecord::Kind, int> kinds;
   std::vector<std::string> lines;
   uint64_t number = 0, newest_step = 0;
-  for (const JobRecord& record : told.records) {
+  for (const JobRecord& record : late_.records) {
     EXPECT_GT(record.number, number);
     number = record.number;
     ++kinds[record.kind];
@@ -226,33 +201,8 @@ TEST(FullJournalMemoryTest, OfManyUnwrittenStepsTheOldestAreDroppedAndCounted) {
   EXPECT_LE(steps, 50 + 5) << "with those of before";
   EXPECT_EQ(newest_step, static_cast<uint64_t>(all_steps));
   EXPECT_EQ(kinds[JobRecord::Kind::kEvaluation], all_steps / 3) << "other kinds stay";
-  EXPECT_THAT(lines, ::testing::ElementsAre(HasSubstr(absl::StrCat(
-                         "the records of ", all_steps - steps, " steps up to step "))));
-}
-
-TEST_F(FullJournalTest, WithRoomAgainEverythingIsWrittenAndTold) {
-  RunUntilFull(4);
-  ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20));
-  disk_.full = false;
-  ASSERT_TRUE(
-      cluster_.RunUntil([&] { return cluster_.View("a").phase == JobPhase::kSucceeded; }, 2));
-  EXPECT_EQ(cluster_.View("a").weights_digest, UndisturbedDigest());
-  Told again;
-  again.Watch(cluster_, 1001);
-  ASSERT_TRUE(cluster_.RunUntil([&] { return again.ended.has_value(); }, 2));
-  EXPECT_TRUE(again.ended->ok()) << *again.ended;
-  EXPECT_EQ(again.records.back().kind, JobRecord::Kind::kFinished);
-  for (size_t i = 0; i < again.records.size(); ++i) EXPECT_EQ(again.records[i].number, i + 1);
-}
-
-TEST_F(FullJournalTest, AHiccupEndsNoWatch) {
-  RunUntilFull(4);
-  const double full = cluster_.now();
-  cluster_.RunUntil([&] { return cluster_.now() > full + 1; });
-  disk_.full = false;
-  ASSERT_TRUE(cluster_.RunUntil([&] { return told_.ended.has_value(); }));
-  EXPECT_TRUE(told_.ended->ok()) << *told_.ended;
-  EXPECT_EQ(told_.records.back().kind, JobRecord::Kind::kFinished);
+  EXPECT_THAT(lines, ElementsAre(HasSubstr(absl::StrCat("the records of ", all_steps - steps,
+                                                        " steps up to step "))));
 }
 
 }  // namespace

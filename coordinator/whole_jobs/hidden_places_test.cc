@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -39,56 +39,47 @@ TEST(HiddenPlacesTest, NamesStandInThePlaceOfAddressesAndFolders) {
   EXPECT_EQ(hidden(""), "");
 }
 
-// Symptom: users read in a job's history at which addresses stages listen, and where checkpoints lie.
-TEST(HiddenPlacesTest, AJobsHistoryNamesStagesAndTheLogTheirAddresses) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2), kUserAnn).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
-  cluster.run_fault = [](int stage, const RunCommand&) {
-    return stage == 0 ? absl::UnavailableError("link 0-1, peer host-1:8101: broken pipe")
-                      : absl::OkStatus();
-  };
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").recoveries == 1; }));
-  EXPECT_THAT(cluster.View("a").message, HasSubstr("peer stage-1: broken pipe"));
-  cluster.run_fault = nullptr;
-  ASSERT_TRUE(cluster.RunToEnd("a"));
-  std::string history;
-  for (const JobRecord& record : cluster.Records("a")) history += record.message + "\n";
-  EXPECT_THAT(history, HasSubstr("peer stage-1: broken pipe"));
-  EXPECT_THAT(history, Not(HasSubstr("host-1:8101")));
-  EXPECT_THAT(cluster.logged_details, Contains(HasSubstr("peer host-1:8101: broken pipe")));
-}
-
-// Symptom: who runs a cluster of its own was sent to a folder that is called CHECKPOINTS.
-TEST(HiddenPlacesTest, AJobWithoutAUserTellsWhatItsOperatorNeeds) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
-  cluster.run_fault = [](int stage, const RunCommand&) {
-    return stage == 0 ? absl::UnavailableError("link 0-1, peer host-1:8101: broken pipe")
-                      : absl::OkStatus();
-  };
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").recoveries == 1; }));
-  EXPECT_THAT(cluster.View("a").message, HasSubstr("peer host-1:8101: broken pipe"));
-  EXPECT_TRUE(cluster.logged_details.empty());
+// Symptom: users read in a job's history at which addresses stages listen, and where checkpoints
+// lie. Then who ran a cluster of its own was sent to a folder that is called CHECKPOINTS.
+TEST(HiddenPlacesTest, AUsersJobNamesStagesAndTheLogTheirAddressesAndOneWithoutAUserTellsAll) {
+  for (const bool user : {true, false}) {
+    TestCluster cluster(2);
+    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2), user ? kUserAnn : JobCaller()).ok());
+    cluster.UntilStep(2);
+    cluster.run_fault = [](int stage, const RunCommand&) {
+      return stage == 0 ? absl::UnavailableError("link 0-1, peer host-1:8101: broken pipe")
+                        : absl::OkStatus();
+    };
+    cluster.UntilRecovery(1);
+    const std::string shown =
+        absl::StrCat("peer ", user ? "stage-1" : "host-1:8101", ": broken pipe");
+    EXPECT_THAT(cluster.Message(), HasSubstr(shown));
+    cluster.run_fault = nullptr;
+    cluster.Digest();
+    EXPECT_THAT(cluster.History(), HasSubstr(shown));
+    if (!user) {
+      EXPECT_TRUE(cluster.logged_details.empty());
+      continue;
+    }
+    EXPECT_THAT(cluster.History(), Not(HasSubstr("host-1:8101")));
+    EXPECT_THAT(cluster.logged_details, Contains(HasSubstr("peer host-1:8101: broken pipe")));
+  }
 }
 
 // What the records hid the job's message had, for as long as its steps were done again.
 TEST(HiddenPlacesTest, AJobThatTriesItsLastCheckpointAgainNamesNoFolder) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2), kUserAnn).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 6; }));
-  cluster.files().SetCapacity(100);
+  TestCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2), kUserAnn).ok());
+  cluster.UntilSaved(6).files().SetCapacity(100);
   std::string again;
-  ASSERT_TRUE(cluster.RunUntil([&] {
-    again = cluster.View("a").message;
+  cluster.Until([&](const JobView& view) {
+    again = view.message;
     return absl::StrContains(again, "again, as the last checkpoint");
-  })) << again;
-  EXPECT_THAT(again, HasSubstr("CHECKPOINTS/a has"));
+  });
+  EXPECT_THAT(again, HasSubstr("CHECKPOINTS/small-1 has"));
   EXPECT_THAT(again, Not(HasSubstr("/checkpoints")));
   cluster.files().SetCapacity(1 << 20);
-  ASSERT_TRUE(cluster.RunToEnd("a"));
-  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded) << cluster.View("a").message;
+  cluster.Digest();
 }
 
 }  // namespace

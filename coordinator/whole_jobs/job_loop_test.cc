@@ -1,12 +1,10 @@
-// Whole jobs on a simulated cluster: what users are promised, and faults at every single event.
+// Whole jobs on a simulated cluster: what users are promised while nothing fails.
 #include "coordinator/loop/job_loop.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
-#include "coordinator/whole_jobs/golden_job_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 #include "network/zoo/gpt.h"
 
 namespace stagecoach {
@@ -17,9 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(JobLoopTest, RunsAJobToItsEndAndTellsAllOfIt) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  ExpectGoldenEnd(cluster, "no fault");
+  TestCluster cluster(2);
+  cluster.Start().ExpectGoldenEnd();
   std::string history;
   for (const JobRecord& record : cluster.Records(kJob)) {
     static constexpr const char* kKinds[] = {"state", "step", "eval", "save", "recovery", "end"};
@@ -42,97 +39,87 @@ TEST(JobLoopTest, RunsAJobToItsEndAndTellsAllOfIt) {
   EXPECT_DOUBLE_EQ(view.bubble_ideal, 1.0 / 3);
   EXPECT_TRUE(cluster.files().Exists(view.weights_folder + "/model.safetensors"));
   EXPECT_TRUE(cluster.files().Exists(view.weights_folder + "/stagecoach.json"));
-  EXPECT_THAT(StateFolders(cluster),
-              ElementsAre("LATEST", "step-000000000006", "step-000000000007"));
+  EXPECT_THAT(cluster.Saved(), ElementsAre("LATEST", "step-000000000006", "step-000000000007"));
   for (const StageView& stage : cluster.loop().ListStages()) {
     EXPECT_EQ(stage.state, StageState::kReady) << "the stages are free again";
   }
+
+  // The end of a job, and everything shown of it, outlives the coordinator.
+  cluster.RestartCoordinator();
+  const JobView after = cluster.View(kJob);
+  EXPECT_EQ(after.phase, JobPhase::kSucceeded);
+  EXPECT_EQ(after.weights_digest, view.weights_digest);
+  EXPECT_EQ(after.weights_folder, view.weights_folder);
+  EXPECT_EQ(after.loss, view.loss);
+  EXPECT_EQ(after.evaluation_loss, view.evaluation_loss);
+  EXPECT_EQ(after.step, view.step);
+  EXPECT_EQ(after.last_checkpoint_step, view.last_checkpoint_step);
+  EXPECT_EQ(after.submitted_unix_seconds, view.submitted_unix_seconds);
+  EXPECT_EQ(after.finished_unix_seconds, view.finished_unix_seconds);
+  EXPECT_EQ(after.stages.size(), view.stages.size());
 }
 
 TEST(JobLoopTest, GivesTheSameBitsForEveryNumberOfStages) {
   for (int stages : {1, 3, 4, 7}) {
-    SimulatedCluster cluster(stages);
-    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(stages)).ok());
-    ExpectGoldenEnd(cluster, absl::StrCat(stages, " stages"));
+    TestCluster cluster(stages);
+    cluster.Start(SmallJob(stages)).ExpectGoldenEnd(absl::StrCat(stages, " stages"));
   }
 }
 
 TEST(JobLoopTest, SaysWhatAQueuedJobWaitsForAndFailsIfTheStagesNeverCome) {
-  SimulatedCluster cluster(1);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  EXPECT_EQ(cluster.View(kJob).phase, JobPhase::kSubmitted);
-  EXPECT_EQ(cluster.View(kJob).message, "waits for 2 stages, 1 is ready, 1 is alive");
-  ASSERT_TRUE(cluster.RunToEnd(kJob, 25));
-  EXPECT_THAT(cluster.View(kJob).message, HasSubstr("1 stage is missing after 20.0 s"));
+  TestCluster cluster(1);
+  EXPECT_EQ(cluster.Start().Message(), "waits for 2 stages, 1 is ready, 1 is alive");
+  EXPECT_EQ(cluster.Phase(), JobPhase::kSubmitted);
+  EXPECT_THAT(cluster.Failure(kJob, 25), HasSubstr("1 stage is missing after 20.0 s"));
 }
 
 TEST(JobLoopTest, KeepsTheQueueInOrderAndRunsJobsOnDisjointStages) {
-  SimulatedCluster cluster(4);
-  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.Submit("b", SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.Submit("c", SmallJob(4)).ok());
-  ASSERT_TRUE(cluster.Submit("d", SmallJob(1)).ok());
-  EXPECT_EQ(cluster.View("a").phase, JobPhase::kLoading);
-  EXPECT_EQ(cluster.View("b").phase, JobPhase::kLoading);
-  EXPECT_EQ(cluster.View("c").message,
+  TestCluster cluster(4);
+  cluster.Start(SmallJob(2), "a")
+      .Start(SmallJob(2), "b")
+      .Start(SmallJob(4), "c")
+      .Start(SmallJob(1), "d");
+  EXPECT_EQ(cluster.Phase("a"), JobPhase::kLoading);
+  EXPECT_EQ(cluster.Phase("b"), JobPhase::kLoading);
+  EXPECT_EQ(cluster.Message("c"),
             "waits for 4 stages, 0 are ready, 4 are alive, the others work for other jobs, are "
             "about to end or do not answer");
-  ASSERT_TRUE(cluster.RunToEnd("c"));
-  EXPECT_EQ(cluster.View("c").phase, JobPhase::kSucceeded) << "never starved by the smaller d";
-  ASSERT_TRUE(cluster.RunToEnd("d"));
-  for (const char* id : {"a", "b", "c", "d"}) {
-    EXPECT_EQ(OutcomeOf(cluster.Records(id)), Golden().outcome) << id;
-  }
-  EXPECT_THAT(cluster.violations, IsEmpty());
-}
-
-TEST(JobLoopTest, TakesEveryFreeStageForAnAutoJob) {
-  SimulatedCluster cluster(3);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(0)).ok());
-  ExpectGoldenEnd(cluster, "auto");
-  EXPECT_EQ(cluster.View(kJob).stages.size(), 3u);
+  cluster.Digest("c");  // never starved by the smaller d
+  for (const char* id : {"a", "b", "c", "d"}) cluster.ExpectGoldenEnd(id, id);
 }
 
 // An automatic job began on the one stage that had come up first, and stayed there.
 TEST(JobLoopTest, AnAutoJobWaitsUntilAsManyStagesAreFreeAsItAskedFor) {
-  SimulatedCluster cluster(1);
+  TestCluster cluster(1);
   JobSpec spec = SmallJob(0);
   spec.pipeline.min_stages = 2;
-  ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
-  EXPECT_EQ(cluster.View(kJob).message, "waits for 2 stages, 1 is ready, 1 is alive");
+  EXPECT_EQ(cluster.Start(spec).Message(), "waits for 2 stages, 1 is ready, 1 is alive");
   EXPECT_THAT(std::string(cluster.PlanJob(spec).status().message()),
               HasSubstr("at least 2, and 1 is registered"));
   cluster.AddStage(1);
   cluster.AddStage(2);  // too late for this job: it took what was free and enough
   EXPECT_EQ(cluster.PlanJob(SmallJob(0))->partition.stages(), 1) << "for what is free";
-  ExpectGoldenEnd(cluster, "least");
+  cluster.ExpectGoldenEnd();
   EXPECT_EQ(cluster.View(kJob).stages.size(), 2u);
 }
 
-TEST(JobLoopTest, MeasuresLayersForAnAutomaticPartitionAndDoesWithoutIfThatFails) {
+TEST(JobLoopTest, MeasuresLayersOnceForAnAutomaticPartitionAndDoesWithoutIfThatFails) {
   for (const bool works : {true, false}) {
-    SimulatedCluster cluster(2);
+    TestCluster cluster(2);
     if (!works) cluster.profile_error = absl::InternalError("no clock");
     JobSpec spec = SmallJob(2);
     spec.pipeline.partition.kind = PartitionSpec::Kind::kAuto;
-    ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
-    cluster.RunUntil([&] { return cluster.View(kJob).step == 4; });
-    cluster.KillStage(1);
-    cluster.RestartStage(1);
-    ExpectGoldenEnd(cluster, "profile");
-    EXPECT_EQ(cluster.profiles, 1) << "measured once, also over a recovery";
-    std::string history;
-    for (const JobRecord& record : cluster.Records(kJob)) absl::StrAppend(&history, record.message);
-    EXPECT_EQ(history.find("costs come from the cost model") != std::string::npos, !works);
+    cluster.Start(spec).UntilStep(4).ReplaceStage(1);
+    cluster.ExpectGoldenEnd();
+    EXPECT_EQ(cluster.profiles, 1) << "also over a recovery";
+    EXPECT_EQ(cluster.History().find("costs come from the cost model") != std::string::npos,
+              !works);
   }
 }
 
-// Row 23.
 TEST(JobLoopTest, AcceptsARepeatedSubmissionOnce) {
-  SimulatedCluster cluster(2);
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  }
+  TestCluster cluster(2);
+  for (int i = 0; i < 100; ++i) cluster.Start();
   EXPECT_EQ(cluster.loop().List().jobs.size(), 1u);
   const absl::Status other = cluster.Submit(kJob, SmallJob(1)).status();
   EXPECT_TRUE(absl::IsAlreadyExists(other)) << other;
@@ -151,32 +138,32 @@ TEST(JobLoopTest, AcceptsARepeatedSubmissionOnce) {
 TEST(JobLoopTest, RefusesWhatItCannotRunNamingTheField) {
   JobManagerOptions options;
   options.max_jobs = 1;
-  SimulatedCluster cluster(2, options);
+  TestCluster cluster(2, options);
   JobSpec spec = SmallJob(2);
   EXPECT_TRUE(absl::IsInvalidArgument(cluster.Submit("Bad_Id", spec).status()));
   spec.training.steps = -1;
   EXPECT_THAT(cluster.Submit("", spec).status().message(), HasSubstr("training.steps"));
   EXPECT_TRUE(absl::IsInvalidArgument(cluster.Submit("", SmallJob(8)).status()))
       << "more stages than layers";
-  ASSERT_TRUE(cluster.files().MakeFolders("/checkpoints/old/step-000000000001").ok());
-  cluster.Submit("", SmallJob(2)).value();
+  cluster.Start(SmallJob(2), "");
   EXPECT_TRUE(absl::IsResourceExhausted(cluster.Submit("", SmallJob(2)).status()));
   EXPECT_TRUE(absl::IsNotFound(cluster.loop().Get("nobody").status()));
   EXPECT_TRUE(absl::IsNotFound(cluster.Cancel("nobody")));
 }
 
-TEST(JobLoopTest, PlansForTheStagesThatAreThere) {
-  SimulatedCluster cluster(0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(cluster.PlanJob(SmallJob(0)).status()));
-  EXPECT_EQ(cluster.PlanJob(SmallJob(3))->partition.stages(), 3);
-  cluster.AddStage(0);
-  cluster.AddStage(1);
-  EXPECT_EQ(cluster.PlanJob(SmallJob(0))->partition.stages(), 2);
+StageRegistration OnDevice(const std::string& name, const std::string& incarnation,
+                           const std::string& device, const CardProfile& card = {}) {
+  StageRegistration stage{
+      .name = name, .incarnation = incarnation, .address = "host:1", .device = device};
+  stage.identity = name;
+  if (device != "cpu") stage.card = card;
+  return stage;
 }
 
-TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
+TEST(JobLoopTest, PlansForTheStagesThatAreThereAndTheirDevices) {
+  TestCluster cluster(0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster.PlanJob(SmallJob(0)).status()));
   constexpr int64_t kWorkspace = int64_t{32} << 20;  // of a stage on a card
-  SimulatedCluster cluster(0);
   const auto on_card = [&](int stages) {
     std::vector<bool> result;
     const absl::StatusOr<Plan> plan = cluster.PlanJob(SmallJob(stages));
@@ -185,34 +172,26 @@ TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
     }
     return result;
   };
-  EXPECT_EQ(on_card(2), (std::vector<bool>{false, false}));
-  const auto add = [&](const std::string& name, const std::string& device) {
-    StageRegistration registration{
-        .name = name, .incarnation = "i", .address = "host:1", .device = device};
-    if (device != "cpu") registration.card = CardProfile{};
-    EXPECT_TRUE(cluster.loop().RegisterStage(registration, {cluster.now(), 0}).ok());
+  const auto add = [&](const StageRegistration& stage) {
+    EXPECT_TRUE(cluster.loop().RegisterStage(stage, {cluster.now(), 0}).ok());
   };
-  add("b", "cuda:1");
-  EXPECT_EQ(on_card(2), (std::vector<bool>{true, true})) << "who is to come is like who is there";
-  add("a", "cpu");
-  EXPECT_EQ(on_card(2), (std::vector<bool>{false, true})) << "by name";
-  EXPECT_EQ(on_card(1), (std::vector<bool>{false}));
+  EXPECT_THAT(on_card(3), ElementsAre(false, false, false));
+  add(OnDevice("b", "i", "cuda:1"));
+  EXPECT_THAT(on_card(2), ElementsAre(true, true)) << "who is to come is like who is there";
+  add(OnDevice("a", "i", "cpu"));
+  EXPECT_THAT(on_card(2), ElementsAre(false, true)) << "by name";
+  EXPECT_THAT(on_card(1), ElementsAre(false));
+  EXPECT_EQ(on_card(0).size(), 2u) << "all there are";
 }
 
 TEST(JobLoopTest, PlansWithWhatACardSaysOfItsAttention) {
   JobSpec spec = SmallJob(2);
   spec.model = GptSpec{.layers = 2, .width = 16, .heads = 2, .context = 4096, .vocabulary = 8};
   spec.precision = Precision::kBfloat16;
-  SimulatedCluster cluster(0);
-  const auto activations = [&](const std::string& incarnation,
-                               const std::optional<CardProfile>& card) {
-    const StageRegistration registration{.name = "a",
-                                         .incarnation = incarnation,
-                                         .address = "host:1",
-                                         .device = "cuda:0",
-                                         .identity = "a",
-                                         .card = card};
-    EXPECT_TRUE(cluster.loop().RegisterStage(registration, {cluster.now(), 0}).ok());
+  TestCluster cluster(0);
+  const auto activations = [&](const std::string& incarnation, const CardProfile& card) {
+    const StageRegistration stage = OnDevice("a", incarnation, "cuda:0", card);
+    EXPECT_TRUE(cluster.loop().RegisterStage(stage, {cluster.now(), 0}).ok());
     return cluster.PlanJob(spec)->stages[0].memory.activations;
   };
   const int64_t none = activations("1", CardProfile{});
@@ -225,25 +204,23 @@ TEST(JobLoopTest, PlansWithWhatACardSaysOfItsAttention) {
 }
 
 TEST(JobLoopTest, WatchesFromAnyRecordOnAndEndsWithTheJob) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  TestCluster cluster(2);
+  cluster.Start();
   std::vector<uint64_t> seen, few;
-  std::optional<absl::Status> ended, left;
-  cluster.loop().Watch(
-      900, kJob, 5,
-      [&](const JobRecord& record) {
-        seen.push_back(record.number);
-        return true;
-      },
-      [&](const absl::Status& status) { ended = status; });
-  cluster.loop().Watch(
-      901, kJob, 0,
-      [&](const JobRecord& record) {
-        few.push_back(record.number);
-        return few.size() < 2;
-      },
-      [&](const absl::Status& status) { left = status; });
-  ASSERT_TRUE(cluster.RunToEnd(kJob));
+  std::optional<absl::Status> ended, left, unknown, late;
+  const auto watch = [&](uint64_t watch_id, const std::string& id, uint64_t after, size_t most,
+                         std::vector<uint64_t>& numbers, std::optional<absl::Status>& end) {
+    cluster.loop().Watch(
+        watch_id, id, after,
+        [&numbers, most](const JobRecord& record) {
+          numbers.push_back(record.number);
+          return numbers.size() < most;
+        },
+        [&end](const absl::Status& status) { end = status; });
+  };
+  watch(900, kJob, 5, 1000, seen, ended);
+  watch(901, kJob, 0, 2, few, left);
+  cluster.Digest();
   ASSERT_TRUE(cluster.RunUntil([&] { return ended.has_value(); }));
   EXPECT_TRUE(ended->ok());
   EXPECT_EQ(seen.front(), 6u);
@@ -251,32 +228,12 @@ TEST(JobLoopTest, WatchesFromAnyRecordOnAndEndsWithTheJob) {
   EXPECT_THAT(few, ElementsAre(1, 2));
   EXPECT_FALSE(left.has_value()) << "who leaves is not called again";
 
-  std::optional<absl::Status> unknown, late;
-  cluster.loop().Watch(902, "nobody", 0, nullptr, [&](const absl::Status& s) { unknown = s; });
+  std::vector<uint64_t> none;
+  watch(902, "nobody", 0, 1, none, unknown);
   EXPECT_TRUE(absl::IsNotFound(*unknown));
-  cluster.loop().Watch(903, kJob, 10000, nullptr, [&](const absl::Status& s) { late = s; });
+  watch(903, kJob, 10000, 1, none, late);
   EXPECT_TRUE(late->ok()) << "there is nothing more to come";
-}
-
-// The end of a job, and everything shown of it, outlives the coordinator.
-TEST(JobLoopTest, RemembersEndedJobs) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunToEnd(kJob));
-  const JobView before = cluster.View(kJob);
-  cluster.CrashCoordinator();
-  cluster.StartCoordinator();
-  const JobView after = cluster.View(kJob);
-  EXPECT_EQ(after.phase, JobPhase::kSucceeded);
-  EXPECT_EQ(after.weights_digest, before.weights_digest);
-  EXPECT_EQ(after.weights_folder, before.weights_folder);
-  EXPECT_EQ(after.loss, before.loss);
-  EXPECT_EQ(after.evaluation_loss, before.evaluation_loss);
-  EXPECT_EQ(after.step, before.step);
-  EXPECT_EQ(after.last_checkpoint_step, before.last_checkpoint_step);
-  EXPECT_EQ(after.submitted_unix_seconds, before.submitted_unix_seconds);
-  EXPECT_EQ(after.finished_unix_seconds, before.finished_unix_seconds);
-  EXPECT_EQ(after.stages.size(), before.stages.size());
+  EXPECT_THAT(none, IsEmpty());
 }
 
 }  // namespace

@@ -7,17 +7,18 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <deque>
 #include <filesystem>
 #include <future>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/thread.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
+#include "coordinator/loop/silent_stages_testing.h"
 #include "coordinator/whole_jobs/simulated_cluster_testing.h"
-#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -27,7 +28,7 @@ using ::testing::HasSubstr;
 constexpr auto kPatience = std::chrono::seconds(60);
 
 // Answers every command from a thread of its own, with zeros.
-class AnsweringStages final : public StageClient {
+class AnsweringStages final : public SilentStages {
  public:
   AnsweringStages() : thread_("stages", [this] { Answer(); }) {}
   ~AnsweringStages() override {
@@ -53,11 +54,10 @@ class AnsweringStages final : public StageClient {
         return;
       }
       const LoadCommand& loaded = loaded_.at(address);
-      const auto [first, last] = Layers(loaded);
       StepReport report;
       report.fence = command.fence;
       report.applied = command.apply;
-      report.layer_squared_norms.assign(static_cast<size_t>(last - first), 0.1);
+      report.layer_squared_norms.assign(Layers(loaded).size(), 0.1);
       report.has_loss = loaded.stage.value + 1 == loaded.partition.stages();
       report.loss_sum = 1;
       report.tokens = 16;
@@ -68,40 +68,23 @@ class AnsweringStages final : public StageClient {
   void WriteShard(const StagePeer& stage, const WriteShardCommand& command, double,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override {
     mailbox_.Post([this, address = stage.address, command, done] {
-      const auto [first, last] = Layers(loaded_.at(address));
-      std::deque<std::vector<float>> values;
-      std::vector<TensorSource> tensors;
-      const Network model = ExpandModel(loaded_.at(address).spec.model).value();
-      for (int l = first; l < last; ++l) {
-        for (const ParameterSpec& parameter : model.layers[l].parameters) {
-          values.emplace_back(static_cast<size_t>(parameter.shape.elements()));
-          tensors.push_back({parameter.name, DType::kF32, parameter.shape,
-                             [&v = values.back()]() -> absl::StatusOr<std::span<const std::byte>> {
-                               return std::as_bytes(std::span(v));
-                             }});
-        }
-      }
-      done(stagecoach::WriteShard(*PosixFileSystem(), command.folder, first, last, tensors));
+      const LoadCommand& loaded = loaded_.at(address);
+      done(WriteLayers(*PosixFileSystem(), loaded, command.folder, Layers(loaded)));
     });
-  }
-  void Profile(const StagePeer&, const ProfileCommand&, double,
-               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override {
-    mailbox_.Post([done] { done(absl::UnimplementedError("no profile")); });
   }
   void FindSnapshots(const StagePeer&, const std::string&, const std::string&, double,
                      std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override {
     mailbox_.Post([done] { done(std::vector<HeldShard>()); });
   }
-  void Abort(const StagePeer&, const Fence&, const std::string&) override {}
-  void Release(const StagePeer&, const Fence&) override {}
-  void Reconnect(const StagePeer&) override {}
 
   std::atomic<bool> hold_steps{false};
 
  private:
-  static std::pair<int, int> Layers(const LoadCommand& loaded) {
-    return {loaded.partition.first(loaded.stage.value),
-            loaded.partition.last(loaded.stage.value, 7)};
+  static std::map<int, float> Layers(const LoadCommand& loaded) {
+    std::map<int, float> layers;
+    const int k = loaded.stage.value;
+    for (int l = loaded.partition.first(k); l < loaded.partition.last(k, 7); ++l) layers[l] = 0;
+    return layers;
   }
   void Answer() {
     std::vector<Mailbox::Work> work;
@@ -125,17 +108,13 @@ class JobManagerTest : public ::testing::Test {
                              ::testing::UnitTest::GetInstance()->current_test_info()->name())),
         store_(PosixFileSystem(), folder_ + "/checkpoints") {
     std::filesystem::remove_all(folder_);
+    options_.lease_seconds = 600;  // hardly anybody renews here
   }
   ~JobManagerTest() override { std::filesystem::remove_all(folder_); }
 
-  absl::StatusOr<std::unique_ptr<JobManager>> Start(StageClient& stages,
-                                                    const Clock* clock = SystemClock::Get(),
-                                                    bool only_shows = false) {
-    JobManagerOptions options;
-    options.only_shows = only_shows;
-    options.state_folder = folder_ + "/state";
-    options.lease_seconds = 600;  // nobody renews here
-    return JobManager::Start(options, {&stages, &store_, PosixFileSystem(), &codec_, clock});
+  absl::StatusOr<std::unique_ptr<JobManager>> Start(const Clock* clock = SystemClock::Get()) {
+    options_.state_folder = folder_ + "/state";
+    return JobManager::Start(options_, {&stages_, &store_, PosixFileSystem(), &codec_, clock});
   }
 
   // Calls and waits for the answer.
@@ -177,14 +156,25 @@ class JobManagerTest : public ::testing::Test {
     });
   }
 
+  static void Renew(JobManager& manager, const std::string& name,
+                    std::promise<absl::Status>& answer) {
+    StageHeartbeat heartbeat;
+    heartbeat.name = name;
+    heartbeat.incarnation = "1";
+    manager.RenewLease(heartbeat, [&answer](const absl::StatusOr<LeaseGrant>& grant) {
+      answer.set_value(grant.status());
+    });
+  }
+
   const std::string folder_;
   CheckpointStore store_;
   ListCodec codec_;
+  JobManagerOptions options_;
+  AnsweringStages stages_;
 };
 
 TEST_F(JobManagerTest, RunsJobsFromManyClientsAtOnce) {
-  AnsweringStages stages;
-  std::unique_ptr<JobManager> manager = Start(stages).value();
+  std::unique_ptr<JobManager> manager = Start().value();
   Register(*manager, 4);
   std::vector<std::future<JobRecord>> clients;
   for (int i = 0; i < 4; ++i) {
@@ -214,8 +204,7 @@ TEST_F(JobManagerTest, RunsJobsFromManyClientsAtOnce) {
 // The story: the line of answers had no end, so whoever asked for a large job that had ended, again and again, had the
 // coordinator hold its text as often.
 TEST_F(JobManagerTest, LongAnswersWaitInALineThatHasAnEnd) {
-  AnsweringStages stages;
-  std::unique_ptr<JobManager> manager = Start(stages).value();
+  std::unique_ptr<JobManager> manager = Start().value();
   Register(*manager, 2);
   ASSERT_TRUE(Submit(*manager, "ended").ok());
   std::vector<JobRecord> records;
@@ -256,8 +245,8 @@ TEST_F(JobManagerTest, LongAnswersWaitInALineThatHasAnEnd) {
 
 // Symptom: `resume` through the page of several runs said "has no checkpoint to go on from".
 TEST_F(JobManagerTest, CopiesOfJobsSayWhereTheirCheckpointsAre) {
-  AnsweringStages stages;
-  const auto manager = Start(stages, SystemClock::Get(), /*only_shows=*/true).value();
+  options_.only_shows = true;
+  const auto manager = Start().value();
   const auto pinned = Wait<absl::StatusOr<std::shared_ptr<const void>>>(
       [&](auto done) { manager->PinCheckpoints("a", done); });
   EXPECT_TRUE(absl::IsFailedPrecondition(pinned.status())) << pinned.status();
@@ -266,38 +255,35 @@ TEST_F(JobManagerTest, CopiesOfJobsSayWhereTheirCheckpointsAre) {
 }
 
 TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
-  AnsweringStages stages;
-  std::unique_ptr<JobManager> first = Start(stages).value();
+  std::unique_ptr<JobManager> first = Start().value();
   const uint64_t term = first->term();
   EXPECT_GT(term, 1'700'000'000u) << "by the clock: above all terms of a copy of the journal";
-  const absl::Status second = Start(stages).status();
+  const absl::Status second = Start().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
   EXPECT_THAT(second.message(), HasSubstr(folder_ + "/state"));
   first.reset();
-  EXPECT_GT(Start(stages).value()->term(), term);
+  EXPECT_GT(Start().value()->term(), term);
 }
 
 // Symptom: a journal was put back within a second of the coordinator's last start, and the next one took the same term:
 // a stage answered its load as one that it had done already, without looking at the folder of checkpoints, and the job
 // ended as FAILED for a folder that it saw. Found by the simulator.
 TEST_F(JobManagerTest, ACopyOfTheJournalGivesNoTermOfTheSameSecondTwice) {
-  AnsweringStages stages;
   ManualClock clock(int64_t{1'750'000'000} * 1'000'000'000);
   const std::string journal = folder_ + "/state/journal.sqlite", copy = folder_ + "/copy.sqlite";
-  Start(stages, &clock).value().reset();
+  Start(&clock).value().reset();
   std::filesystem::copy(journal, copy);
   clock.AdvanceNanos(300'000'000);
-  const uint64_t used = Start(stages, &clock).value()->term();
+  const uint64_t used = Start(&clock).value()->term();
   for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(journal + suffix);
   std::filesystem::copy(copy, journal);
   clock.AdvanceNanos(300'000'000);
-  EXPECT_GT(Start(stages, &clock).value()->term(), used);
+  EXPECT_GT(Start(&clock).value()->term(), used);
 }
 
 TEST_F(JobManagerTest, AnswersEveryoneAtShutdownAndTakesTheJobUpAgain) {
-  AnsweringStages stages;
-  stages.hold_steps = true;
-  std::unique_ptr<JobManager> manager = Start(stages).value();
+  stages_.hold_steps = true;
+  std::unique_ptr<JobManager> manager = Start().value();
   Register(*manager, 2);
   ASSERT_TRUE(Submit(*manager, "a").ok());
   std::vector<JobRecord> seen;
@@ -321,8 +307,8 @@ TEST_F(JobManagerTest, AnswersEveryoneAtShutdownAndTakesTheJobUpAgain) {
   manager->Unwatch(1);
   manager.reset();
 
-  stages.hold_steps = false;
-  manager = Start(stages).value();
+  stages_.hold_steps = false;
+  manager = Start().value();
   Register(*manager, 2);
   std::vector<JobRecord> records;
   ASSERT_TRUE(WatchToEnd(*manager, "a", &records).ok());
@@ -331,26 +317,83 @@ TEST_F(JobManagerTest, AnswersEveryoneAtShutdownAndTakesTheJobUpAgain) {
 }
 
 TEST_F(JobManagerTest, LosesASilentStageInRealTime) {
-  AnsweringStages stages;
-  JobManagerOptions options;
-  options.state_folder = folder_ + "/state";
-  options.lease_seconds = 0.05;
-  std::unique_ptr<JobManager> manager =
-      JobManager::Start(options, {&stages, &store_, PosixFileSystem(), &codec_, SystemClock::Get()})
-          .value();
+  options_.lease_seconds = 0.05;
+  std::unique_ptr<JobManager> manager = Start().value();
   Register(*manager, 1);
-  StageHeartbeat heartbeat;
-  heartbeat.name = "stage-0";
-  heartbeat.incarnation = "1";
   const auto end = std::chrono::steady_clock::now() + kPatience;
   StageState state = StageState::kReady;
   while (state != StageState::kLost && std::chrono::steady_clock::now() < end) {
     state = Wait<std::vector<StageView>>([&](auto done) { manager->ListStages(done); })[0].state;
   }
   EXPECT_EQ(state, StageState::kLost);
-  EXPECT_TRUE(absl::IsNotFound(Wait<absl::StatusOr<LeaseGrant>>([&](auto done) {
-                                 manager->RenewLease(heartbeat, done);
-                               }).status()));
+  std::promise<absl::Status> renewed;
+  Renew(*manager, "stage-0", renewed);
+  EXPECT_TRUE(absl::IsNotFound(renewed.get_future().get()));
+}
+
+// Heartbeats come in while the loop's thread is held up (busy_loop_test.cc).
+TEST_F(JobManagerTest, HeartbeatsCountFromWhenTheyArrive) {
+  ManualClock clock;
+  options_.lease_seconds = 1.5;
+  std::unique_ptr<JobManager> manager = Start(&clock).value();
+  Register(*manager, 1);
+  std::promise<void> busy, go_on;
+  manager->Get("nobody", [&](const absl::StatusOr<JobView>&) {
+    busy.set_value();
+    go_on.get_future().wait();
+  });
+  busy.get_future().wait();
+  std::vector<std::promise<absl::Status>> renewed(20);
+  for (std::promise<absl::Status>& answer : renewed) {
+    clock.AdvanceNanos(500'000'000);
+    Renew(*manager, "stage-0", answer);
+  }
+  go_on.set_value();
+  for (std::promise<absl::Status>& answer : renewed) {
+    const absl::Status status = answer.get_future().get();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+// Stands still in the middle of a reading, once, while something else happens.
+class HaltingClock final : public Clock {
+ public:
+  int64_t MonotonicNanos() const override {
+    const int64_t now = time.MonotonicNanos();
+    if (std::this_thread::get_id() == thread) {
+      if (const auto once = std::exchange(meanwhile, nullptr)) once();
+    }
+    return now;
+  }
+  int64_t UnixNanos() const override { return time.UnixNanos(); }
+  ManualClock time;
+  const std::thread::id thread = std::this_thread::get_id();
+  mutable std::function<void()> meanwhile;  // that thread's
+};
+
+// A lease was ended by the time of another stage's heartbeat while its own, with an earlier stamp, had
+// not been posted yet.
+TEST_F(JobManagerTest, AHeartbeatBetweenItsStampAndItsPostEndsNoLease) {
+  HaltingClock clock;
+  options_.lease_seconds = 1.5;
+  std::unique_ptr<JobManager> manager = Start(&clock).value();
+  Register(*manager, 2);
+  std::promise<absl::Status> early, late, held;
+  clock.time.AdvanceNanos(1'000'000'000);
+  Renew(*manager, "stage-1", early);
+  ASSERT_TRUE(early.get_future().get().ok());
+  std::future<absl::Status> late_answer = late.get_future();
+  Thread other;
+  clock.meanwhile = [&] {
+    clock.time.AdvanceNanos(600'000'000);
+    other = Thread("other", [&] { Renew(*manager, "stage-1", late); });
+    late_answer.wait_for(std::chrono::milliseconds(100));  // answered if it may overtake
+  };
+  Renew(*manager, "stage-0", held);
+  other.Join();
+  const absl::Status status = held.get_future().get();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(late_answer.get().ok());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/fault_file_system.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 #include "plan/data/text.h"
 
 namespace stagecoach {
@@ -30,22 +30,18 @@ TEST(MovedRunTest, WhatMovedWithTheStateFolderIsLookedForWhereThatIsNow) {
 
 // Symptom: of a project that was renamed no job went on: "data.text.path: no such file", or "has another spec".
 TEST(MovedRunTest, AnUnfinishedJobGoesOnWithTheDataThatMovedAlong) {
-  SimulatedCluster cluster(2);
+  TestCluster cluster(2);
   JobSpec job = SmallJob(2);
   job.data = TextData{.path = "/old/project/input.txt"};
-  cluster.CrashCoordinator();
   cluster.set_state_folder("/old/project/runs/1");
-  cluster.StartCoordinator();
-  ASSERT_TRUE(cluster.Submit("a", job).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 4; }));
-  cluster.CrashCoordinator();
+  cluster.RestartCoordinator();
+  cluster.Start(job).UntilStep(4);
   ASSERT_TRUE(cluster.files().MakeFolders("/new/project/input.txt").ok());  // something
   cluster.set_state_folder("/new/project/runs/1");
-  cluster.StartCoordinator();
-  EXPECT_EQ(cluster.View("a").spec->data, DataSpec(TextData{.path = "/new/project/input.txt"}));
-  ASSERT_TRUE(cluster.RunToEnd("a"));
-  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded) << cluster.View("a").message;
-  EXPECT_EQ(cluster.View("a").weights_folder, "/new/project/runs/1/exports/a");
+  cluster.RestartCoordinator();
+  EXPECT_EQ(cluster.View(kJob).spec->data, DataSpec(TextData{.path = "/new/project/input.txt"}));
+  cluster.Digest();
+  EXPECT_EQ(cluster.View(kJob).weights_folder, "/new/project/runs/1/exports/small-1");
 }
 
 }  // namespace

@@ -5,8 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/sanitized.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 #include "plan/learning_rates/constant.h"
 
 namespace stagecoach {
@@ -16,61 +15,50 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct PinnedOutcome {
-  std::string digest;
-  std::map<uint64_t, double> losses;
-  friend bool operator==(const PinnedOutcome&, const PinnedOutcome&) = default;
-};
+constexpr char kStep3[] = "step-000000000003", kStep6[] = "step-000000000006";
+
+// Keeps its newest checkpoint only.
+JobSpec First() {
+  JobSpec spec = SmallJob(2);
+  spec.training.steps = 20;
+  spec.checkpoint.keep = 1;
+  return spec;
+}
+
+// Goes on from `first`; its only checkpoint is its last one.
+JobSpec Second(int64_t step = -1) {
+  JobSpec spec = First();
+  spec.resume_job = "first";
+  spec.resume_step = step;
+  spec.checkpoint.every_steps = 0;
+  return spec;
+}
 
 enum class Trouble { kNone, kStageLost, kCoordinatorRestarted };
 
-// `second` starts at step 3 of `first`, which goes on and keeps its newest checkpoint only.
-PinnedOutcome RunSecond(Trouble trouble) {
-  SimulatedCluster cluster(4);
-  JobSpec first = SmallJob(2);
-  first.training.steps = 20;
-  first.checkpoint.keep = 1;
-  EXPECT_TRUE(cluster.Submit("first", first).ok());
-  EXPECT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
-  JobSpec second = first;
-  second.resume_job = "first";
-  second.checkpoint.every_steps = 0;
+// `second` starts at step 3 of `first`, which goes on.
+Outcome RunSecond(Trouble trouble) {
+  TestCluster cluster(4);
+  cluster.Start(First(), "first").UntilSaved(3, "first");
+  JobSpec second = Second();
   second.training.learning_rate = ConstantRate{.peak = 0.02};  // so that it matters where it begins
-  EXPECT_TRUE(cluster.Submit("second", second).ok());
-  EXPECT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 9; }));
-  const std::vector<std::string> kept = cluster.files().List("/checkpoints/first").value();
-  EXPECT_THAT(kept, Contains("step-000000000003")) << "in use";
-  EXPECT_THAT(kept, Not(Contains("step-000000000006")));
-  switch (trouble) {
-    case Trouble::kNone:
-      break;
-    case Trouble::kStageLost:
-      cluster.KillStage(3);
-      cluster.RestartStage(3);
-      break;
-    case Trouble::kCoordinatorRestarted:
-      cluster.CrashCoordinator();
-      cluster.StartCoordinator();
-      break;
-  }
-  EXPECT_TRUE(cluster.RunToEnd("second"));
-  EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
+  cluster.Start(second, "second").UntilSaved(9, "first");
+  EXPECT_THAT(cluster.Saved("first"), Contains(kStep3)) << "in use";
+  EXPECT_THAT(cluster.Saved("first"), Not(Contains(kStep6)));
+  if (trouble == Trouble::kStageLost) cluster.ReplaceStage(3);
+  if (trouble == Trouble::kCoordinatorRestarted) cluster.RestartCoordinator();
+  cluster.Digest("second");
   EXPECT_EQ(cluster.View("second").recoveries, trouble == Trouble::kNone ? 0u : 1u);
-  PinnedOutcome outcome{cluster.View("second").weights_digest, {}};
-  std::string history;
-  for (const JobRecord& record : cluster.Records("second")) {
-    if (record.kind == JobRecord::Kind::kStep) outcome.losses[record.step] = record.loss;
-    history += record.message;
-  }
+  EXPECT_THAT(cluster.History("second"),
+              HasSubstr("begins at the newest checkpoint of job first, step 3"));
+  const Outcome outcome = OutcomeOf(cluster.Records("second"));
   EXPECT_EQ(outcome.losses.begin()->first, 4u);
-  EXPECT_THAT(history, HasSubstr("begins at the newest checkpoint of job first, step 3"));
-  // It has ended: nothing holds step 3 any more.
-  EXPECT_TRUE(cluster.RunToEnd("first"));
+  cluster.Digest("first");
   return outcome;
 }
 
 TEST(PinnedStartTest, ARecoveryReturnsToTheCheckpointTheJobBeganWith) {
-  const PinnedOutcome undisturbed = RunSecond(Trouble::kNone);
+  const Outcome undisturbed = RunSecond(Trouble::kNone);
   EXPECT_EQ(RunSecond(Trouble::kStageLost), undisturbed);
   EXPECT_EQ(RunSecond(Trouble::kCoordinatorRestarted), undisturbed);
 }
@@ -81,36 +69,25 @@ TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
   constexpr double kEffect = 0.4;
   int accepted = 0, refused = 0;
   for (int at = 60; at < 160; at += kSanitized ? 10 : 2) {
-    SimulatedCluster cluster(4);
-    JobSpec first = SmallJob(2);
-    first.training.steps = 20;
-    first.checkpoint.keep = 1;
-    ASSERT_TRUE(cluster.Submit("first", first).ok());
-    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
-    cluster.effect_seconds = kEffect;
+    TestCluster cluster(4);
+    cluster.Start(First(), "first").UntilSaved(3, "first").effect_seconds = kEffect;
     const int begin = cluster.events();
     cluster.RunUntil([&] { return cluster.events() >= begin + at; });
-    JobSpec second = first;
-    second.resume_job = "first";
-    second.resume_step = 3;
-    second.checkpoint.every_steps = 0;
     std::optional<absl::Status> answer;
-    cluster.loop().Submit("second", second,
+    cluster.loop().Submit("second", Second(3),
                           [&](const absl::StatusOr<JobView>& view) { answer = view.status(); });
     // The look is under way; what `first` begins meanwhile comes right behind it.
-    const double submitted = cluster.now();
-    cluster.RunUntil([&] { return cluster.now() > submitted + 0.8 * kEffect; });
-    cluster.KeepLoopBusy(kEffect);
+    cluster.Wait(0.8 * kEffect).KeepLoopBusy(kEffect);
     ASSERT_TRUE(cluster.RunUntil([&] { return answer.has_value(); }));
-    if (!answer->ok()) {
-      EXPECT_TRUE(absl::IsNotFound(*answer)) << *answer;
+    if (answer->ok()) {
+      ++accepted;
+      cluster.Until([](const JobView& view) { return IsTerminal(view.phase); }, 1000, "second");
+      ASSERT_EQ(cluster.Phase("second"), JobPhase::kSucceeded)
+          << "submitted at event " << at << ": " << cluster.Message("second");
+    } else {
       ++refused;
-      continue;
+      EXPECT_TRUE(absl::IsNotFound(*answer)) << *answer;
     }
-    ++accepted;
-    ASSERT_TRUE(cluster.RunUntil([&] { return IsTerminal(cluster.View("second").phase); }));
-    ASSERT_EQ(cluster.View("second").phase, JobPhase::kSucceeded)
-        << "submitted at event " << at << ": " << cluster.View("second").message;
   }
   EXPECT_GT(accepted, 0);
   EXPECT_GT(refused, 0) << "it was gone before";
@@ -119,73 +96,47 @@ TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
 // Symptom: a job with `resume: {job: first}` was refused when the newest manifest of `first` was damaged, though the
 // checkpoint before it was good.
 TEST(PinnedStartTest, ABrokenNewestManifestIsPassedOverUnlessItsStepIsNamed) {
-  SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit("first", SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunToEnd("first"));
+  TestCluster cluster(2);
+  cluster.Start(SmallJob(2), "first").Digest("first");
   const std::string newest = "/checkpoints/first/step-000000000007/MANIFEST.json";
   cluster.files().SetContents(newest, cluster.files().Contents(newest).substr(0, 100));
-  JobSpec second = SmallJob(2);
-  second.training.steps = 9;
-  second.resume_job = "first";
-  second.resume_step = 7;
-  const absl::Status named = cluster.Submit("named", second).status();
+  const absl::Status named = cluster.Submit("named", Second(7)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(named)) << named << ": who names a step means that one";
   EXPECT_THAT(
       std::string(named.message()),
       HasSubstr("resume_step=7: this checkpoint of job first cannot be read: /checkpoints/first/"));
-  second.resume_step = -1;
-  const absl::StatusOr<JobView> accepted = cluster.Submit("second", second);
-  ASSERT_TRUE(accepted.ok()) << accepted.status();
-  ASSERT_TRUE(cluster.RunToEnd("second"));
-  EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
-  std::string history;
-  for (const JobRecord& record : cluster.Records("second")) history += record.message + "\n";
-  EXPECT_THAT(history, HasSubstr("a broken checkpoint was set aside: step-000000000007"));
-  EXPECT_THAT(history, HasSubstr("begins at the newest checkpoint of job first, step 6"));
+  cluster.Start(Second(), "second").Digest("second");
+  EXPECT_THAT(cluster.History("second"),
+              HasSubstr("a broken checkpoint was set aside: step-000000000007"));
+  EXPECT_THAT(cluster.History("second"),
+              HasSubstr("begins at the newest checkpoint of job first, step 6"));
 }
 
-// A refused submission keeps nothing.
 TEST(PinnedStartTest, ARefusedJobReleasesTheCheckpointItLookedAt) {
-  SimulatedCluster cluster(4);
-  JobSpec first = SmallJob(2);
-  first.training.steps = 20;
-  first.checkpoint.keep = 1;
-  ASSERT_TRUE(cluster.Submit("first", first).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
-  JobSpec second = first;
-  second.resume_job = "first";
-  second.resume_step = 3;
+  TestCluster cluster(4);
+  cluster.Start(First(), "first").UntilSaved(3, "first");
+  JobSpec second = Second(3);
   second.seed = 8;
   EXPECT_TRUE(absl::IsFailedPrecondition(cluster.Submit("second", second).status()));
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 9; }));
-  EXPECT_THAT(cluster.files().List("/checkpoints/first").value(),
-              Not(Contains("step-000000000003")));
+  EXPECT_THAT(cluster.UntilSaved(9, "first").Saved("first"), Not(Contains(kStep3)));
 }
 
 // Symptom: `export` of a job with keep: 1 said "no checkpoint that can be loaded" while the job trained. Cause: it read the
 // newest checkpoint without a pin, and the next commit removed what was being hashed.
 TEST(PinnedStartTest, CheckpointsThatSomebodyReadsStayUntilTheyAreRead) {
-  SimulatedCluster cluster(2);
-  JobSpec job = SmallJob(2);
-  job.training.steps = 20;
-  job.checkpoint.keep = 1;
-  ASSERT_TRUE(cluster.Submit("a", job).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 3; }));
+  TestCluster cluster(2);
+  cluster.Start(First()).UntilSaved(3);
   std::shared_ptr<const void> pin;
-  bool pinned = false;
-  cluster.loop().PinCheckpoints("a", [&](absl::StatusOr<std::shared_ptr<const void>> given) {
-    pin = *std::move(given);
-    pinned = true;
-  });
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 9; }));
-  ASSERT_TRUE(pinned);
-  const auto kept = [&] { return cluster.files().List("/checkpoints/a").value(); };
-  EXPECT_THAT(kept(), Contains("step-000000000003")) << "it is being read";
-  EXPECT_THAT(kept(), Not(Contains("step-000000000006")));
+  cluster.loop().PinCheckpoints(
+      kJob, [&](absl::StatusOr<std::shared_ptr<const void>> given) { pin = *std::move(given); });
+  cluster.UntilSaved(9);
+  ASSERT_EQ(pin.use_count(), 1);
+  EXPECT_THAT(cluster.Saved(), Contains(kStep3)) << "it is being read";
+  EXPECT_THAT(cluster.Saved(), Not(Contains(kStep6)));
   pin.reset();
-  ASSERT_TRUE(cluster.RunToEnd("a"));
-  EXPECT_THAT(kept(), Not(Contains("step-000000000003")));
-  EXPECT_THAT(kept(), Contains("step-000000000020"));
+  cluster.Digest();
+  EXPECT_THAT(cluster.Saved(), Not(Contains(kStep3)));
+  EXPECT_THAT(cluster.Saved(), Contains("step-000000000020"));
 }
 
 }  // namespace

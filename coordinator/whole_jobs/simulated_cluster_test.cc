@@ -1,11 +1,7 @@
 // The coordinator of a SimulatedCluster, its virtual time, and what tests ask for.
-#include <stdlib.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <limits>
-#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -17,31 +13,20 @@
 namespace stagecoach {
 namespace {
 
+// There is one under all of SQLite, so clusters that live at the same time share it.
+std::shared_ptr<MemoryDisk> SharedDisk() {
+  static std::weak_ptr<MemoryDisk> shared;
+  std::shared_ptr<MemoryDisk> disk = shared.lock();
+  if (disk == nullptr) shared = disk = std::make_shared<MemoryDisk>();
+  return disk;
+}
+
 std::string NewFolder() {
-  // In memory where there is such a place: the journal syncs often.
-  std::string pattern = std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp";
-  pattern += "/stagecoach-coordinator-XXXXXX";
-  CHECK(mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-  return pattern;
+  static int number = 0;
+  return absl::StrCat("/cluster-", ++number);
 }
 
 }  // namespace
-
-std::string ListCodec::Encode(const JobSpec& spec) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = std::find(specs_.begin(), specs_.end(), spec);
-  const size_t place = static_cast<size_t>(found - specs_.begin());
-  if (found == specs_.end()) specs_.push_back(spec);
-  return absl::StrCat("{\"spec\":", place, "}");
-}
-
-absl::StatusOr<JobSpec> ListCodec::Decode(const std::string& text) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    if (text == absl::StrCat("{\"spec\":", i, "}")) return specs_[i];
-  }
-  return absl::DataLossError(text);
-}
 
 JobSpec SmallJob(int stages) {
   JobSpec spec;
@@ -65,15 +50,15 @@ JobSpec SmallJob(int stages) {
 }
 
 SimulatedCluster::SimulatedCluster(int stages, JobManagerOptions options)
-    : options_(std::move(options)), folder_(NewFolder()), store_(&files_, "/checkpoints") {
+    : options_(std::move(options)),
+      disk_(SharedDisk()),
+      folder_(NewFolder()),
+      store_(&files_, "/checkpoints") {
   StartCoordinator();
   for (int i = 0; i < stages; ++i) AddStage(i);
 }
 
-SimulatedCluster::~SimulatedCluster() {
-  CrashCoordinator();
-  std::filesystem::remove_all(folder_);
-}
+SimulatedCluster::~SimulatedCluster() { CrashCoordinator(); }
 
 void SimulatedCluster::StartCoordinator() {
   absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(journal_path());
@@ -133,52 +118,41 @@ void SimulatedCluster::CrashCoordinator() {
   posts_.clear();
   effects_.clear();
   loop_.reset();
+  const MemoryDisk::State state = disk_->state();
+  disk_->Set(MemoryDisk::State::kFrozen);
   journal_.reset();
+  disk_->Set(state);
 }
 
-template <typename Work>
-auto SimulatedCluster::InLoop(Work work) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto count = [this, begin] {
-    loop_seconds_ +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  if constexpr (std::is_void_v<decltype(work())>) {
-    work();
-    count();
-  } else {
-    auto result = work();
-    count();
-    return result;
-  }
+void SimulatedCluster::InLoop(const std::function<void()>& work) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  work();
+  loop_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 Moment SimulatedCluster::Now() const { return {clock_.MonotonicSeconds(), clock_.UnixSeconds()}; }
 
+void SimulatedCluster::AdvanceTo(double seconds) {
+  const double wait = seconds - now();
+  if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
+}
+
+void SimulatedCluster::RunFirst() {
+  AdvanceTo(later_.begin()->first);
+  const std::function<void()> first = std::move(later_.begin()->second);
+  later_.erase(later_.begin());
+  first();
+}
+
 void SimulatedCluster::KeepLoopBusy(double seconds) {
   const double end = now() + seconds;
-  const auto advance_to = [this](double to) {
-    const double wait = to - now();
-    if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
-  };
-  while (!later_.empty() && later_.begin()->first <= end) {
-    advance_to(later_.begin()->first);
-    const std::function<void()> first = std::move(later_.begin()->second);
-    later_.erase(later_.begin());
-    first();
-  }
-  advance_to(end);
+  while (!later_.empty() && later_.begin()->first <= end) RunFirst();
+  AdvanceTo(end);
 }
 
 void SimulatedCluster::After(double seconds, std::function<void()> work) {
   later_.emplace(now() + seconds, std::move(work));
-}
-
-SimulatedStage* SimulatedCluster::At(const std::string& address) {
-  for (const auto& [number, stage] : stages_) {
-    if (stage->address == address) return stage.get();
-  }
-  return nullptr;
 }
 
 void SimulatedCluster::AddStage(int number) {
@@ -244,10 +218,9 @@ void SimulatedCluster::KeepBusy(SimulatedStage& stage, double seconds, std::func
 void SimulatedCluster::KillStage(int number) {
   SimulatedStage& stage = *stages_.at(number);
   stage.alive = false;
-  if (stage.loaded) {
-    BreakPasses(stage.command.fence.job,
-                absl::UnavailableError(absl::StrCat("link to ", stage.name, " broke")));
-  }
+  const absl::Status broken =
+      absl::UnavailableError(absl::StrCat("link to ", stage.name, " broke"));
+  if (stage.loaded) BreakPasses(stage.command.fence.job, broken);
   stage.loaded = false;
 }
 
@@ -262,17 +235,9 @@ void SimulatedCluster::CrashStage(int number, const std::string& signal,
 
 void SimulatedCluster::RestartStage(int number) {
   SimulatedStage fresh;
-  const SimulatedStage& old = *stages_.at(number);
-  fresh.name = old.name;
-  fresh.address = old.address;
-  fresh.fingerprint = old.fingerprint;
-  fresh.data_sha256 = old.data_sha256;
-  fresh.weights_sha256 = old.weights_sha256;
-  fresh.own_files = old.own_files;
-  fresh.last_death = old.last_death;
-  fresh.heartbeat_epoch = old.heartbeat_epoch;
+  static_cast<StageMachine&>(fresh) = stage(number);
   fresh.incarnation = absl::StrCat("i", ++incarnations_);
-  *stages_.at(number) = fresh;
+  stage(number) = fresh;
   Register(number);
 }
 
@@ -287,25 +252,17 @@ bool SimulatedCluster::Step() {
     const std::function<void()> work = std::move(queue.front());
     queue.pop_front();
     work();
-    return true;
   };
-  if (!posts_.empty()) return InLoop([&] { return run_first(posts_); });
-  if (!effects_.empty()) return run_first(effects_);
+  if (!posts_.empty()) return InLoop([&] { run_first(posts_); }), true;
+  if (!effects_.empty()) return run_first(effects_), true;
   const double infinity = std::numeric_limits<double>::infinity();
   const double work = later_.empty() ? infinity : later_.begin()->first;
-  const double tick =
-      loop_ == nullptr ? infinity : InLoop([this] { return loop_->NextTickSeconds(); });
-  const double next = std::min(work, tick);
-  if (next == infinity) return false;
-  const double wait = next - now();
-  if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
-  if (tick <= work) {
-    InLoop([this] { loop_->Tick(now()); });
-  } else {
-    const std::function<void()> first = std::move(later_.begin()->second);
-    later_.erase(later_.begin());
-    first();
-  }
+  double tick = infinity;
+  if (loop_ != nullptr) InLoop([&] { tick = loop_->NextTickSeconds(); });
+  if (std::min(work, tick) == infinity) return false;
+  if (work < tick) return RunFirst(), true;
+  AdvanceTo(tick);
+  InLoop([this] { loop_->Tick(now()); });
   return true;
 }
 

@@ -1,8 +1,8 @@
 // SimulatedCluster: a coordinator and its stages in one thread on virtual time, for tests. The job
 // loop, journal and checkpoint store are the real ones (the store on a file system in memory);
 // stages are played: they keep one number per layer, obey fences like real ones, and finish a step
-// only when all neighbours run it. So whole jobs run in milliseconds, and a fault can be put at
-// every single event.
+// only when all neighbours run it. So whole jobs run in milliseconds, a fault can be put at every
+// single event, and a step may take hours. With real engines: tests/simulation.
 // Units: virtual seconds.
 #ifndef STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
 #define STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,50 +19,50 @@
 
 #include "base/clock.h"
 #include "checkpoint/fault_file_system.h"
+#include "coordinator/journal/memory_disk_testing.h"
 #include "coordinator/loop/job_loop.h"
+#include "coordinator/loop/list_codec_testing.h"
 #include "network/model_spec.h"
 
 namespace stagecoach {
 
-// Text for a spec: its place among the specs seen. Thread-safe, as codecs are.
-class ListCodec final : public JobCodec {
- public:
-  std::string Encode(const JobSpec& spec) const override;
-  absl::StatusOr<JobSpec> Decode(const std::string& text) const override;
-
- private:
-  mutable std::mutex mutex_;  // guards specs_
-  mutable std::vector<JobSpec> specs_;
-};
-
 // 7 layers, 7 steps, a checkpoint and an evaluation every 3 steps.
 JobSpec SmallJob(int stages);
 
-struct SimulatedStage {
-  std::string name, incarnation, address;
+// What of a stage outlives its process.
+struct StageMachine {
+  std::string name, address;
   std::string fingerprint = "avx2";
   std::string data_sha256 = "data", weights_sha256 = "weights";
   FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
   std::optional<StageDeath> last_death;  // told when it registers
-  bool old_version = false;              // knows nothing of probe_folder
-  absl::Status folder_fault;             // what it meets when it looks there, once
-  bool alive = true;                     // false: killed; calls answer UNAVAILABLE
-  bool stopped = false;                  // SIGSTOP: neither heartbeats nor answers
-  bool hung = false;                     // heartbeats go on, steps never end
-  bool load_hangs = false;               // the same of loads
+  int heartbeat_epoch = 0;
+};
+
+struct SimulatedStage : StageMachine {
+  std::string incarnation;
+  bool old_version = false;  // knows nothing of probe_folder
+  bool alive = true;         // false: killed; calls answer UNAVAILABLE
+  bool stopped = false;      // SIGSTOP: neither heartbeats nor answers
+  bool hung = false;         // heartbeats go on, steps never end
+  bool load_hangs = false;   // the same of loads
   uint64_t progress = 0;
   double busy_until = 0;  // it computes, reads or writes, and shows progress
-  int heartbeat_epoch = 0;
 
   // What is loaded.
   bool loaded = false, aborted = false;
   LoadCommand command;
-  std::map<int, std::pair<float, float>> layers;  // weight, momentum
+  std::map<int, float> layers;  // a weight each
   uint64_t next_step = 0;
   std::optional<uint64_t> undecided;
 };
 
-class SimulatedCluster final : private StageClient {
+// The shard of a stage that has these layers, every number of a layer the same.
+absl::StatusOr<ShardInfo> WriteLayers(FileSystem& files, const LoadCommand& loaded,
+                                      const std::string& folder,
+                                      const std::map<int, float>& layers);
+
+class SimulatedCluster : private StageClient {
  public:
   static constexpr double kLatency = 0.001, kStepSeconds = 0.1;
 
@@ -82,6 +81,7 @@ class SimulatedCluster final : private StageClient {
   void StopStage(int number) { stage(number).stopped = true; }
   void ContinueStage(int number);
   SimulatedStage& stage(int number) { return *stages_.at(number); }
+  int stages() const { return static_cast<int>(stages_.size()); }
 
   absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec,
                                  const JobCaller& caller = {});
@@ -108,11 +108,12 @@ class SimulatedCluster final : private StageClient {
 
   JobLoop& loop() { return *loop_; }
   FaultFileSystem& files() { return files_; }
+  MemoryDisk& disk() { return *disk_; }  // of the journal; of all clusters that live
   std::string journal_path() const { return folder_ + "/journal.sqlite"; }
   CheckpointStore& store() { return store_; }
 
   std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
-  absl::Status load_error, profile_error;
+  absl::Status profile_error;
   absl::Status folder_error;              // of the state folder: it belongs to somebody else
   std::vector<std::string> unknown_jobs;  // that the last start told of
   std::vector<absl::Status> folder_lost;  // what the process was told of it
@@ -154,17 +155,18 @@ class SimulatedCluster final : private StageClient {
   void Reconnect(const StagePeer& peer) override { ++reconnects[peer.address]; }
 
   Moment Now() const;
+  void AdvanceTo(double seconds);
+  void RunFirst();  // of later_
   void After(double seconds, std::function<void()> work);
   std::function<void(JobLoop::Work)> Worker(const double* seconds);  // one thing after the other
   void KeepBusy(SimulatedStage& stage, double seconds, std::function<void()> done);
   bool ShowsProgress(const SimulatedStage& stage) const;
-  void Deliver(const std::string& address, std::function<void(SimulatedStage&)> work,
-               std::function<void(absl::Status)> failed);
-  SimulatedStage* At(const std::string& address);
+  void Deliver(const StagePeer& peer, std::function<void(absl::Status)> failed,
+               std::function<void(SimulatedStage&)> work);
   void Register(int number);
   void Heartbeat(int number, int epoch);
   absl::StatusOr<LoadResult> DoLoad(SimulatedStage& stage, const LoadCommand& command);
-  absl::Status ReadLayers(SimulatedStage& stage, const LoadCommand& command);
+  absl::Status ReadLayers(SimulatedStage& stage);
   absl::Status CheckRun(SimulatedStage& stage, const RunCommand& command);
   void StartRun(SimulatedStage& stage, const RunCommand& command,
                 std::function<void(absl::StatusOr<StepReport>)> done);
@@ -173,10 +175,10 @@ class SimulatedCluster final : private StageClient {
   StepReport ReportOf(const SimulatedStage& stage, const RunCommand& command, double loss);
   absl::StatusOr<ShardInfo> DoWriteShard(SimulatedStage& stage, const WriteShardCommand& command);
   void Watch(const std::string& id);
-  template <typename Work>
-  auto InLoop(Work work);  // counts its time
+  void InLoop(const std::function<void()>& work);  // counts its time
 
   JobManagerOptions options_;
+  const std::shared_ptr<MemoryDisk> disk_;
   const std::string folder_;
   ManualClock clock_;
   FaultFileSystem files_;

@@ -1,4 +1,5 @@
 // What the stages of a SimulatedCluster do with the coordinator's commands.
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -17,46 +18,44 @@ float Draw(uint64_t seed, uint64_t step, int layer, int operation) {
   return static_cast<float>(RandomBits(stream, 0) % 10007) / 10007.0f;
 }
 
+float Gradient(float weight, uint64_t step, int layer) {
+  return 0.1f * weight + Draw(7, step, layer, 2);
+}
+
 }  // namespace
 
 // The command arrives after the latency. A dead stage's connection is refused; a stopped one takes
 // the bytes and says nothing, as a kernel does.
-void SimulatedCluster::Deliver(const std::string& address,
-                               std::function<void(SimulatedStage&)> work,
-                               std::function<void(absl::Status)> failed) {
-  After(kLatency, [this, address, work = std::move(work), failed = std::move(failed)] {
-    SimulatedStage* const stage = At(address);
-    if (stage == nullptr || !stage->alive) {
-      return failed(absl::UnavailableError(absl::StrCat(address, ": connection refused")));
+void SimulatedCluster::Deliver(const StagePeer& peer, std::function<void(absl::Status)> failed,
+                               std::function<void(SimulatedStage&)> work) {
+  After(kLatency, [this, address = peer.address, work, failed] {
+    const auto found = std::find_if(stages_.begin(), stages_.end(), [&](const auto& entry) {
+      return entry.second->address == address;
+    });
+    if (found == stages_.end() || !found->second->alive) {
+      failed(absl::UnavailableError(absl::StrCat(address, ": connection refused")));
+    } else if (!found->second->stopped) {
+      work(*found->second);
     }
-    if (stage->stopped) return;
-    work(*stage);
   });
 }
 
 void SimulatedCluster::Load(const StagePeer& peer, const LoadCommand& command, double,
                             std::function<void(absl::StatusOr<LoadResult>)> done) {
-  Deliver(
-      peer.address,
-      [this, command, done](SimulatedStage& stage) {
-        if (stage.load_hangs) return;
-        const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
-        KeepBusy(stage, load_seconds, [done, result] { done(result); });
-      },
-      done);
+  Deliver(peer, done, [this, command, done](SimulatedStage& stage) {
+    if (stage.load_hangs) return;
+    const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
+    KeepBusy(stage, load_seconds, [done, result] { done(result); });
+  });
 }
 
 absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
                                                     const LoadCommand& command) {
-  RETURN_IF_ERROR(load_error);
   LoadResult result;
   if (!command.probe_folder.empty() && !stage.old_version) {
     FileSystem& files = stage.own_files != nullptr ? *stage.own_files : files_;
     result.folder_answered = true;
-    result.folder = std::exchange(stage.folder_fault, absl::OkStatus());
-    if (result.folder.ok()) {
-      result.folder = AnswerFolderProbe(files, command.probe_folder, command.stage.value);
-    }
+    result.folder = AnswerFolderProbe(files, command.probe_folder, command.stage.value);
     if (!result.folder.ok() && !absl::IsResourceExhausted(result.folder)) return result;
   }
   if (stage.loaded && stage.command.fence.job == command.fence.job &&
@@ -69,8 +68,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
   stage.command = command;
   stage.next_step = command.fence.step;
   stage.undecided.reset();
-  stage.layers.clear();
-  RETURN_IF_ERROR(ReadLayers(stage, command));
+  RETURN_IF_ERROR(ReadLayers(stage));
   result.fingerprint = stage.fingerprint;
   const int k = command.stage.value;
   if (k == 0 || k + 1 == command.partition.stages()) {
@@ -88,54 +86,38 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
   return result;
 }
 
-absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadCommand& command) {
+absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage) {
+  const LoadCommand& command = stage.command;
   const Network& model = *command.network;
-  const int k = command.stage.value;
-  const int layers = static_cast<int>(model.layers.size());
-  std::vector<SafetensorsReader> shards;
-  if (!command.checkpoint_folder.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(command.checkpoint_folder));
-    for (const std::string& name : names) {
-      if (!name.ends_with(".safetensors")) continue;
-      ASSIGN_OR_RETURN(SafetensorsReader shard,
-                       SafetensorsReader::Open(files_, command.checkpoint_folder + "/" + name));
-      shards.push_back(std::move(shard));
-    }
+  const int k = command.stage.value, layers = static_cast<int>(model.layers.size());
+  stage.layers.clear();
+  for (int l = command.partition.first(k); l < command.partition.last(k, layers); ++l) {
+    stage.layers[l] = Draw(command.spec.seed, 0, l, 1);
   }
-  const auto read = [&shards](const std::string& name, float* value) -> absl::Status {
-    for (SafetensorsReader& shard : shards) {
-      const TensorEntry* const entry = shard.Find(name);
+  if (command.checkpoint_folder.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(command.checkpoint_folder));
+  for (const std::string& name : names) {
+    if (!name.ends_with(".safetensors")) continue;
+    ASSIGN_OR_RETURN(SafetensorsReader shard,
+                     SafetensorsReader::Open(files_, command.checkpoint_folder + "/" + name));
+    for (auto& [l, weight] : stage.layers) {
+      const TensorEntry* const entry = shard.Find(model.layers[l].parameters.front().name);
       if (entry == nullptr) continue;
       std::vector<float> values(static_cast<size_t>(entry->shape.elements()));
       RETURN_IF_ERROR(shard.Read(*entry, std::as_writable_bytes(std::span(values))));
-      *value = values[0];
-      return absl::OkStatus();
+      weight = values[0];
     }
-    return absl::NotFoundError(name);
-  };
-  for (int l = command.partition.first(k); l < command.partition.last(k, layers); ++l) {
-    std::pair<float, float>& layer = stage.layers[l];
-    layer = {Draw(command.spec.seed, 0, l, 1), 0.0f};
-    if (shards.empty()) continue;
-    const std::string& name = model.layers[l].parameters.front().name;
-    RETURN_IF_ERROR(read(name, &layer.first));
-    const std::vector<std::string> slots = OptimizerSlots(command.spec.training.optimizer);
-    if (command.fresh_optimizer || slots.empty()) continue;
-    RETURN_IF_ERROR(read(SlotTensorName(slots.front(), name), &layer.second));
   }
   return absl::OkStatus();
 }
 
 void SimulatedCluster::Run(const StagePeer& peer, const RunCommand& command, double,
                            std::function<void(absl::StatusOr<StepReport>)> done) {
-  Deliver(
-      peer.address,
-      [this, command, done](SimulatedStage& stage) {
-        const absl::Status status = CheckRun(stage, command);
-        if (!status.ok()) return After(kLatency, [done, status] { done(status); });
-        StartRun(stage, command, done);
-      },
-      done);
+  Deliver(peer, done, [this, command, done](SimulatedStage& stage) {
+    const absl::Status status = CheckRun(stage, command);
+    if (!status.ok()) return After(kLatency, [done, status] { done(status); });
+    StartRun(stage, command, done);
+  });
 }
 
 absl::Status SimulatedCluster::CheckRun(SimulatedStage& stage, const RunCommand& command) {
@@ -170,11 +152,9 @@ void SimulatedCluster::StartRun(SimulatedStage& stage, const RunCommand& command
     if (decision.apply) {
       optimizer_steps[command.fence.job][decision.step].insert(decision.optimizer_steps);
     }
-    for (auto& [l, layer] : stage.layers) {
-      if (!decision.apply) break;
-      const float gradient = 0.1f * layer.first + Draw(7, decision.step, l, 2);
-      layer.second = 0.9f * layer.second + static_cast<float>(decision.gradient_scale) * gradient;
-      layer.first -= static_cast<float>(decision.learning_rate) * layer.second;
+    const auto rate = static_cast<float>(decision.learning_rate * decision.gradient_scale);
+    for (auto& [l, weight] : stage.layers) {
+      if (decision.apply) weight -= rate * Gradient(weight, decision.step, l);
     }
     stage.undecided.reset();
     stage.next_step = decision.step + 1;
@@ -209,7 +189,7 @@ void SimulatedCluster::FinishPass(const std::string& key, const RunCommand& comm
     if (!member) continue;
     if (stage->stopped || stage->hung) return;  // its neighbours wait
     cells[stage->command.stage.value] = stage.get();
-    for (const auto& [l, layer] : stage->layers) weights[l] = layer.first;
+    weights.insert(stage->layers.begin(), stage->layers.end());
   }
   double loss = 0;
   for (const auto& [l, weight] : weights) loss += static_cast<double>(weight) * weight;
@@ -234,8 +214,8 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
   const uint64_t step = command.fence.step;
   const bool bad = command.work == WorkKind::kTrain && nonfinite_steps.contains(step);
   if (command.work == WorkKind::kTrain) {
-    for (const auto& [l, layer] : stage.layers) {
-      const double gradient = 0.1f * layer.first + Draw(7, step, l, 2);
+    for (const auto& [l, weight] : stage.layers) {
+      const double gradient = Gradient(weight, step, l);
       report.layer_squared_norms.push_back(gradient * gradient);
     }
   }
@@ -264,13 +244,10 @@ void SimulatedCluster::BreakPasses(const std::string& job, const absl::Status& r
 
 void SimulatedCluster::WriteShard(const StagePeer& peer, const WriteShardCommand& command, double,
                                   std::function<void(absl::StatusOr<ShardInfo>)> done) {
-  Deliver(
-      peer.address,
-      [this, command, done](SimulatedStage& stage) {
-        const absl::StatusOr<ShardInfo> shard = DoWriteShard(stage, command);
-        KeepBusy(stage, shard_seconds, [done, shard] { done(shard); });
-      },
-      done);
+  Deliver(peer, done, [this, command, done](SimulatedStage& stage) {
+    const absl::StatusOr<ShardInfo> shard = DoWriteShard(stage, command);
+    KeepBusy(stage, shard_seconds, [done, shard] { done(shard); });
+  });
 }
 
 absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
@@ -283,8 +260,12 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
     violations.push_back(
         absl::StrCat("checkpoint of an undecided step, ", command.fence.ToString()));
   }
-  const Network& model = *stage.command.network;
-  const std::vector<std::string> slots = OptimizerSlots(stage.command.spec.training.optimizer);
+  return WriteLayers(files_, stage.command, command.folder, stage.layers);
+}
+
+absl::StatusOr<ShardInfo> WriteLayers(FileSystem& files, const LoadCommand& loaded,
+                                      const std::string& folder,
+                                      const std::map<int, float>& layers) {
   std::deque<std::vector<float>> values;
   std::vector<TensorSource> tensors;
   const auto add = [&](const std::string& name, const Shape& shape, float value) {
@@ -294,70 +275,61 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
                          return std::as_bytes(std::span(v));
                        }});
   };
-  for (const auto& [l, layer] : stage.layers) {
-    for (const ParameterSpec& parameter : model.layers[l].parameters) {
-      add(parameter.name, parameter.shape, layer.first);
-      for (const std::string& slot : slots) {
-        add(SlotTensorName(slot, parameter.name), parameter.shape, layer.second);
+  for (const auto& [l, weight] : layers) {
+    for (const ParameterSpec& parameter : loaded.network->layers[l].parameters) {
+      add(parameter.name, parameter.shape, weight);
+      for (const std::string& slot : OptimizerSlots(loaded.spec.training.optimizer)) {
+        add(SlotTensorName(slot, parameter.name), parameter.shape, weight);
       }
     }
   }
-  return stagecoach::WriteShard(files_, command.folder, stage.layers.begin()->first,
-                                stage.layers.rbegin()->first + 1, std::move(tensors));
+  return WriteShard(files, folder, layers.begin()->first, layers.rbegin()->first + 1,
+                    std::move(tensors));
 }
 
 void SimulatedCluster::Profile(
     const StagePeer& peer, const ProfileCommand& command, double,
     std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
   ++profiles;
-  Deliver(
-      peer.address,
-      [this, layers = command.network->layers.size(), done](SimulatedStage& stage) {
-        absl::StatusOr<std::vector<LayerProfile>> profile =
-            std::vector<LayerProfile>(layers, {0.001, 0.002});
-        if (!profile_error.ok()) profile = profile_error;
-        KeepBusy(stage, profile_seconds, [done, profile] { done(profile); });
-      },
-      done);
+  Deliver(peer, done, [this, layers = command.network->layers.size(), done](SimulatedStage& stage) {
+    absl::StatusOr<std::vector<LayerProfile>> profile =
+        std::vector<LayerProfile>(layers, {0.001, 0.002});
+    if (!profile_error.ok()) profile = profile_error;
+    KeepBusy(stage, profile_seconds, [done, profile] { done(profile); });
+  });
 }
 
 // Played stages take none.
 void SimulatedCluster::FindSnapshots(
     const StagePeer& peer, const std::string&, const std::string&, double,
     std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
-  Deliver(
-      peer.address,
-      [this, done](SimulatedStage&) {
-        After(kLatency, [done] { done(std::vector<HeldShard>()); });
-      },
-      done);
+  Deliver(peer, done, [this, done](SimulatedStage&) {
+    After(kLatency, [done] { done(std::vector<HeldShard>()); });
+  });
 }
 
 void SimulatedCluster::Abort(const StagePeer& peer, const Fence& fence, const std::string& reason) {
   aborts.push_back(reason);
+  const auto abort = [this, fence](SimulatedStage& stage) {
+    if (!stage.loaded || stage.command.fence.job != fence.job ||
+        CompareIncarnation(fence, stage.command.fence) < 0) {
+      return;
+    }
+    stage.aborted = true;
+    BreakPasses(fence.job, absl::AbortedError("aborted"));
+  };
   Deliver(
-      peer.address,
-      [this, fence](SimulatedStage& stage) {
-        if (!stage.loaded || stage.command.fence.job != fence.job ||
-            CompareIncarnation(fence, stage.command.fence) < 0) {
-          return;
-        }
-        stage.aborted = true;
-        BreakPasses(fence.job, absl::AbortedError("aborted"));
-      },
-      [](const absl::Status&) {});
+      peer, [](const absl::Status&) {}, abort);
 }
 
 void SimulatedCluster::Release(const StagePeer& peer, const Fence& fence) {
+  const auto release = [fence](SimulatedStage& stage) {
+    const bool meant =
+        stage.command.fence.job == fence.job && CompareIncarnation(fence, stage.command.fence) >= 0;
+    if (meant) stage.loaded = false;
+  };
   Deliver(
-      peer.address,
-      [fence](SimulatedStage& stage) {
-        if (stage.loaded && stage.command.fence.job == fence.job &&
-            CompareIncarnation(fence, stage.command.fence) >= 0) {
-          stage.loaded = false;
-        }
-      },
-      [](const absl::Status&) {});
+      peer, [](const absl::Status&) {}, release);
 }
 
 }  // namespace stagecoach

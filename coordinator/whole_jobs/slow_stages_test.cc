@@ -4,133 +4,64 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/sanitized.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr char kSlowJob[] = "slow-1";
 // Of the slow stages. Every bound of the product is under ten of the shorter minutes, too.
 constexpr double kMinute = kSanitized ? 8 : 60, kHour = 60 * kMinute;
 
-JobSpec SlowJob(int stages) {
-  JobSpec spec = SmallJob(stages);
+JobSpec SlowJob() {
+  JobSpec spec = SmallJob(3);
   spec.training.steps = 3;
   return spec;
 }
 
-// Of a job that has never been slow.
-std::string DigestWithoutSlowStages() {
-  SimulatedCluster cluster(3);
-  EXPECT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
-  EXPECT_TRUE(cluster.RunToEnd(kSlowJob));
-  return cluster.View(kSlowJob).weights_digest;
-}
-
-void ExpectSlowButUndisturbedEnd(SimulatedCluster& cluster) {
-  ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 48 * kHour)) << cluster.View(kSlowJob).message;
-  const JobView view = cluster.View(kSlowJob);
-  EXPECT_EQ(view.phase, JobPhase::kSucceeded) << view.message;
-  EXPECT_EQ(view.recoveries, 0u);
-  EXPECT_EQ(view.weights_digest, DigestWithoutSlowStages());
-  EXPECT_THAT(cluster.violations, IsEmpty());
-}
-
-const JobRecord* FirstRecovery(const std::vector<JobRecord>& records) {
-  for (const JobRecord& record : records) {
-    if (record.kind == JobRecord::Kind::kRecovery) return &record;
+// Micro-batches, loads, shards, profiles, and the file work of verifying, committing and exporting.
+TEST(SlowStages, MayTakeLongerThanAnyBoundForAllTheyDo) {
+  struct Case {
+    double step, load, shard, profile, effect;
+  };
+  std::string digest;
+  for (const Case& c :
+       {Case{SimulatedCluster::kStepSeconds, 0, 0, 0, 0},
+        // Ten minutes a micro-batch: two, forward and backward, through three stages.
+        Case{2 * (2 + 3 - 1) * 10 * kMinute, 0, 0, 0, 0},
+        Case{SimulatedCluster::kStepSeconds, 2 * kHour, kHour, 30 * kMinute, 0},
+        Case{SimulatedCluster::kStepSeconds, 0, 0, 0, 2 * kHour}}) {
+    TestCluster cluster(3);
+    cluster.step_seconds = c.step;
+    cluster.load_seconds = c.load;
+    cluster.shard_seconds = c.shard;
+    cluster.profile_seconds = c.profile;
+    JobSpec spec = SlowJob();
+    if (c.profile > 0) spec.pipeline.partition = PartitionSpec{};  // by what is measured
+    cluster.Start(spec).effect_seconds = c.effect;
+    const std::string is = cluster.Digest(kJob, 48 * kHour);
+    if (digest.empty()) digest = is;
+    EXPECT_EQ(is, digest);
+    EXPECT_EQ(cluster.View(kJob).recoveries, 0u);
+    EXPECT_GT(cluster.now(), 3 * c.step + c.load + c.shard + c.profile + 3 * c.effect);
+    EXPECT_THAT(cluster.History(), Not(HasSubstr("no profile")));
   }
-  return nullptr;
-}
-
-TEST(SlowStages, TenMinutesAMicroBatchOnThreeStagesSucceed) {
-  SimulatedCluster cluster(3);
-  // Two micro-batches, forward and backward, through three stages.
-  cluster.step_seconds = 2 * (2 + 3 - 1) * 10 * kMinute;
-  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
-  ExpectSlowButUndisturbedEnd(cluster);
-  EXPECT_GT(cluster.now(), 3 * cluster.step_seconds);
-}
-
-TEST(SlowStages, LoadsShardsAndProfilesMayTakeLongerThanAnyBound) {
-  SimulatedCluster cluster(3);
-  cluster.load_seconds = 2 * kHour;
-  cluster.shard_seconds = kHour;
-  cluster.profile_seconds = 30 * kMinute;
-  JobSpec spec = SlowJob(3);
-  spec.pipeline.partition = PartitionSpec{};  // by what is measured
-  ASSERT_TRUE(cluster.Submit(kSlowJob, spec).ok());
-  ExpectSlowButUndisturbedEnd(cluster);
-  for (const JobRecord& record : cluster.Records(kSlowJob)) {
-    EXPECT_THAT(record.message, Not(HasSubstr("no profile")));
-  }
-}
-
-TEST(SlowStages, CheckpointsMayTakeHoursToVerifyToCommitAndToExport) {
-  SimulatedCluster cluster(3);
-  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
-  cluster.effect_seconds = 2 * kHour;
-  ExpectSlowButUndisturbedEnd(cluster);
-  EXPECT_GT(cluster.now(), 3 * cluster.effect_seconds);
 }
 
 TEST(SlowStages, StorageThatStandsStillIsNamed) {
-  SimulatedCluster cluster(3);
-  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
+  TestCluster cluster(3);
+  cluster.Start(SlowJob()).UntilPhase(JobPhase::kRunning);
   cluster.effect_seconds = 2 * kHour;
   cluster.storage_stuck = true;
-  const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
-  ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }, 10 * kHour));
-  EXPECT_THAT(FirstRecovery(records)->message,
-              AllOf(HasSubstr("begin_checkpoint has got no further for 600 s"),
-                    HasSubstr("is the checkpoint storage stuck?")));
+  cluster.UntilRecovery(1, 10 * kHour);
+  EXPECT_THAT(cluster.Message(), AllOf(HasSubstr("begin_checkpoint has got no further for 600 s"),
+                                       HasSubstr("is the checkpoint storage stuck?")));
   cluster.effect_seconds = 0;
   cluster.storage_stuck = false;
-  ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 10 * kHour)) << cluster.View(kSlowJob).message;
-  EXPECT_EQ(cluster.View(kSlowJob).phase, JobPhase::kSucceeded);
-}
-
-TEST(SlowStages, WhoStandsStillInTheMiddleOfALongStepIsFoundAndNamed) {
-  SimulatedCluster cluster(4);
-  cluster.step_seconds = 80 * kMinute;
-  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
-  const double began = cluster.now();
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.now() > began + 30 * kMinute; }, kHour));
-  cluster.stage(1).hung = true;
-  const double hung = cluster.now();
-  const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
-  ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }, kHour));
-  const double bound = JobLimits{}.first_step_deadline_seconds;
-  EXPECT_LE(cluster.now() - hung, bound + 1) << "with the time between two heartbeats";
-  EXPECT_GE(cluster.now() - hung, bound - 1);
-  EXPECT_THAT(FirstRecovery(records)->message,
-              AllOf(HasSubstr("no operation done for 60."),
-                    HasSubstr("stage 1 (stage-1) says nothing of what it waits for"),
-                    HasSubstr("stage 0 (stage-0) says: activation of micro-batch 0")));
-  ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 48 * kHour)) << "on the stage that was left over";
-  EXPECT_EQ(cluster.View(kSlowJob).phase, JobPhase::kSucceeded) << cluster.View(kSlowJob).message;
-  EXPECT_EQ(cluster.View(kSlowJob).recoveries, 1u);
-  EXPECT_EQ(cluster.View(kSlowJob).weights_digest, DigestWithoutSlowStages());
-}
-
-TEST(SlowStages, WhoIsStoppedInALongStepIsStillLostWithItsLease) {
-  SimulatedCluster cluster(4);
-  cluster.step_seconds = 80 * kMinute;
-  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
-  cluster.StopStage(2);
-  const double stopped = cluster.now();
-  const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
-  ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }));
-  EXPECT_LE(cluster.now() - stopped, 2);
+  cluster.Digest(kJob, 10 * kHour);
 }
 
 TEST(SlowStages, AStageHearsWhetherTheOthersOfItsJobGetOn) {

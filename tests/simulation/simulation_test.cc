@@ -4,10 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <set>
-
-#include "coordinator/journal/journal.h"
 
 namespace stagecoach {
 namespace {
@@ -96,61 +93,6 @@ TEST(SimulationCanary, ADiskThatForgetsWhatItHasSyncedIsFound) {
   ASSERT_NE(seed, 0u);
   EXPECT_THAT(RunSeed(seed).violations, IsEmpty()) << "without it the seed is fine";
   EXPECT_THAT(report, HasSubstr("WRONG"));
-}
-
-// ---- the journal's disk -------------------------------------------------------------------------
-
-JournalJob Entry(const std::string& id, uint64_t sequence) {
-  return {id, sequence, 1, "spec", "", ""};
-}
-
-std::set<std::string> JobsOf(Journal& journal) {
-  std::set<std::string> ids;
-  EXPECT_TRUE(journal.EachJob([&ids](const JournalJob& job) { ids.insert(job.id); }).ok());
-  return ids;
-}
-
-TEST(MemoryDisk, KeepsWhatWasPromisedThroughAPowerCut) {
-  MemoryDisk disk;
-  {
-    auto journal = Journal::Open("/a/journal.sqlite");
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    ASSERT_TRUE((*journal)->AddJob(Entry("first", 1)).ok());
-    ASSERT_TRUE((*journal)->AddJob(Entry("second", 2)).ok());
-    disk.Set(MemoryDisk::State::kFrozen);
-  }
-  disk.Set(MemoryDisk::State::kGood);
-  disk.CutPower();
-  auto journal = Journal::Open("/a/journal.sqlite");
-  ASSERT_TRUE(journal.ok()) << journal.status();
-  EXPECT_THAT(JobsOf(**journal), testing::ElementsAre("first", "second"));
-}
-
-TEST(MemoryDisk, IsFullAndHasRoomAgain) {
-  MemoryDisk disk;
-  auto journal = Journal::Open("/a/journal.sqlite");
-  ASSERT_TRUE(journal.ok()) << journal.status();
-  disk.Set(MemoryDisk::State::kFull);
-  EXPECT_TRUE(absl::IsResourceExhausted((*journal)->AddJob(Entry("first", 1))));
-  disk.Set(MemoryDisk::State::kGood);
-  EXPECT_TRUE((*journal)->AddJob(Entry("second", 2)).ok());
-  EXPECT_THAT(JobsOf(**journal), testing::ElementsAre("second"));
-}
-
-TEST(MemoryDisk, GoesBackToACopy) {
-  MemoryDisk disk;
-  MemoryDisk::Copy copy;
-  {
-    auto journal = Journal::Open("/a/journal.sqlite");
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    ASSERT_TRUE((*journal)->AddJob(Entry("first", 1)).ok());
-    copy = disk.Files();
-    ASSERT_TRUE((*journal)->AddJob(Entry("second", 2)).ok());
-  }
-  disk.Restore(copy);
-  auto journal = Journal::Open("/a/journal.sqlite");
-  ASSERT_TRUE(journal.ok()) << journal.status();
-  EXPECT_THAT(JobsOf(**journal), testing::ElementsAre("first"));
 }
 
 }  // namespace

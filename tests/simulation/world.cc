@@ -7,7 +7,6 @@
 #include <fstream>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 
@@ -18,25 +17,6 @@ constexpr double kStartAgain = 0.5;          // after a coordinator that could n
 constexpr uint64_t kMostEvents = 2'000'000;  // more of them is a livelock
 constexpr int kMostCalls = 25;               // of the file system, in one piece of work or two
 constexpr double kKeepAgain = 0.05;          // until a copy is tried again
-
-// A text for a spec: its place among the specs of this world.
-class PlaceCodec final : public JobCodec {
- public:
-  std::string Encode(const JobSpec& spec) const override {
-    size_t place = 0;
-    while (place < specs_.size() && specs_[place] != spec) ++place;
-    if (place == specs_.size()) specs_.push_back(spec);
-    return absl::StrCat(place);
-  }
-  absl::StatusOr<JobSpec> Decode(const std::string& text) const override {
-    size_t place = 0;
-    if (!absl::SimpleAtoi(text, &place) || place >= specs_.size()) return absl::DataLossError(text);
-    return specs_[place];
-  }
-
- private:
-  mutable std::vector<JobSpec> specs_;
-};
 
 // The one real file: what jobs train on, in a folder of this process.
 class DataFolder {
@@ -71,7 +51,6 @@ World::World(const Scenario& scenario, const Options& options)
       random_(scenario.seed),
       trace_(&time_, options.shown),
       network_(&time_, &random_, &trace_, scenario.stages + 1),
-      codec_(std::make_unique<PlaceCodec>()),
       hosts_(static_cast<size_t>(scenario.stages) + 1) {
   disk_.Set(options.planted == PlantedFault::kForgetfulDisk ? MemoryDisk::State::kForgets
                                                             : MemoryDisk::State::kGood);
@@ -168,7 +147,7 @@ void World::StartCoordinator() {
   parts.files = hosts_[kCoordinatorHost].files.get();
   parts.store = store_.get();
   parts.disk = &disk_;
-  parts.codec = codec_.get();
+  parts.codec = &codec_;
   parts.host = kCoordinatorHost;
   parts.holds_jobs = scenario_.holds && time_.seconds() > 0;
   parts.process = network_.StartProcess(kCoordinatorHost);

@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "checkpoint/fault_file_system.h"
+#include "coordinator/journal/memory_disk_testing.h"
+#include "coordinator/loop/list_codec_testing.h"
 #include "tests/simulation/coordinator_process.h"
 #include "tests/simulation/event_trace.h"
 #include "tests/simulation/host_files.h"
-#include "tests/simulation/memory_disk.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/simulated_network.h"
 #include "tests/simulation/simulated_user.h"
@@ -115,7 +116,7 @@ class World {
   FaultFileSystem storage_;
   std::unique_ptr<HostFiles> coordinator_files_;
   std::unique_ptr<CheckpointStore> store_;
-  std::unique_ptr<JobCodec> codec_;
+  ListCodec codec_;
   std::vector<Host> hosts_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<SimulatedUser>> users_;

@@ -1,19 +1,26 @@
-#include "tests/simulation/memory_disk.h"
-
+// The implementation of memory_disk_testing.h: what needs it is a test, or links this file.
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "base/check.h"
+#include "coordinator/journal/memory_disk_testing.h"
 
 namespace stagecoach {
 
-void MemoryDisk::Node::Remember(int64_t offset, int64_t length) {
+void MemoryDisk::Node::Remember(int64_t offset, int64_t length, std::string after) {
   const int64_t size = static_cast<int64_t>(bytes.size());
-  Change change{offset, size, {}};
+  Change change{offset, size, {}, std::move(after)};
   if (offset < size) {
     change.before = bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(length));
   }
   changes.push_back(std::move(change));
+}
+
+void MemoryDisk::Node::Put(int64_t offset, const std::string& what) {
+  const size_t end = static_cast<size_t>(offset) + what.size();
+  if (bytes.size() < end) bytes.resize(end);
+  std::memcpy(bytes.data() + offset, what.data(), what.size());
 }
 
 sqlite3_io_methods MemoryDisk::MakeMethods() {
@@ -25,7 +32,7 @@ sqlite3_io_methods MemoryDisk::MakeMethods() {
   methods.xTruncate = Truncate;
   methods.xSync = Sync;
   methods.xFileSize = Size;
-  methods.xLock = [](sqlite3_file*, int) { return SQLITE_OK; };
+  methods.xLock = Lock;
   methods.xUnlock = [](sqlite3_file*, int) { return SQLITE_OK; };
   methods.xCheckReservedLock = [](sqlite3_file*, int* result) { return *result = 0, SQLITE_OK; };
   methods.xFileControl = [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; };
@@ -43,7 +50,7 @@ sqlite3_io_methods MemoryDisk::MakeMethods() {
 MemoryDisk::MemoryDisk() : vfs_(*sqlite3_vfs_find(nullptr)) {
   CHECK(active_ == nullptr) << "one disk at a time";
   active_ = this;
-  vfs_.zName = "simulated-memory";
+  vfs_.zName = "memory";
   vfs_.szOsFile = sizeof(File);
   vfs_.pNext = nullptr;
   vfs_.xOpen = Open;
@@ -58,16 +65,35 @@ MemoryDisk::~MemoryDisk() {
   active_ = nullptr;
 }
 
-void MemoryDisk::CutPower() {
+void MemoryDisk::CutPower(Unsynced unsynced) {
+  std::mt19937_64 random(static_cast<uint64_t>(calls_));
   for (auto& [path, node] : nodes_) {
     for (auto change = node->changes.rbegin(); change != node->changes.rend(); ++change) {
-      std::string& bytes = node->bytes;
-      bytes.resize(static_cast<size_t>(change->size_before));
-      if (change->before.empty()) continue;
-      std::memcpy(bytes.data() + change->offset, change->before.data(), change->before.size());
+      node->bytes.resize(static_cast<size_t>(change->size_before));
+      if (!change->before.empty()) node->Put(change->offset, change->before);
+    }
+    for (const Change& change : node->changes) {
+      if (unsynced == Unsynced::kGone || random() % 2 == 0) continue;
+      if (change.after.empty()) {
+        node->bytes.resize(static_cast<size_t>(change.offset));
+      } else {
+        node->Put(change.offset, change.after);
+      }
     }
     node->changes.clear();
   }
+}
+
+void MemoryDisk::Inject(int64_t call, State state, bool torn) {
+  fault_call_ = call;
+  fault_ = state;
+  torn_ = torn;
+}
+
+bool MemoryDisk::FailsNow() {
+  const bool struck = ++calls_ == fault_call_;
+  if (struck) state_ = fault_;
+  return Broken() || (struck && fault_ == State::kGood);
 }
 
 MemoryDisk::Copy MemoryDisk::Files() const {
@@ -106,13 +132,14 @@ int MemoryDisk::Open(sqlite3_vfs*, const char* path, sqlite3_file* file, int fla
     if (node == nullptr) node = std::make_unique<Node>();
     opened.node = node.get();
   }
+  ++opened.node->connections;
   file->pMethods = &methods;
   if (out_flags != nullptr) *out_flags = flags;
   return SQLITE_OK;
 }
 
 int MemoryDisk::Delete(sqlite3_vfs*, const char* path, int) {
-  if (active_->Broken()) return SQLITE_IOERR;
+  if (active_->FailsNow()) return SQLITE_IOERR;
   return active_->nodes_.erase(path) > 0 ? SQLITE_OK : SQLITE_IOERR_DELETE_NOENT;
 }
 
@@ -128,6 +155,7 @@ int MemoryDisk::FullPath(sqlite3_vfs*, const char* path, int size, char* out) {
 
 int MemoryDisk::Close(sqlite3_file* file) {
   File& opened = *reinterpret_cast<File*>(file);
+  --opened.node->connections;
   if (opened.is_temporary) delete opened.node;
   return SQLITE_OK;
 }
@@ -143,28 +171,33 @@ int MemoryDisk::Read(sqlite3_file* file, void* bytes, int amount, sqlite3_int64 
 }
 
 int MemoryDisk::Write(sqlite3_file* file, const void* bytes, int amount, sqlite3_int64 offset) {
-  if (active_->state_ == State::kFull) return SQLITE_FULL;
-  if (active_->Broken()) return SQLITE_IOERR_WRITE;
+  std::string written(static_cast<const char*>(bytes), static_cast<size_t>(amount));
   Node& node = Of(file);
-  node.Remember(offset, amount);
-  const size_t end = static_cast<size_t>(offset + amount);
-  if (node.bytes.size() < end) node.bytes.resize(end);
-  std::memcpy(node.bytes.data() + offset, bytes, static_cast<size_t>(amount));
+  const bool ended = active_->state_ == State::kFrozen, fails = active_->FailsNow();
+  if (fails) {
+    const bool half = active_->torn_ && !ended && active_->state_ == State::kFrozen;
+    if (half) node.Put(offset, written.substr(0, written.size() / 2));
+    return SQLITE_IOERR_WRITE;
+  }
+  if (active_->state_ == State::kFull) return SQLITE_FULL;
+  node.Remember(offset, amount, written);
+  node.Put(offset, written);
   return SQLITE_OK;
 }
 
 int MemoryDisk::Truncate(sqlite3_file* file, sqlite3_int64 size) {
-  if (active_->Broken()) return SQLITE_IOERR_TRUNCATE;
+  if (active_->FailsNow()) return SQLITE_IOERR_TRUNCATE;
   Node& node = Of(file);
   if (static_cast<int64_t>(node.bytes.size()) <= size) return SQLITE_OK;
-  node.Remember(size, static_cast<int64_t>(node.bytes.size()) - size);
+  node.Remember(size, static_cast<int64_t>(node.bytes.size()) - size, "");
   node.bytes.resize(static_cast<size_t>(size));
   return SQLITE_OK;
 }
 
 int MemoryDisk::Sync(sqlite3_file* file, int) {
-  if (active_->Broken()) return SQLITE_IOERR_FSYNC;
+  if (active_->FailsNow()) return SQLITE_IOERR_FSYNC;
   ++active_->syncs_;
+  active_->on_sync();
   if (active_->state_ == State::kForgets) return SQLITE_OK;
   Of(file).changes.clear();
   return SQLITE_OK;
@@ -185,8 +218,13 @@ int MemoryDisk::MapIndex(sqlite3_file* file, int page, int page_size, int extend
   return SQLITE_OK;
 }
 
+int MemoryDisk::Lock(sqlite3_file* file, int level) {
+  const bool others = Of(file).connections > 1;
+  return others && level == SQLITE_LOCK_EXCLUSIVE ? SQLITE_BUSY : SQLITE_OK;
+}
+
 int MemoryDisk::UnmapIndex(sqlite3_file* file, int) {
-  Of(file).index.clear();
+  if (Of(file).connections == 1) Of(file).index.clear();
   return SQLITE_OK;
 }
 

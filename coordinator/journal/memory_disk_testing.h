@@ -1,15 +1,17 @@
-// MemoryDisk: SQLite's files in memory, with the faults of a disk: it fills up, fails, takes its time, and loses power, when
-// all that was not synced is gone. It is under every database that is opened while it lives.
-// Ownership: must outlive the databases opened on it. One at a time, and no other double of a disk beside it.
+// MemoryDisk: SQLite's files in memory, with the faults of a disk: it fills up, fails, takes its
+// time, and loses power, when all that was not synced is gone. A fault comes at once, or at the n-th
+// call that changes something. Every database that is opened while the disk lives is on it.
+// Ownership: must outlive the databases opened on it. One at a time.
 // Threads:   one.
-// Not here:  locks between processes (there is one), and the log's shared index, which lies in memory anyway and is made
-//            anew after a crash.
-#ifndef STAGECOACH_TESTS_SIMULATION_MEMORY_DISK_H_
-#define STAGECOACH_TESTS_SIMULATION_MEMORY_DISK_H_
+// Not here:  locks, but for those that tell a connection whether it is the last one; the log's shared
+//            index, which lies in memory anyway and is made anew after a crash.
+#ifndef STAGECOACH_COORDINATOR_JOURNAL_MEMORY_DISK_TESTING_H_
+#define STAGECOACH_COORDINATOR_JOURNAL_MEMORY_DISK_TESTING_H_
 
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,8 +31,19 @@ class MemoryDisk {
   enum class State { kGood, kFull, kFails, kFrozen, kForgets };
   void Set(State state) { state_ = state; }
   State state() const { return state_; }
-  void CutPower();  // no database may be open
+  // What was not synced is gone; or a part of it is there, as a disk writes in an order of its own.
+  // No database may be open.
+  enum class Unsynced { kGone, kInPart };
+  void CutPower(Unsynced unsynced = Unsynced::kGone);
   uint64_t syncs() const { return syncs_; }
+  std::function<void()> on_sync = [] {};  // at the beginning of each
+
+  // From this call on, counted from 1, the disk is in this state. With kGood the call alone answers
+  // an I/O error. torn: if it is a write and the disk freezes, half of it is there. Calls are writes,
+  // syncs, truncations and removals of files.
+  void Inject(int64_t call, State state, bool torn = false);
+  int64_t calls() const { return calls_; }
+
   // The databases and their logs as they are now, to be put back when none is open.
   using Copy = std::map<std::string, std::string>;
   Copy Files() const;
@@ -39,13 +52,15 @@ class MemoryDisk {
  private:
   struct Change {  // since the last sync: what was there before
     int64_t offset = 0, size_before = 0;
-    std::string before;
+    std::string before, after;  // none after a truncation
   };
   struct Node {
     std::string bytes;
     std::vector<Change> changes;
     std::vector<std::unique_ptr<std::string>> index;  // of the log: SQLite's shared memory
-    void Remember(int64_t offset, int64_t length);
+    int connections = 0;  // that have it open: the last one to close it clears up
+    void Remember(int64_t offset, int64_t length, std::string after);
+    void Put(int64_t offset, const std::string& what);
   };
   struct File {  // as SQLite allocates it
     sqlite3_file base;
@@ -54,6 +69,7 @@ class MemoryDisk {
   };
 
   bool Broken() const { return state_ == State::kFails || state_ == State::kFrozen; }
+  bool FailsNow();  // counts the call
   static int Open(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* out_flags);
   static int Delete(sqlite3_vfs*, const char* path, int sync_folder);
   static int Access(sqlite3_vfs*, const char* path, int flags, int* result);
@@ -64,6 +80,7 @@ class MemoryDisk {
   static int Truncate(sqlite3_file* file, sqlite3_int64 size);
   static int Sync(sqlite3_file* file, int flags);
   static int Size(sqlite3_file* file, sqlite3_int64* size);
+  static int Lock(sqlite3_file* file, int level);
   static int MapIndex(sqlite3_file* file, int page, int page_size, int extend, void volatile** at);
   static int UnmapIndex(sqlite3_file* file, int remove);
   static sqlite3_io_methods MakeMethods();
@@ -74,8 +91,11 @@ class MemoryDisk {
   std::map<std::string, std::unique_ptr<Node>> nodes_;  // by path
   State state_ = State::kGood;
   uint64_t syncs_ = 0;
+  int64_t calls_ = 0, fault_call_ = 0;
+  State fault_ = State::kGood;
+  bool torn_ = false;
 };
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_TESTS_SIMULATION_MEMORY_DISK_H_
+#endif  // STAGECOACH_COORDINATOR_JOURNAL_MEMORY_DISK_TESTING_H_
