@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "network/layer_spec.h"
-#include "network/lists/layer.h"
+#include "network/lists/layer_graph.h"
 #include "network/parameter.h"
 #include "network/state.h"
 

@@ -1,4 +1,4 @@
-// CheckLayer: may a layer that was written elsewhere be built? Its calls fit each other already (network/lists/layer.h); this
+// CheckLayer: may a layer that was written elsewhere be built? Its calls fit each other already (network/lists/layer_graph.h); this
 // is what else the kinds of network/layers keep to.
 // Errors: INVALID_ARGUMENT with what is wrong.
 // Threads: any.

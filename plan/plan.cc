@@ -93,7 +93,7 @@ std::vector<double> RecomputedShares(const Schedule& schedule) {
   for (const StageProgram& program : schedule.programs) {
     const auto recomputes = std::count_if(
         program.instructions.begin(), program.instructions.end(),
-        [](const Instruction& instruction) { return instruction.op == Op::kRecompute; });
+        [](const Instruction& instruction) { return instruction.op == Opcode::kRecompute; });
     shares.push_back(static_cast<double>(recomputes) / schedule.options.micro_batches);
   }
   shares.back() = 0;

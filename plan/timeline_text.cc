@@ -13,26 +13,26 @@ namespace {
 constexpr int kLeastColumns = 16;
 constexpr const char* kLegend = "F forward  R recompute  L loss  B backward  . waits";
 
-bool IsDrawn(Op op) {
+bool IsDrawn(Opcode op) {
   switch (op) {
-    case Op::kForward:
-    case Op::kLoss:
-    case Op::kRecompute:
-    case Op::kBackward:
-    case Op::kBackwardInput:
-    case Op::kBackwardWeight:
+    case Opcode::kForward:
+    case Opcode::kLoss:
+    case Opcode::kRecompute:
+    case Opcode::kBackward:
+    case Opcode::kBackwardInput:
+    case Opcode::kBackwardWeight:
       return true;
-    case Op::kLoadInput:
-    case Op::kReceiveActivation:
-    case Op::kSendActivation:
-    case Op::kLoadTarget:
-    case Op::kReceiveGradient:
-    case Op::kSendGradient:
-    case Op::kReceiveTiedValues:
-    case Op::kSendTiedValues:
-    case Op::kReceiveTiedGradients:
-    case Op::kAddTiedGradients:
-    case Op::kSendTiedGradients:
+    case Opcode::kLoadInput:
+    case Opcode::kReceiveActivation:
+    case Opcode::kSendActivation:
+    case Opcode::kLoadTarget:
+    case Opcode::kReceiveGradient:
+    case Opcode::kSendGradient:
+    case Opcode::kReceiveTiedValues:
+    case Opcode::kSendTiedValues:
+    case Opcode::kReceiveTiedGradients:
+    case Opcode::kAddTiedGradients:
+    case Opcode::kSendTiedGradients:
       return false;
   }
   return false;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "network/lists/layer.h"
+#include "network/lists/layer_graph.h"
 #include "operations/case_testing.h"
 
 namespace stagecoach {

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "network/lists/follow_testing.h"
 #include "network/lists/gradient_calls.h"
-#include "network/lists/layer.h"
+#include "network/lists/layer_graph.h"
 #include "operations/layer_norm.h"
 
 namespace stagecoach {

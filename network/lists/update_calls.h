@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "network/lists/layer.h"
+#include "network/lists/layer_graph.h"
 
 namespace stagecoach {
 

@@ -164,7 +164,7 @@ TEST(LinkMemory, GradientsWaitWhereTheNeighbourIsAhead) {
   const std::vector<LinkPeak> most = MostInLink(first, schedule.programs[1], messages, 2);
   for (size_t i = 0; i < first.instructions.size(); ++i) {
     const Instruction& instruction = first.instructions[i];
-    if (instruction.op != Op::kBackward) continue;
+    if (instruction.op != Opcode::kBackward) continue;
     // All activations were taken before the first gradient came.
     EXPECT_EQ(most[i].bytes, 10 * std::min(2, 3 - instruction.micro_batch.value))
         << FormatInstruction(instruction);

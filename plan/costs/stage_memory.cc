@@ -88,10 +88,10 @@ class ProgramWalk {
         weight_ends_(query.micro_batches, 0) {
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
       const auto [op, m] = program_.instructions[i];
-      if (op == Op::kLoss) last_ = true;
-      if (op == Op::kBackward || op == Op::kBackwardWeight) backward_ = true;
-      if (op == Op::kRecompute) recompute_ends_[m.value] = i + 1;
-      if (op == Op::kBackwardWeight) weight_ends_[m.value] = i + 1;
+      if (op == Opcode::kLoss) last_ = true;
+      if (op == Opcode::kBackward || op == Opcode::kBackwardWeight) backward_ = true;
+      if (op == Opcode::kRecompute) recompute_ends_[m.value] = i + 1;
+      if (op == Opcode::kBackwardWeight) weight_ends_[m.value] = i + 1;
     }
     if (query.card) return;
     if (stage > 0) upstream_ = AtBoundary(programs[static_cast<size_t>(stage) - 1]);
@@ -133,32 +133,32 @@ class ProgramWalk {
     }
     return MostInLink(program_, neighbour, messages, query_.link_capacity);
   }
-  LinkMessage Received(Op op, int m) {
+  LinkMessage Received(Opcode op, int m) {
     const CellMemory& cell = memory_.Of(SamplesOf(m));
     switch (op) {
-      case Op::kReceiveActivation:
+      case Opcode::kReceiveActivation:
         return {Scaled(Sum(cell.received))};
-      case Op::kReceiveGradient:
+      case Opcode::kReceiveGradient:
         return {Scaled(Sum(cell.received_gradients))};
       default:
-        return {
-            Sum(op == Op::kReceiveTiedValues ? tied_.received_values : tied_.received_gradients)};
+        return {Sum(op == Opcode::kReceiveTiedValues ? tied_.received_values
+                                                     : tied_.received_gradients)};
     }
   }
   // Of what is tied that which only goes on: the rest are the stage's own values and gradients.
-  LinkMessage Sent(Op op, int m) {
+  LinkMessage Sent(Opcode op, int m) {
     const CellMemory& cell = memory_.Of(SamplesOf(m));
     switch (op) {
-      case Op::kSendActivation:
+      case Opcode::kSendActivation:
         if (evaluation_) return {Scaled(cell.sent)};
         if (!IsRecomputed(m)) return {Scaled(cell.sent_beside_stash)};
         return {Scaled(cell.sent_beside_read), recompute_ends_[m],
                 Scaled(cell.sent_beside_recompute)};
-      case Op::kSendGradient:
+      case Opcode::kSendGradient:
         if (!IsInTwoParts(m)) return {Scaled(cell.sent_gradients)};
         return {Scaled(cell.sent_beside_weights), weight_ends_[m], Scaled(cell.sent_gradients)};
       default:
-        return {op == Op::kSendTiedValues ? tied_.passed_values : tied_.passed_gradients};
+        return {op == Opcode::kSendTiedValues ? tied_.passed_values : tied_.passed_gradients};
     }
   }
   bool IsRecomputed(int m) const { return recompute_ends_[m] > 0; }
@@ -221,28 +221,28 @@ class ProgramWalk {
     return MicroBatchSize(query_.batch_size, query_.micro_batches, 0);
   }
 
-  void Execute(Op op, int m, int64_t n, const std::vector<int64_t>& targets) {
+  void Execute(Opcode op, int m, int64_t n, const std::vector<int64_t>& targets) {
     const CellMemory& cell = memory_.Of(n);
     const int64_t stash = Scaled(cell.stash);
     switch (op) {
-      case Op::kReceiveActivation:
+      case Opcode::kReceiveActivation:
         return KeepArrived(cell.received);
-      case Op::kLoadInput:
+      case Opcode::kLoadInput:
         return KeepLoaded(cell);
-      case Op::kForward:
+      case Opcode::kForward:
         return Forward(m, cell);
-      case Op::kRecompute:
+      case Opcode::kRecompute:
         Note(Scaled(cell.recompute - cell.read));
         Drop(Scaled(cell.read));
         return Keep(SaturatingAdd(stash, last_ ? Scaled(cell.sent_beside_stash) : 0));
-      case Op::kSendActivation:
+      case Opcode::kSendActivation:
         ++sent_down_;
         if (evaluation_) return Drop(Scaled(cell.sent));
         return Drop(Scaled(IsRecomputed(m) ? cell.sent_beside_read : cell.sent_beside_stash));
-      case Op::kLoadTarget:
+      case Opcode::kLoadTarget:
         for (const int64_t bytes : targets) KeepArrived(SaturatingMultiply(bytes, n));
         return;
-      case Op::kLoss:
+      case Opcode::kLoss:
         NoteChunk(cell, n);
         // The gradient of the logits takes their place, unless the backward reads them.
         if (evaluation_) {
@@ -251,33 +251,33 @@ class ProgramWalk {
           Keep(Scaled(Sum(cell.received_gradients) - cell.sent_beside_stash));
         }
         return Drop(SaturatingMultiply(Sum(targets), n));
-      case Op::kReceiveGradient:
+      case Opcode::kReceiveGradient:
         ++answered_;  // that activation's copy has run
         Drop(std::exchange(passing_, 0));
         return KeepArrived(cell.received_gradients);
-      case Op::kBackward:
-      case Op::kBackwardInput:
+      case Opcode::kBackward:
+      case Opcode::kBackwardInput:
         return Backward(op, cell);
-      case Op::kBackwardWeight:
+      case Opcode::kBackwardWeight:
         Note(Scaled(cell.weight_part - cell.for_weights));
         return Drop(Scaled(cell.for_weights));
-      case Op::kSendGradient:
+      case Opcode::kSendGradient:
         ++sent_up_;
         return Drop(Scaled(IsInTwoParts(m) ? cell.sent_beside_weights : cell.sent_gradients));
-      case Op::kReceiveTiedValues:
+      case Opcode::kReceiveTiedValues:
         for (const int64_t bytes : tied_.received_values) KeepArrived(bytes);
         return Drop(Sum(tied_.received_values) - tied_.passed_values);
-      case Op::kSendTiedValues:
+      case Opcode::kSendTiedValues:
         // From a card a copy goes on, which may run as late as the first activation's.
         if (!query_.card) return Drop(tied_.passed_values);
         passing_ = tied_.passed_values;
         return;
-      case Op::kReceiveTiedGradients:
+      case Opcode::kReceiveTiedGradients:
         for (const int64_t bytes : tied_.received_gradients) KeepArrived(bytes);
         return;
-      case Op::kAddTiedGradients:  // the parameter's own buffer takes them
+      case Opcode::kAddTiedGradients:  // the parameter's own buffer takes them
         return;
-      case Op::kSendTiedGradients:  // from a card copies go on
+      case Opcode::kSendTiedGradients:  // from a card copies go on
         if (!query_.card) Drop(Sum(tied_.received_gradients));
         return;
     }
@@ -291,8 +291,8 @@ class ProgramWalk {
   }
 
   // The gradient of the inputs leaves before the weights' part begins, in every schedule that there is.
-  void Backward(Op op, const CellMemory& cell) {
-    const bool whole = op == Op::kBackward;
+  void Backward(Opcode op, const CellMemory& cell) {
+    const bool whole = op == Opcode::kBackward;
     const int64_t before = cell.stash + Sum(cell.received_gradients);
     Note(Scaled((whole ? cell.backward : cell.input_part) - before));
     Drop(Scaled(before));

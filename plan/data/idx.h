@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "plan/data/picture_fields.h"
+#include "plan/data/picture_checks.h"
 
 namespace stagecoach {
 

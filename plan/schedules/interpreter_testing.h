@@ -85,13 +85,13 @@ class Interpreter {
     const bool last = stage + 1 == slots_.size();
     Slot& slot = slots_[stage][m];
     switch (instruction.op) {
-      case Op::kLoadInput:
+      case Opcode::kLoadInput:
         slot.input = absl::StrCat("in", m);
         return true;
-      case Op::kReceiveActivation:
+      case Opcode::kReceiveActivation:
         if (stage == 0) return Fail();
         return Receive(&down_[stage - 1], &slot.input);
-      case Op::kForward: {
+      case Opcode::kForward: {
         const std::string x = Take(&slot.input);
         const std::string y = absl::StrCat("f(", x, ")");
         if (!last) slot.output = y;
@@ -107,56 +107,56 @@ class Interpreter {
         if (last) slot.logits = y;
         return true;
       }
-      case Op::kRecompute: {
+      case Opcode::kRecompute: {
         const std::string x = Take(&slot.boundary);
         slot.stash = x;
         if (last) slot.logits = absl::StrCat("f(", x, ")");
         return true;
       }
-      case Op::kSendActivation:
+      case Opcode::kSendActivation:
         if (last) return Fail();
         if (down_[stage].size() == capacity_) return false;
         return Push(&down_[stage], Take(&slot.output));
-      case Op::kLoadTarget:
+      case Opcode::kLoadTarget:
         slot.target = absl::StrCat("t", m);
         return true;
-      case Op::kLoss: {
+      case Opcode::kLoss: {
         const std::string logits = Take(&slot.logits);
         const std::string pair = absl::StrCat("(", logits, ",", Take(&slot.target), ")");
         sums_.losses.push_back("l" + pair);
         if (!schedule_.options.forward_only) slot.gradient = "dl" + pair;
         return true;
       }
-      case Op::kReceiveGradient:
+      case Opcode::kReceiveGradient:
         if (last) return Fail();
         return Receive(&up_[stage + 1], &slot.gradient);
-      case Op::kBackward:
-      case Op::kBackwardInput: {
+      case Opcode::kBackward:
+      case Opcode::kBackwardInput: {
         const std::string x = Take(&slot.stash);
         const std::string pair = absl::StrCat("(", x, ",", Take(&slot.gradient), ")");
         if (schedule_.options.SendsGradient(static_cast<int>(stage)))
           slot.input_gradient = "dx" + pair;
         slot.weight_part = "dw" + pair;
-        if (instruction.op == Op::kBackward)
+        if (instruction.op == Opcode::kBackward)
           sums_.gradients[stage].push_back(Take(&slot.weight_part));
         return true;
       }
-      case Op::kBackwardWeight:
+      case Opcode::kBackwardWeight:
         sums_.gradients[stage].push_back(Take(&slot.weight_part));
         return true;
-      case Op::kSendGradient:
+      case Opcode::kSendGradient:
         if (stage == 0) return Fail();
         if (up_[stage].size() == capacity_) return false;
         return Push(&up_[stage], Take(&slot.input_gradient));
-      case Op::kReceiveTiedValues:
+      case Opcode::kReceiveTiedValues:
         return Receive(&down_[stage - 1], &tied_);
-      case Op::kSendTiedValues:
+      case Opcode::kSendTiedValues:
         return down_[stage].size() < capacity_ && Push(&down_[stage], "v");
-      case Op::kReceiveTiedGradients:
+      case Opcode::kReceiveTiedGradients:
         return Receive(&up_[stage + 1], &tied_);
-      case Op::kSendTiedGradients:
+      case Opcode::kSendTiedGradients:
         return up_[stage].size() < capacity_ && Push(&up_[stage], "c");
-      case Op::kAddTiedGradients:
+      case Opcode::kAddTiedGradients:
         sums_.gradients[stage].push_back("c");
         return true;
     }

@@ -72,33 +72,33 @@ class Walk {
 
 }  // namespace
 
-std::optional<LinkEnd> LinkEndOf(Op op, int stage) {
+std::optional<LinkEnd> LinkEndOf(Opcode op, int stage) {
   switch (op) {
-    case Op::kSendActivation:
+    case Opcode::kSendActivation:
       return LinkEnd{.sends = true, .activations = true, .boundary = stage};
-    case Op::kReceiveActivation:
+    case Opcode::kReceiveActivation:
       return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1};
-    case Op::kSendGradient:
+    case Opcode::kSendGradient:
       return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1};
-    case Op::kReceiveGradient:
+    case Opcode::kReceiveGradient:
       return LinkEnd{.sends = false, .activations = false, .boundary = stage};
-    case Op::kSendTiedValues:
+    case Opcode::kSendTiedValues:
       return LinkEnd{.sends = true, .activations = true, .boundary = stage, .tied = true};
-    case Op::kReceiveTiedValues:
+    case Opcode::kReceiveTiedValues:
       return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1, .tied = true};
-    case Op::kSendTiedGradients:
+    case Opcode::kSendTiedGradients:
       return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1, .tied = true};
-    case Op::kReceiveTiedGradients:
+    case Opcode::kReceiveTiedGradients:
       return LinkEnd{.sends = false, .activations = false, .boundary = stage, .tied = true};
-    case Op::kAddTiedGradients:
-    case Op::kLoadInput:
-    case Op::kForward:
-    case Op::kLoadTarget:
-    case Op::kLoss:
-    case Op::kRecompute:
-    case Op::kBackward:
-    case Op::kBackwardInput:
-    case Op::kBackwardWeight:
+    case Opcode::kAddTiedGradients:
+    case Opcode::kLoadInput:
+    case Opcode::kForward:
+    case Opcode::kLoadTarget:
+    case Opcode::kLoss:
+    case Opcode::kRecompute:
+    case Opcode::kBackward:
+    case Opcode::kBackwardInput:
+    case Opcode::kBackwardWeight:
       return std::nullopt;
   }
   return std::nullopt;

@@ -25,7 +25,7 @@ struct LinkEnd {
 };
 
 // What the instruction does on a link, if anything.
-std::optional<LinkEnd> LinkEndOf(Op op, int stage);
+std::optional<LinkEnd> LinkEndOf(Opcode op, int stage);
 
 struct WalkStep {
   int stage = 0;

@@ -13,7 +13,7 @@ namespace {
 std::vector<StageWork> WorkOrder(const ScheduleOptions& options, int stage) {
   std::vector<StageWork> order = ScheduleKinds().Named(options.kind).Order(options, stage);
   if (!options.HasBackward(stage)) {
-    std::erase_if(order, [](const StageWork& work) { return work.op != Op::kForward; });
+    std::erase_if(order, [](const StageWork& work) { return work.op != Opcode::kForward; });
   }
   return order;
 }
@@ -25,7 +25,7 @@ std::vector<bool> KeptMicroBatches(const ScheduleOptions& options,
                          options.rematerialization == Rematerialization::kNever);
   if (options.rematerialization == Rematerialization::kExceptFirst) kept[0] = true;
   for (size_t i = 1; i < order.size(); ++i) {
-    const bool directly = order[i - 1].op == Op::kForward && order[i].op != Op::kForward &&
+    const bool directly = order[i - 1].op == Opcode::kForward && order[i].op != Opcode::kForward &&
                           order[i - 1].micro_batch == order[i].micro_batch;
     if (directly) kept[order[i].micro_batch] = true;
   }
@@ -38,40 +38,40 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
   const std::vector<StageWork> order = WorkOrder(options, stage);
   const std::vector<bool> kept = KeptMicroBatches(options, order);
   StageProgram program{.stage = StageId(stage), .instructions = {}};
-  const auto add = [&program](Op op, int m) {
+  const auto add = [&program](Opcode op, int m) {
     program.instructions.push_back({op, MicroBatchId(m)});
   };
-  const auto add_tied = [&](std::initializer_list<Op> ops) {
-    for (const Op op : ops) {
+  const auto add_tied = [&](std::initializer_list<Opcode> ops) {
+    for (const Opcode op : ops) {
       if (options.HasTied(op, stage)) program.instructions.push_back({op});
     }
   };
-  add_tied({Op::kReceiveTiedValues, Op::kSendTiedValues});
+  add_tied({Opcode::kReceiveTiedValues, Opcode::kSendTiedValues});
   for (const StageWork& work : order) {
     const int m = work.micro_batch;
-    if (work.op == Op::kBackwardWeight) {
+    if (work.op == Opcode::kBackwardWeight) {
       add(work.op, m);
       continue;
     }
-    const bool forward = work.op == Op::kForward;
+    const bool forward = work.op == Opcode::kForward;
     if (forward) {
-      if (!first) add(Op::kReceiveActivation, m);
-      if (options.Loads(stage)) add(Op::kLoadInput, m);
-      add(Op::kForward, m);
-      if (!last) add(Op::kSendActivation, m);
+      if (!first) add(Opcode::kReceiveActivation, m);
+      if (options.Loads(stage)) add(Opcode::kLoadInput, m);
+      add(Opcode::kForward, m);
+      if (!last) add(Opcode::kSendActivation, m);
     } else if (!kept[m]) {
-      add(Op::kRecompute, m);  // before the wait for the gradient: it overlaps the wait
+      add(Opcode::kRecompute, m);  // before the wait for the gradient: it overlaps the wait
     }
     if (last && (options.forward_only || !forward)) {
-      add(Op::kLoadTarget, m);
-      add(Op::kLoss, m);
+      add(Opcode::kLoadTarget, m);
+      add(Opcode::kLoss, m);
     }
     if (forward) continue;
-    if (!last) add(Op::kReceiveGradient, m);
+    if (!last) add(Opcode::kReceiveGradient, m);
     add(work.op, m);
-    if (options.SendsGradient(stage)) add(Op::kSendGradient, m);
+    if (options.SendsGradient(stage)) add(Opcode::kSendGradient, m);
   }
-  add_tied({Op::kReceiveTiedGradients, Op::kAddTiedGradients, Op::kSendTiedGradients});
+  add_tied({Opcode::kReceiveTiedGradients, Opcode::kAddTiedGradients, Opcode::kSendTiedGradients});
   return program;
 }
 
@@ -81,20 +81,20 @@ bool ScheduleOptions::Loads(int stage) const {
   return stage == 0 || std::binary_search(loading.begin(), loading.end(), stage);
 }
 
-bool ScheduleOptions::HasTied(Op op, int stage) const {
+bool ScheduleOptions::HasTied(Opcode op, int stage) const {
   const auto holds = [](const std::vector<int>& stages, int k) {
     return std::binary_search(stages.begin(), stages.end(), k);
   };
   switch (op) {
-    case Op::kReceiveTiedValues:
+    case Opcode::kReceiveTiedValues:
       return holds(tied_cuts, stage - 1);
-    case Op::kSendTiedValues:
+    case Opcode::kSendTiedValues:
       return holds(tied_cuts, stage);
-    case Op::kReceiveTiedGradients:
+    case Opcode::kReceiveTiedGradients:
       return !forward_only && holds(tied_cuts, stage);
-    case Op::kAddTiedGradients:
+    case Opcode::kAddTiedGradients:
       return !forward_only && holds(tied_owners, stage);
-    case Op::kSendTiedGradients:
+    case Opcode::kSendTiedGradients:
       return !forward_only && holds(tied_cuts, stage - 1);
     default:
       return false;
@@ -115,7 +115,8 @@ Schedule MakeSchedule(const ScheduleOptions& options) {
 
 StageProgram WithoutTiedValues(StageProgram program) {
   std::erase_if(program.instructions, [](const Instruction& instruction) {
-    return instruction.op == Op::kReceiveTiedValues || instruction.op == Op::kSendTiedValues;
+    return instruction.op == Opcode::kReceiveTiedValues ||
+           instruction.op == Opcode::kSendTiedValues;
   });
   return program;
 }
@@ -124,8 +125,9 @@ bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch) {
   bool backward = false;
   for (const Instruction& instruction : program.instructions) {
     if (instruction.micro_batch != micro_batch) continue;
-    if (instruction.op == Op::kRecompute) return false;
-    backward = backward || instruction.op == Op::kBackward || instruction.op == Op::kBackwardInput;
+    if (instruction.op == Opcode::kRecompute) return false;
+    backward =
+        backward || instruction.op == Opcode::kBackward || instruction.op == Opcode::kBackwardInput;
   }
   return backward;
 }
@@ -134,7 +136,7 @@ std::vector<bool> EmptyForwards(const Schedule& schedule, int stage) {
   std::vector<bool> empty(static_cast<size_t>(schedule.options.micro_batches), false);
   if (stage + 1 < schedule.options.stages) return empty;
   for (const Instruction& instruction : schedule.programs[stage].instructions) {
-    if (instruction.op == Op::kRecompute) empty[instruction.micro_batch.value] = true;
+    if (instruction.op == Opcode::kRecompute) empty[instruction.micro_batch.value] = true;
   }
   return empty;
 }

@@ -18,7 +18,7 @@
 
 namespace stagecoach {
 
-enum class Op : uint8_t {
+enum class Opcode : uint8_t {
   kLoadInput,
   kReceiveActivation,
   kForward,
@@ -39,12 +39,12 @@ enum class Op : uint8_t {
   kAddTiedGradients,
   kSendTiedGradients
 };
-inline constexpr size_t kOps = static_cast<size_t>(Op::kSendTiedGradients) + 1;
-constexpr bool IsOfMicroBatch(Op op) { return op < Op::kReceiveTiedValues; }
+inline constexpr size_t kOpcodes = static_cast<size_t>(Opcode::kSendTiedGradients) + 1;
+constexpr bool IsOfMicroBatch(Opcode op) { return op < Opcode::kReceiveTiedValues; }
 
-// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Op.
+// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Opcode.
 struct Instruction {
-  Op op;
+  Opcode op;
   MicroBatchId micro_batch = MicroBatchId(0);  // 0 where it is of none
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -73,8 +73,8 @@ struct ScheduleOptions {
   bool Loads(int stage) const;
   bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
   bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
-  // Whether the stage has this instruction: Op::kReceiveTiedValues or one of those behind it.
-  bool HasTied(Op op, int stage) const;
+  // Whether the stage has this instruction: Opcode::kReceiveTiedValues or one of those behind it.
+  bool HasTied(Opcode op, int stage) const;
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
 

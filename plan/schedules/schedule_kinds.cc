@@ -11,10 +11,10 @@ STAGECOACH_LISTED(Giver<const ScheduleKind*>, ScheduleKind,  //
 
 std::vector<StageWork> RunAhead(int forwards, int micro_batches) {
   std::vector<StageWork> order;
-  for (int i = 0; i < forwards; ++i) order.push_back({Op::kForward, i});
+  for (int i = 0; i < forwards; ++i) order.push_back({Opcode::kForward, i});
   for (int i = 0; i < micro_batches; ++i) {
-    if (forwards + i < micro_batches) order.push_back({Op::kForward, forwards + i});
-    order.push_back({Op::kBackward, i});
+    if (forwards + i < micro_batches) order.push_back({Opcode::kForward, forwards + i});
+    order.push_back({Opcode::kBackward, i});
   }
   return order;
 }

@@ -17,7 +17,7 @@ namespace stagecoach {
 
 // A forward or a backward of a stage, or a part of a backward.
 struct StageWork {
-  Op op;  // kForward, kBackward, kBackwardInput, kBackwardWeight
+  Opcode op;  // kForward, kBackward, kBackwardInput, kBackwardWeight
   int micro_batch;
 };
 

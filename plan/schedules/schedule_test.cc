@@ -33,7 +33,7 @@ std::vector<ScheduleOptions> AllOptions(int max_stages, int max_micro_batches) {
   return all;
 }
 
-std::vector<int> MicroBatchesOf(const StageProgram& program, Op op) {
+std::vector<int> MicroBatchesOf(const StageProgram& program, Opcode op) {
   std::vector<int> found;
   for (const Instruction& instruction : program.instructions) {
     if (instruction.op == op) found.push_back(instruction.micro_batch.value);
@@ -78,11 +78,11 @@ TEST(Generator, RunsForwardsAndBackwardsOnceAndAscending) {
     for (const StageProgram& program : MakeSchedule(options).programs) {
       const std::vector<int> all = UpTo(options.micro_batches);
       const std::vector<int> none, backwards = options.forward_only ? none : all;
-      const bool whole = MicroBatchesOf(program, Op::kBackwardInput).empty();
-      EXPECT_EQ(MicroBatchesOf(program, Op::kForward), all);
-      EXPECT_EQ(MicroBatchesOf(program, Op::kBackward), whole ? backwards : none);
-      EXPECT_EQ(MicroBatchesOf(program, Op::kBackwardInput), whole ? none : backwards);
-      EXPECT_EQ(MicroBatchesOf(program, Op::kBackwardWeight), whole ? none : backwards);
+      const bool whole = MicroBatchesOf(program, Opcode::kBackwardInput).empty();
+      EXPECT_EQ(MicroBatchesOf(program, Opcode::kForward), all);
+      EXPECT_EQ(MicroBatchesOf(program, Opcode::kBackward), whole ? backwards : none);
+      EXPECT_EQ(MicroBatchesOf(program, Opcode::kBackwardInput), whole ? none : backwards);
+      EXPECT_EQ(MicroBatchesOf(program, Opcode::kBackwardWeight), whole ? none : backwards);
     }
   }
 }
@@ -94,8 +94,8 @@ TEST(Generator, OneForwardOneBackwardRunsAheadByTheStagesBelow) {
   for (int stage = 0; stage < kStages; ++stage) {
     int ahead = 0, most = 0;
     for (const Instruction& instruction : schedule.programs[stage].instructions) {
-      if (instruction.op == Op::kForward) most = std::max(most, ++ahead);
-      if (instruction.op == Op::kBackward) --ahead;
+      if (instruction.op == Opcode::kForward) most = std::max(most, ++ahead);
+      if (instruction.op == Opcode::kBackward) --ahead;
     }
     EXPECT_EQ(most, kStages - stage) << "live micro-batches of stage " << stage;
   }
@@ -111,8 +111,9 @@ TEST(Generator, ZeroBubbleHoldsAsManyMicroBatchesAsThereAreStages) {
   for (const StageProgram& program : schedule.programs) {
     int alive = 0, most = 0;
     for (const Instruction& instruction : program.instructions) {
-      if (instruction.op == Op::kForward) most = std::max(most, ++alive);
-      const bool ends = instruction.op == Op::kBackward || instruction.op == Op::kBackwardWeight;
+      if (instruction.op == Opcode::kForward) most = std::max(most, ++alive);
+      const bool ends =
+          instruction.op == Opcode::kBackward || instruction.op == Opcode::kBackwardWeight;
       if (ends) --alive;
     }
     EXPECT_EQ(most, kStages) << "stage " << program.stage.value;
@@ -136,14 +137,14 @@ TEST(Generator, NeverRecomputesWhatWasForwardedLast) {
   // Its stash is the only one alive, so keeping it costs no memory.
   for (const ScheduleOptions& options : AllOptions(5, 6)) {
     for (const StageProgram& program : MakeSchedule(options).programs) {
-      Instruction last_work{Op::kLoadInput, MicroBatchId()};
+      Instruction last_work{Opcode::kLoadInput, MicroBatchId()};
       for (const Instruction& instruction : program.instructions) {
-        if (instruction.op == Op::kRecompute) {
-          EXPECT_FALSE(last_work == (Instruction{Op::kForward, instruction.micro_batch}))
+        if (instruction.op == Opcode::kRecompute) {
+          EXPECT_FALSE(last_work == (Instruction{Opcode::kForward, instruction.micro_batch}))
               << FormatSchedule({options, {program}});
         }
-        if (instruction.op == Op::kForward || instruction.op == Op::kBackward ||
-            instruction.op == Op::kBackwardInput || instruction.op == Op::kBackwardWeight) {
+        if (instruction.op == Opcode::kForward || instruction.op == Opcode::kBackward ||
+            instruction.op == Opcode::kBackwardInput || instruction.op == Opcode::kBackwardWeight) {
           last_work = instruction;
         }
       }
@@ -156,9 +157,9 @@ TEST(Generator, RecomputesBeforeItWaitsForTheGradient) {
   for (int stage = 0; stage < 2; ++stage) {
     const std::vector<Instruction>& instructions = schedule.programs[stage].instructions;
     for (size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].op != Op::kRecompute) continue;
+      if (instructions[i].op != Opcode::kRecompute) continue;
       EXPECT_EQ(instructions[i + 1],
-                (Instruction{Op::kReceiveGradient, instructions[i].micro_batch}));
+                (Instruction{Opcode::kReceiveGradient, instructions[i].micro_batch}));
     }
   }
 }
@@ -198,7 +199,7 @@ TEST(Text, KnowsEveryInstruction) {
   const std::string text = "stage 0: in0 <a1 F2 >a3 t4 L5 <g6 R7 B8 I9 W10 >g11\n";
   const auto programs = ParsePrograms(text);
   ASSERT_TRUE(programs.ok()) << programs.status();
-  std::set<Op> ops;
+  std::set<Opcode> ops;
   for (const Instruction& instruction : (*programs)[0].instructions) ops.insert(instruction.op);
   EXPECT_EQ(ops.size(), 12u);
   EXPECT_EQ(FormatSchedule({{}, *programs}), text);

@@ -14,10 +14,10 @@
 namespace stagecoach {
 namespace {
 
-// In the order of Op.
+// In the order of Opcode.
 constexpr std::string_view kOpText[] = {"in", "<a", "F",  ">a", "t",  "L",  "<g", "R", "B",
                                         "I",  "W",  ">g", "<v", ">v", "<c", "T",  ">c"};
-static_assert(std::size(kOpText) == kOps);
+static_assert(std::size(kOpText) == kOpcodes);
 
 // Digits without sign or leading zero, below 2^31: one text per number.
 std::optional<int32_t> ParseNumber(std::string_view text) {
@@ -30,15 +30,15 @@ std::optional<int32_t> ParseNumber(std::string_view text) {
 }
 
 std::optional<Instruction> ParseInstruction(std::string_view text) {
-  for (size_t op = 0; op < kOps; ++op) {
+  for (size_t op = 0; op < kOpcodes; ++op) {
     if (!text.starts_with(kOpText[op])) continue;
-    if (!IsOfMicroBatch(static_cast<Op>(op))) {
+    if (!IsOfMicroBatch(static_cast<Opcode>(op))) {
       if (text != kOpText[op]) return std::nullopt;
-      return Instruction{static_cast<Op>(op)};
+      return Instruction{static_cast<Opcode>(op)};
     }
     const std::optional<int32_t> number = ParseNumber(text.substr(kOpText[op].size()));
     if (!number.has_value()) return std::nullopt;
-    return Instruction{static_cast<Op>(op), MicroBatchId(*number)};
+    return Instruction{static_cast<Opcode>(op), MicroBatchId(*number)};
   }
   return std::nullopt;
 }
@@ -108,8 +108,8 @@ std::string MarkInstruction(const StageProgram& program, size_t bad) {
 
 std::string FormatInstruction(const Instruction& instruction) {
   const size_t op = static_cast<size_t>(instruction.op);
-  const std::string text(op < kOps ? kOpText[op] : "?");
-  return IsOfMicroBatch(instruction.op) || op >= kOps
+  const std::string text(op < kOpcodes ? kOpText[op] : "?");
+  return IsOfMicroBatch(instruction.op) || op >= kOpcodes
              ? absl::StrCat(text, instruction.micro_batch.value)
              : text;
 }

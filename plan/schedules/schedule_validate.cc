@@ -37,7 +37,7 @@ class ProgramCheck {
         last_(program.stage.value == options.stages - 1),
         batches_(options.micro_batches) {
     for (const Instruction& instruction : program.instructions) {
-      if (instruction.op == Op::kRecompute && InRange(instruction.micro_batch)) {
+      if (instruction.op == Opcode::kRecompute && InRange(instruction.micro_batch)) {
         batches_[instruction.micro_batch.value].recomputed = true;
       }
     }
@@ -56,11 +56,11 @@ class ProgramCheck {
 
  private:
   struct MicroBatch {
-    std::array<bool, kOps> done{};
+    std::array<bool, kOpcodes> done{};
     bool recomputed = false;  // an R of it stands in the program
     bool stash = false;
     bool logits = false;  // on the last stage
-    bool has(Op op) const { return done[static_cast<size_t>(op)]; }
+    bool has(Opcode op) const { return done[static_cast<size_t>(op)]; }
   };
 
   bool InRange(MicroBatchId id) const { return id.value >= 0 && id.value < options_.micro_batches; }
@@ -68,7 +68,7 @@ class ProgramCheck {
   // Empty if the instruction may stand here, else why not.
   std::string Step(const Instruction& instruction) {
     const int m = instruction.micro_batch.value;
-    if (static_cast<size_t>(instruction.op) >= kOps) return "no such instruction";
+    if (static_cast<size_t>(instruction.op) >= kOpcodes) return "no such instruction";
     if (!IsOfMicroBatch(instruction.op)) return StepTied(instruction.op);
     if (turn_ > kTurnOfMicroBatches) return "after the gradients of tied parameters";
     turn_ = kTurnOfMicroBatches;
@@ -85,14 +85,14 @@ class ProgramCheck {
     return Keep(instruction.op, batch);
   }
 
-  // Values of tied parameters come first and their gradients last, in the order of Op.
+  // Values of tied parameters come first and their gradients last, in the order of Opcode.
   static constexpr int kTurnOfMicroBatches = 3;
-  std::string StepTied(Op op) {
+  std::string StepTied(Opcode op) {
     if (!options_.HasTied(op, program_.stage.value)) {
       return "no tied parameter asks for it on this stage";
     }
-    const int behind = static_cast<int>(op) - static_cast<int>(Op::kReceiveTiedValues);
-    const int turn = op < Op::kReceiveTiedGradients ? behind + 1 : behind + 2;
+    const int behind = static_cast<int>(op) - static_cast<int>(Opcode::kReceiveTiedValues);
+    const int turn = op < Opcode::kReceiveTiedGradients ? behind + 1 : behind + 2;
     if (turn == turn_) return "a second time";
     if (turn < turn_) return turn_ == kTurnOfMicroBatches ? "values come first" : "out of order";
     turn_ = turn;
@@ -101,105 +101,110 @@ class ProgramCheck {
   }
 
   // Instructions that this stage or this kind of schedule does not have.
-  std::string WrongPlace(Op op) const {
+  std::string WrongPlace(Opcode op) const {
     switch (op) {
-      case Op::kLoadInput:
+      case Opcode::kLoadInput:
         return loads_ ? "" : "this stage's layers read nothing of the data source";
-      case Op::kReceiveActivation:
+      case Opcode::kReceiveActivation:
         return first_ ? "the first stage has no stage before it" : "";
-      case Op::kSendActivation:
+      case Opcode::kSendActivation:
         return last_ ? "the last stage has no stage after it" : "";
-      case Op::kLoadTarget:
-      case Op::kLoss:
+      case Opcode::kLoadTarget:
+      case Opcode::kLoss:
         return last_ ? "" : "only the last stage has targets and the loss";
-      case Op::kForward:
+      case Opcode::kForward:
         return "";
       default:
         break;
     }
     if (!training_) return "a forward-only schedule has no backward part";
     if (!backward_) return "nothing is trained up to this stage";
-    if (op == Op::kReceiveGradient && last_) return "the last stage has no stage after it";
-    if (op == Op::kSendGradient && first_) return "the first stage has no stage before it";
-    if (op == Op::kSendGradient && !sends_gradient_) return "nothing is trained before this stage";
-    if (op == Op::kRecompute && options_.rematerialization == Rematerialization::kNever) {
+    if (op == Opcode::kReceiveGradient && last_) return "the last stage has no stage after it";
+    if (op == Opcode::kSendGradient && first_) return "the first stage has no stage before it";
+    if (op == Opcode::kSendGradient && !sends_gradient_)
+      return "nothing is trained before this stage";
+    if (op == Opcode::kRecompute && options_.rematerialization == Rematerialization::kNever) {
       return "rematerialization is never";
     }
     return "";
   }
 
   // What the instruction needs and does not find.
-  std::string Missing(Op op, const MicroBatch& batch) const {
+  std::string Missing(Opcode op, const MicroBatch& batch) const {
     switch (op) {
-      case Op::kForward:
-        return (!loads_ || batch.has(Op::kLoadInput)) &&
-                       (first_ || batch.has(Op::kReceiveActivation))
+      case Opcode::kForward:
+        return (!loads_ || batch.has(Opcode::kLoadInput)) &&
+                       (first_ || batch.has(Opcode::kReceiveActivation))
                    ? ""
                    : "its input is not there yet";
-      case Op::kSendActivation:
-        return batch.has(Op::kForward) ? "" : "its forward has not run";
-      case Op::kLoss:
-        if (!batch.has(Op::kLoadTarget)) return "its target is not there yet";
+      case Opcode::kSendActivation:
+        return batch.has(Opcode::kForward) ? "" : "its forward has not run";
+      case Opcode::kLoss:
+        if (!batch.has(Opcode::kLoadTarget)) return "its target is not there yet";
         return batch.logits ? "" : "its logits are not there: its forward or recompute comes later";
-      case Op::kRecompute:
-        if (!batch.has(Op::kForward)) return "its forward has not run";
-        return batch.has(Op::kBackward) || batch.has(Op::kBackwardInput) ? "after its backward"
-                                                                         : "";
-      case Op::kBackward:
-      case Op::kBackwardInput:
-        if (batch.has(Op::kBackward) || batch.has(Op::kBackwardInput)) return "a second backward";
+      case Opcode::kRecompute:
+        if (!batch.has(Opcode::kForward)) return "its forward has not run";
+        return batch.has(Opcode::kBackward) || batch.has(Opcode::kBackwardInput)
+                   ? "after its backward"
+                   : "";
+      case Opcode::kBackward:
+      case Opcode::kBackwardInput:
+        if (batch.has(Opcode::kBackward) || batch.has(Opcode::kBackwardInput))
+          return "a second backward";
         if (!batch.stash) return "its stash is not there: its forward or recompute comes later";
-        if (last_) return batch.has(Op::kLoss) ? "" : "its loss has not run";
-        return batch.has(Op::kReceiveGradient) ? "" : "its gradient is not there yet";
-      case Op::kBackwardWeight:
-        return batch.has(Op::kBackwardInput) ? "" : "its input part has not run";
-      case Op::kSendGradient:
-        return batch.has(Op::kBackward) || batch.has(Op::kBackwardInput)
+        if (last_) return batch.has(Opcode::kLoss) ? "" : "its loss has not run";
+        return batch.has(Opcode::kReceiveGradient) ? "" : "its gradient is not there yet";
+      case Opcode::kBackwardWeight:
+        return batch.has(Opcode::kBackwardInput) ? "" : "its input part has not run";
+      case Opcode::kSendGradient:
+        return batch.has(Opcode::kBackward) || batch.has(Opcode::kBackwardInput)
                    ? ""
                    : "its backward has not run";
-      case Op::kLoadInput:
-        return first_ || batch.has(Op::kReceiveActivation) ? "" : "its activation is not there yet";
+      case Opcode::kLoadInput:
+        return first_ || batch.has(Opcode::kReceiveActivation) ? ""
+                                                               : "its activation is not there yet";
       default:  // needs nothing of its own stage
         return "";
     }
   }
 
   // Sums are made in ascending order of micro-batches on every stage of every schedule.
-  std::string WrongOrder(Op op, int m) {
-    const bool whole = op == Op::kBackward;
-    if (op == Op::kLoss && m != losses_++) return "losses must ascend";
-    if ((whole || op == Op::kBackwardInput) && m != input_parts_++) return "backwards must ascend";
-    if ((whole || op == Op::kBackwardWeight) && m != weight_parts_++) {
+  std::string WrongOrder(Opcode op, int m) {
+    const bool whole = op == Opcode::kBackward;
+    if (op == Opcode::kLoss && m != losses_++) return "losses must ascend";
+    if ((whole || op == Opcode::kBackwardInput) && m != input_parts_++)
+      return "backwards must ascend";
+    if ((whole || op == Opcode::kBackwardWeight) && m != weight_parts_++) {
       return "weight gradients must be added in ascending order";
     }
     return "";
   }
 
   // What the instruction leaves alive; the limits on that.
-  std::string Keep(Op op, MicroBatch& batch) {
+  std::string Keep(Opcode op, MicroBatch& batch) {
     switch (op) {
-      case Op::kLoadInput:
+      case Opcode::kLoadInput:
         if (!first_) return "";  // counted when it was received
         [[fallthrough]];
-      case Op::kReceiveActivation:
+      case Opcode::kReceiveActivation:
         if (++live_ > limits_.max_live_micro_batches) {
           return absl::StrCat("over ", limits_.max_live_micro_batches, " live micro-batches");
         }
         return "";
-      case Op::kForward:
+      case Opcode::kForward:
         batch.logits = last_ && !(training_ && batch.recomputed);
         return backward_ && !batch.recomputed ? AddStash(batch) : "";
-      case Op::kRecompute:
+      case Opcode::kRecompute:
         batch.logits = last_;
         return AddStash(batch);
-      case Op::kBackward:
-      case Op::kBackwardWeight:
+      case Opcode::kBackward:
+      case Opcode::kBackwardWeight:
         batch.stash = false;
         --stashes_;
         --live_;
         return "";
-      case Op::kSendActivation:
-      case Op::kLoss:
+      case Opcode::kSendActivation:
+      case Opcode::kLoss:
         if (!backward_) --live_;
         return "";
       default:
@@ -217,30 +222,30 @@ class ProgramCheck {
   }
 
   absl::Status CheckComplete() const {
-    std::vector<Op> wanted = {Op::kForward};
-    if (loads_) wanted.insert(wanted.begin(), Op::kLoadInput);
-    if (!first_) wanted.insert(wanted.begin(), Op::kReceiveActivation);
+    std::vector<Opcode> wanted = {Opcode::kForward};
+    if (loads_) wanted.insert(wanted.begin(), Opcode::kLoadInput);
+    if (!first_) wanted.insert(wanted.begin(), Opcode::kReceiveActivation);
     if (last_) {
-      wanted.insert(wanted.end(), {Op::kLoadTarget, Op::kLoss});
+      wanted.insert(wanted.end(), {Opcode::kLoadTarget, Opcode::kLoss});
     } else {
-      wanted.push_back(Op::kSendActivation);
-      if (backward_) wanted.push_back(Op::kReceiveGradient);
+      wanted.push_back(Opcode::kSendActivation);
+      if (backward_) wanted.push_back(Opcode::kReceiveGradient);
     }
-    if (sends_gradient_) wanted.push_back(Op::kSendGradient);
+    if (sends_gradient_) wanted.push_back(Opcode::kSendGradient);
     for (int m = 0; m < options_.micro_batches; ++m) {
-      std::vector<Op> of_batch = wanted;
+      std::vector<Opcode> of_batch = wanted;
       if (backward_) {
-        of_batch.push_back(batches_[m].has(Op::kBackwardInput) ? Op::kBackwardWeight
-                                                               : Op::kBackward);
+        of_batch.push_back(batches_[m].has(Opcode::kBackwardInput) ? Opcode::kBackwardWeight
+                                                                   : Opcode::kBackward);
       }
-      for (Op op : of_batch) {
+      for (Opcode op : of_batch) {
         if (batches_[m].has(op)) continue;
         return Bad(program_, program_.instructions.size(),
                    absl::StrCat(FormatInstruction({op, MicroBatchId(m)}), " is missing"));
       }
     }
-    for (size_t i = 0; i < kOps; ++i) {
-      const Op op = static_cast<Op>(i);
+    for (size_t i = 0; i < kOpcodes; ++i) {
+      const Opcode op = static_cast<Opcode>(i);
       if (!options_.HasTied(op, program_.stage.value) || tied_done_[i]) continue;
       return Bad(program_, program_.instructions.size(),
                  absl::StrCat(FormatInstruction({op}), " is missing"));
@@ -258,7 +263,7 @@ class ProgramCheck {
   const bool last_;
   std::vector<MicroBatch> batches_;
   int turn_ = 0;  // that the program has come to
-  std::array<bool, kOps> tied_done_{};
+  std::array<bool, kOpcodes> tied_done_{};
   int losses_ = 0;
   int input_parts_ = 0;
   int weight_parts_ = 0;
@@ -266,7 +271,7 @@ class ProgramCheck {
   int stashes_ = 0;
 };
 
-std::vector<size_t> PositionsOf(const StageProgram& program, Op op) {
+std::vector<size_t> PositionsOf(const StageProgram& program, Opcode op) {
   std::vector<size_t> positions;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     if (program.instructions[i].op == op) positions.push_back(i);
@@ -275,8 +280,8 @@ std::vector<size_t> PositionsOf(const StageProgram& program, Op op) {
 }
 
 // Links are FIFO: the n-th receive takes the n-th message sent.
-absl::Status CheckOrder(const StageProgram& sender, Op send, const StageProgram& receiver,
-                        Op receive) {
+absl::Status CheckOrder(const StageProgram& sender, Opcode send, const StageProgram& receiver,
+                        Opcode receive) {
   const std::vector<size_t> sends = PositionsOf(sender, send);
   const std::vector<size_t> receives = PositionsOf(receiver, receive);
   CHECK(sends.size() == receives.size()) << "both programs are complete";
@@ -345,9 +350,9 @@ absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& li
   for (size_t stage = 0; stage + 1 < schedule.programs.size(); ++stage) {
     const StageProgram& upper = schedule.programs[stage];
     const StageProgram& lower = schedule.programs[stage + 1];
-    RETURN_IF_ERROR(CheckOrder(upper, Op::kSendActivation, lower, Op::kReceiveActivation));
+    RETURN_IF_ERROR(CheckOrder(upper, Opcode::kSendActivation, lower, Opcode::kReceiveActivation));
     if (!schedule.options.HasBackward(upper.stage.value)) continue;
-    RETURN_IF_ERROR(CheckOrder(lower, Op::kSendGradient, upper, Op::kReceiveGradient));
+    RETURN_IF_ERROR(CheckOrder(lower, Opcode::kSendGradient, upper, Opcode::kReceiveGradient));
   }
   return CheckRunsToCompletion(schedule, limits);
 }

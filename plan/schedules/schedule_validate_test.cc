@@ -23,16 +23,16 @@ Schedule SplitBackward(Schedule schedule) {
     std::vector<Instruction> split;
     for (size_t i = 0; i < program.instructions.size(); ++i) {
       const auto [op, m] = program.instructions[i];
-      if (op != Op::kBackward) {
+      if (op != Opcode::kBackward) {
         split.push_back({op, m});
         continue;
       }
-      split.push_back({Op::kBackwardInput, m});
+      split.push_back({Opcode::kBackwardInput, m});
       if (i + 1 < program.instructions.size() &&
-          program.instructions[i + 1].op == Op::kSendGradient) {
+          program.instructions[i + 1].op == Opcode::kSendGradient) {
         split.push_back(program.instructions[++i]);
       }
-      split.push_back({Op::kBackwardWeight, m});
+      split.push_back({Opcode::kBackwardWeight, m});
     }
     program.instructions = std::move(split);
   }
@@ -106,7 +106,7 @@ TEST(ValidatorMutation, DroppingAnInstruction) {
                                                     static_cast<std::ptrdiff_t>(i));
           const int before = t->accepted;
           t->Check(original, meaning, mutant);
-          if (all[i].op != Op::kRecompute) {
+          if (all[i].op != Opcode::kRecompute) {
             EXPECT_EQ(t->accepted, before) << "accepted without " << FormatInstruction(all[i]);
           }
         }

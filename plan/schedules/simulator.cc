@@ -40,31 +40,31 @@ absl::Status CheckCosts(const Schedule& schedule, std::span<const StageCost> cos
 }
 
 // Seconds of work of an instruction; sends and receives take only what they wait.
-double WorkSeconds(Op op, const StageCost& cost) {
+double WorkSeconds(Opcode op, const StageCost& cost) {
   switch (op) {
-    case Op::kLoadInput:
-    case Op::kLoadTarget:
+    case Opcode::kLoadInput:
+    case Opcode::kLoadTarget:
       return cost.load_seconds;
-    case Op::kForward:
+    case Opcode::kForward:
       return cost.forward_seconds;
-    case Op::kLoss:
+    case Opcode::kLoss:
       return cost.loss_seconds;
-    case Op::kRecompute:
+    case Opcode::kRecompute:
       return cost.recompute_seconds;
-    case Op::kBackward:
+    case Opcode::kBackward:
       return cost.backward_seconds;
-    case Op::kBackwardInput:
-    case Op::kBackwardWeight:
+    case Opcode::kBackwardInput:
+    case Opcode::kBackwardWeight:
       return 0.5 * cost.backward_seconds;
-    case Op::kReceiveActivation:
-    case Op::kSendActivation:
-    case Op::kReceiveGradient:
-    case Op::kSendGradient:
-    case Op::kReceiveTiedValues:
-    case Op::kSendTiedValues:
-    case Op::kReceiveTiedGradients:
-    case Op::kAddTiedGradients:  // with the optimizer, which is outside of the program
-    case Op::kSendTiedGradients:
+    case Opcode::kReceiveActivation:
+    case Opcode::kSendActivation:
+    case Opcode::kReceiveGradient:
+    case Opcode::kSendGradient:
+    case Opcode::kReceiveTiedValues:
+    case Opcode::kSendTiedValues:
+    case Opcode::kReceiveTiedGradients:
+    case Opcode::kAddTiedGradients:  // with the optimizer, which is outside of the program
+    case Opcode::kSendTiedGradients:
       return 0;
   }
   return 0;
@@ -76,9 +76,9 @@ int64_t BytesOf(const LinkEnd& end, const StageCost& cost) {
   return end.activations ? cost.activation_bytes : cost.gradient_bytes;
 }
 
-bool IsBusy(Op op) {
-  return op == Op::kForward || op == Op::kRecompute || op == Op::kBackward ||
-         op == Op::kBackwardInput || op == Op::kBackwardWeight || op == Op::kLoss;
+bool IsBusy(Opcode op) {
+  return op == Opcode::kForward || op == Opcode::kRecompute || op == Opcode::kBackward ||
+         op == Opcode::kBackwardInput || op == Opcode::kBackwardWeight || op == Opcode::kLoss;
 }
 
 // One direction of a boundary: messages follow each other at the link's rate, and arrive one
@@ -136,7 +136,7 @@ class Simulation {
  private:
   double WorkOf(int stage, const Instruction& instruction) const {
     const bool last = stage + 1 == static_cast<int>(costs_.size());
-    const bool nothing = last && instruction.op == Op::kForward &&
+    const bool nothing = last && instruction.op == Opcode::kForward &&
                          empty_[static_cast<size_t>(instruction.micro_batch.value)];
     return nothing ? 0 : WorkSeconds(instruction.op, costs_[static_cast<size_t>(stage)]);
   }

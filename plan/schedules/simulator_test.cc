@@ -85,8 +85,8 @@ TEST(Simulator, MessagesShareTheWireAndArriveALatencyLater) {
   const Timeline timeline =
       Simulated(schedule, costs, {.bytes_per_second = 100, .latency_seconds = 0.125});
   // in0 0.5, F0 1.5, wire until 5.5; in1 2, F1 3, the wire is free at 5.5, until 9.5.
-  EXPECT_EQ(EndOf(timeline, 1, {Op::kReceiveActivation, MicroBatchId(0)}), 5.625);
-  EXPECT_EQ(EndOf(timeline, 1, {Op::kReceiveActivation, MicroBatchId(1)}), 9.625);
+  EXPECT_EQ(EndOf(timeline, 1, {Opcode::kReceiveActivation, MicroBatchId(0)}), 5.625);
+  EXPECT_EQ(EndOf(timeline, 1, {Opcode::kReceiveActivation, MicroBatchId(1)}), 9.625);
   EXPECT_EQ(timeline.step_seconds, 9.625 + 1 + 0.5 + 0.25);
   EXPECT_THAT(timeline.busy_seconds, ElementsAre(2, 2.5)) << "loading is not busy";
 }
@@ -96,13 +96,13 @@ TEST(Simulator, ASendWaitsOnlyForRoomInItsLink) {
   const std::vector<StageCost> costs = {{.forward_seconds = 1}, {.forward_seconds = 10}};
   const Timeline one = Simulated(schedule, costs, {}, {.link_capacity = 1});
   // Message 0 is taken at 1, message 1 at 11, message 2 at 21.
-  EXPECT_EQ(EndOf(one, 0, {Op::kSendActivation, MicroBatchId(0)}), 1);
-  EXPECT_EQ(EndOf(one, 0, {Op::kSendActivation, MicroBatchId(1)}), 2);
-  EXPECT_EQ(EndOf(one, 0, {Op::kSendActivation, MicroBatchId(2)}), 11);
-  EXPECT_EQ(EndOf(one, 0, {Op::kSendActivation, MicroBatchId(3)}), 21);
+  EXPECT_EQ(EndOf(one, 0, {Opcode::kSendActivation, MicroBatchId(0)}), 1);
+  EXPECT_EQ(EndOf(one, 0, {Opcode::kSendActivation, MicroBatchId(1)}), 2);
+  EXPECT_EQ(EndOf(one, 0, {Opcode::kSendActivation, MicroBatchId(2)}), 11);
+  EXPECT_EQ(EndOf(one, 0, {Opcode::kSendActivation, MicroBatchId(3)}), 21);
   const Timeline two = Simulated(schedule, costs, {}, {.link_capacity = 2});
-  EXPECT_EQ(EndOf(two, 0, {Op::kSendActivation, MicroBatchId(2)}), 3);
-  EXPECT_EQ(EndOf(two, 0, {Op::kSendActivation, MicroBatchId(3)}), 11);
+  EXPECT_EQ(EndOf(two, 0, {Opcode::kSendActivation, MicroBatchId(2)}), 3);
+  EXPECT_EQ(EndOf(two, 0, {Opcode::kSendActivation, MicroBatchId(3)}), 11);
   EXPECT_EQ(one.step_seconds, 41);
 }
 
@@ -120,7 +120,7 @@ TEST(Simulator, PartsOfASplitBackwardTakeHalfEach) {
   const Timeline timeline = Simulated({{.stages = 1, .micro_batches = 1}, *programs},
                                       {{.forward_seconds = 1, .backward_seconds = 3}}, {});
   EXPECT_EQ(timeline.step_seconds, 4);
-  EXPECT_EQ(EndOf(timeline, 0, {Op::kBackwardInput, MicroBatchId(0)}), 2.5);
+  EXPECT_EQ(EndOf(timeline, 0, {Opcode::kBackwardInput, MicroBatchId(0)}), 2.5);
 }
 
 TEST(Simulator, TimelineFollowsTheProgramsWithoutGapsOrOverlaps) {

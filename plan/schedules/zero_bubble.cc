@@ -38,17 +38,17 @@ class ZeroBubble final : public ScheduleKind {
                                       int micro_batches) {
     std::vector<StageWork> order;
     for (const StageWork& work : whole) {
-      if (work.op != Op::kBackward) {
+      if (work.op != Opcode::kBackward) {
         order.push_back(work);
         continue;
       }
-      order.push_back({Op::kBackwardInput, work.micro_batch});
+      order.push_back({Opcode::kBackwardInput, work.micro_batch});
       if (work.micro_batch >= put_off) {
-        order.push_back({Op::kBackwardWeight, work.micro_batch - put_off});
+        order.push_back({Opcode::kBackwardWeight, work.micro_batch - put_off});
       }
     }
     for (int i = std::max(micro_batches - put_off, 0); i < micro_batches; ++i) {
-      order.push_back({Op::kBackwardWeight, i});
+      order.push_back({Opcode::kBackwardWeight, i});
     }
     return order;
   }

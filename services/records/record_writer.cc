@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/records/job_files.h"
+#include "services/records/record_files.h"
 
 namespace stagecoach {
 namespace {
@@ -189,7 +189,7 @@ class RecordWriter::Worker {
 
   void OpenWatch(const std::string& id, uint64_t opening) {
     if (files_.count(id) == 0) {
-      absl::StatusOr<JobFiles> files = JobFiles::Open(absl::StrCat(options_.folder, "/", id));
+      absl::StatusOr<RecordFiles> files = RecordFiles::Open(absl::StrCat(options_.folder, "/", id));
       if (!files.ok()) return Failed(id, files.status());
       if (files->tail().finished) return Forget(id);
       files_.emplace(id, std::move(*files));
@@ -229,7 +229,7 @@ class RecordWriter::Worker {
   const RecordWriterOptions options_;
   const RecordSource source_;
   const std::shared_ptr<Shared> shared_;
-  std::map<std::string, JobFiles> files_;
+  std::map<std::string, RecordFiles> files_;
   std::map<std::string, int> failing_;  // failures since the job was last heard of
 };
 

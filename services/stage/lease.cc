@@ -121,7 +121,7 @@ double Lease::RegisterOnce() {
 }
 
 double Lease::RenewOnce() {
-  const StageStatus status = parts_.runtime->Snapshot();
+  const StageStatus status = parts_.runtime->Status();
   v1::RenewLeaseRequest request;
   request.set_name(parts_.stage.name());
   request.set_incarnation(parts_.stage.incarnation());

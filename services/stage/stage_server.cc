@@ -30,7 +30,7 @@
 #include "services/common/tls/tls_check.h"
 #include "services/common/tls/tls_expiry.h"
 #include "services/common/tls/tls_identity.h"
-#include "services/stage/job_files.h"
+#include "services/stage/data_root_flags.h"
 #include "services/stage/lease.h"
 #include "services/stage/nvml.h"
 #include "services/stage/snapshot_client.h"
@@ -365,7 +365,7 @@ NeighbourLink StageServer::State::Downstream() const {
 }
 
 v1::StageTelemetry StageServer::State::Telemetry() const {
-  const StageStatus status = runtime->Snapshot();
+  const StageStatus status = runtime->Status();
   v1::StageTelemetry telemetry = ToProto(status);
   if (status.upstream.has_value()) {
     *telemetry.add_links() = ToProto(Upstream(), *status.upstream);
@@ -382,7 +382,7 @@ void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   WriteTlsMetrics(ExpiryOf(tls_identity.get()), writer);
   rpc_metrics.Write(writer);
   grpc->WriteMetrics(writer);
-  const StageStatus status = runtime->Snapshot();
+  const StageStatus status = runtime->Status();
   WriteStageMetrics(flags.name, status, writer);
   if (card != nullptr) WriteDeviceMetrics(flags.name, card->Read(), writer);
   micro_batches.Write(flags.name, writer);

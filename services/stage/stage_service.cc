@@ -227,7 +227,7 @@ void StageServiceAdapter::ProfileModel(const v1::ProfileModelRequest& request,
 
 void StageServiceAdapter::GetStatus(const v1::GetStatusRequest&, v1::GetStatusResponse* response,
                                     Answer answer) {
-  const StageStatus status = parts_.runtime->Snapshot();
+  const StageStatus status = parts_.runtime->Status();
   response->set_state(status.state);
   *response->mutable_fence() = ToProto(status.fence);
   response->set_stage(status.stage.value);

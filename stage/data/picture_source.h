@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "plan/data/picture_fields.h"
+#include "plan/data/picture_checks.h"
 #include "stage/data/batch_source.h"
 #include "stage/data/picture_set.h"
 

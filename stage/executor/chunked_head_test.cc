@@ -227,7 +227,7 @@ TEST(ChunkedHead, LeavesNothingBehindAStepThatWasGivenUp) {
     PipelineHarness pipeline(options);
     const StageProgram& program = pipeline.programs(true)[0];
     for (size_t stop = 1; stop < program.instructions.size(); ++stop) {
-      if (program.instructions[stop - 1].op != Op::kLoss) continue;
+      if (program.instructions[stop - 1].op != Opcode::kLoss) continue;
       pipeline.executor(0).BeginStep(pipeline.Work(0, true));
       ASSERT_TRUE(pipeline.executor(0).Advance(static_cast<int>(stop)).ok());
       pipeline.executor(0).Abandon();

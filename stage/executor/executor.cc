@@ -23,8 +23,8 @@ MicroBatchId CountMicroBatches(const StageProgram& program) {
   return MicroBatchId(most.value + 1);
 }
 
-// For people, when the process dies of it; in the order of Op.
-constexpr const char* kInstructionNames[kOps] = {
+// For people, when the process dies of it; in the order of Opcode.
+constexpr const char* kInstructionNames[kOpcodes] = {
     "load_input",          "receive_activation",  "forward",
     "send_activation",     "load_target",         "loss",
     "receive_gradient",    "recompute",           "backward",
@@ -56,29 +56,29 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
   NoteInstruction(
       work->training ? kInstructionNames[static_cast<size_t>(instruction.op)] : "evaluation", id);
   switch (instruction.op) {
-    case Op::kReceiveActivation:
+    case Opcode::kReceiveActivation:
       return ReceiveActivation(id);
-    case Op::kReceiveGradient:
+    case Opcode::kReceiveGradient:
       return ReceiveGradient(id);
-    case Op::kSendActivation:
+    case Opcode::kSendActivation:
       return downstream->TrySend(MessageKind::kActivation, fence, id, &At(id).outputs);
-    case Op::kSendGradient:
+    case Opcode::kSendGradient:
       return upstream->TrySend(MessageKind::kGradient, fence, id, &At(id).input_gradients);
-    case Op::kReceiveTiedValues:
-    case Op::kReceiveTiedGradients:
+    case Opcode::kReceiveTiedValues:
+    case Opcode::kReceiveTiedGradients:
       return ReceiveTied(instruction);
-    case Op::kSendTiedValues:
-    case Op::kSendTiedGradients:
+    case Opcode::kSendTiedValues:
+    case Opcode::kSendTiedGradients:
       return SendTied(instruction);
-    case Op::kLoadInput:
-    case Op::kForward:
-    case Op::kLoadTarget:
-    case Op::kLoss:
-    case Op::kRecompute:
-    case Op::kBackward:
-    case Op::kBackwardInput:
-    case Op::kBackwardWeight:
-    case Op::kAddTiedGradients:
+    case Opcode::kLoadInput:
+    case Opcode::kForward:
+    case Opcode::kLoadTarget:
+    case Opcode::kLoss:
+    case Opcode::kRecompute:
+    case Opcode::kBackward:
+    case Opcode::kBackwardInput:
+    case Opcode::kBackwardWeight:
+    case Opcode::kAddTiedGradients:
       break;
   }
   RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));
@@ -103,7 +103,7 @@ absl::StatusOr<bool> StageExecutor::State::ReceiveGradient(MicroBatchId id) {
 }
 
 absl::StatusOr<bool> StageExecutor::State::SendTied(const Instruction& instruction) {
-  const bool values = instruction.op == Op::kSendTiedValues;
+  const bool values = instruction.op == Opcode::kSendTiedValues;
   TiedExchange& ties = parts.cell->ties();
   Tensors tuple = values ? ties.ValuesToSend() : ties.GradientsToSend();
   ASSIGN_OR_RETURN(const bool sent,
@@ -115,7 +115,7 @@ absl::StatusOr<bool> StageExecutor::State::SendTied(const Instruction& instructi
 }
 
 absl::StatusOr<bool> StageExecutor::State::ReceiveTied(const Instruction& instruction) {
-  const bool values = instruction.op == Op::kReceiveTiedValues;
+  const bool values = instruction.op == Opcode::kReceiveTiedValues;
   BoundaryPort& port = values ? *upstream : *downstream;
   ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
                    port.TryReceive(values ? MessageKind::kTiedValue : MessageKind::kTiedGradient,

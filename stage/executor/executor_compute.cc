@@ -28,38 +28,38 @@ ForwardContext StageExecutor::State::ContextOf(MicroBatchId id) const {
 absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
   const MicroBatchId id = instruction.micro_batch;
   switch (instruction.op) {
-    case Op::kLoadInput:
+    case Opcode::kLoadInput:
       parts.phases->Enter(Phase::kDataWait, id);
       return LoadInput(id);
-    case Op::kLoadTarget:
+    case Opcode::kLoadTarget:
       parts.phases->Enter(Phase::kDataWait, id);
       return LoadTarget(id);
-    case Op::kForward:
+    case Opcode::kForward:
       parts.phases->Enter(Phase::kForward, id);
       return Forward(id);
-    case Op::kRecompute:
+    case Opcode::kRecompute:
       parts.phases->Enter(Phase::kRecompute, id);
       return At(id).samples == 0 ? absl::OkStatus() : parts.cell->Recompute(id);
-    case Op::kLoss:
+    case Opcode::kLoss:
       parts.phases->Enter(Phase::kBackward, id);
       return Loss(id);
-    case Op::kBackward:
-    case Op::kBackwardInput:
-    case Op::kBackwardWeight:
+    case Opcode::kBackward:
+    case Opcode::kBackwardInput:
+    case Opcode::kBackwardWeight:
       parts.phases->Enter(Phase::kBackward, id);
       return Backward(id, instruction.op);
-    case Op::kAddTiedGradients:
+    case Opcode::kAddTiedGradients:
       parts.phases->Enter(Phase::kOptimizer);
       parts.cell->ties().AddGradients();
       return absl::OkStatus();
-    case Op::kReceiveActivation:
-    case Op::kSendActivation:
-    case Op::kReceiveGradient:
-    case Op::kSendGradient:
-    case Op::kReceiveTiedValues:
-    case Op::kSendTiedValues:
-    case Op::kReceiveTiedGradients:
-    case Op::kSendTiedGradients:
+    case Opcode::kReceiveActivation:
+    case Opcode::kSendActivation:
+    case Opcode::kReceiveGradient:
+    case Opcode::kSendGradient:
+    case Opcode::kReceiveTiedValues:
+    case Opcode::kSendTiedValues:
+    case Opcode::kReceiveTiedGradients:
+    case Opcode::kSendTiedGradients:
       break;
   }
   CHECK(false) << FormatInstruction(instruction) << " does not compute";
@@ -67,7 +67,7 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
 }
 
 absl::Status StageExecutor::State::ComputeMarked(const Instruction& instruction) {
-  if (instruction.op == Op::kLoadInput || instruction.op == Op::kLoadTarget) {
+  if (instruction.op == Opcode::kLoadInput || instruction.op == Opcode::kLoadTarget) {
     return Compute(instruction);
   }
   parts.backend->MarkTime();
@@ -277,10 +277,10 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   return absl::OkStatus();
 }
 
-absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
+absl::Status StageExecutor::State::Backward(MicroBatchId id, Opcode op) {
   InFlight& flight = At(id);
   const bool empty = flight.samples == 0;
-  if (op == Op::kBackwardWeight) {
+  if (op == Opcode::kBackwardWeight) {
     return empty ? absl::OkStatus() : parts.cell->BackwardWeight(id);
   }
   Tensors gradients = std::exchange(flight.output_gradients, Tensors());
@@ -289,8 +289,8 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(flight.input_gradients,
-                   op == Op::kBackward ? parts.cell->Backward(id, std::move(gradients))
-                                       : parts.cell->BackwardInput(id, std::move(gradients)));
+                   op == Opcode::kBackward ? parts.cell->Backward(id, std::move(gradients))
+                                           : parts.cell->BackwardInput(id, std::move(gradients)));
   return absl::OkStatus();
 }
 

@@ -116,7 +116,7 @@ struct StageExecutor::State {
   absl::Status LoadTarget(MicroBatchId id);
   absl::Status Forward(MicroBatchId id);
   absl::Status Loss(MicroBatchId id);
-  absl::Status Backward(MicroBatchId id, Op op);
+  absl::Status Backward(MicroBatchId id, Opcode op);
   absl::Status Finish();
   absl::StatusOr<Tensors> LoadTargets(MicroBatchId id);
   absl::StatusOr<Tensor> LoadWeights(MicroBatchId id);

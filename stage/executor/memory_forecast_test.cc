@@ -101,7 +101,7 @@ std::vector<int> Stages(const HarnessOptions& options) {
 // The neighbour may send the next message while values that came are still being copied, but not where one thread does all.
 bool IsWithinAReceive(const PipelineHarness& pipeline, int stage, const StageMoment& at) {
   const StageProgram& program = pipeline.programs(!at.evaluation)[stage];
-  return at.position > 0 && program.instructions[at.position - 1].op == Op::kReceiveTiedValues;
+  return at.position > 0 && program.instructions[at.position - 1].op == Opcode::kReceiveTiedValues;
 }
 
 // In one pass the neighbours of `fullest` are as fast and as slow as it takes for all that its forecast counts; the others

@@ -475,7 +475,7 @@ void StageEngine::CopyPositionLocked() {
   if (counted.has_value()) counted->stale_frames += executor.stale_messages();
 }
 
-StageStatus StageEngine::Snapshot() const {
+StageStatus StageEngine::Status() const {
   StageStatus status;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -61,7 +61,7 @@ class StageEngine {
   void Drop();         // the cell, at the end
 
   SnapshotStore& snapshots() { return snapshots_.store(); }  // any thread
-  StageStatus Snapshot() const;
+  StageStatus Status() const;
   void TellJobProgress(uint64_t number, double lease_seconds) { news_.Tell(number, lease_seconds); }
 
  private:

@@ -166,8 +166,8 @@ absl::Status StageRuntime::PutSnapshot(const SnapshotPart& part) {
   return state_->engine.snapshots().Put(part).status();
 }
 
-StageStatus StageRuntime::Snapshot() const {
-  StageStatus status = state_->engine.Snapshot();
+StageStatus StageRuntime::Status() const {
+  StageStatus status = state_->engine.Status();
   status.snapshot_bytes = state_->engine.snapshots().bytes();
   status.newest_term = state_->mailbox->newest_term();
   return status;

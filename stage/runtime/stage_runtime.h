@@ -109,7 +109,7 @@ class StageRuntime {
   std::vector<HeldShard> ListSnapshots(const std::string& job, const std::string& key) const;
   absl::Status ReadSnapshot(const SnapshotRange& range, std::span<std::byte> target) const;
   absl::Status PutSnapshot(const SnapshotPart& part);
-  StageStatus Snapshot() const;
+  StageStatus Status() const;
   // A number that changes when any stage of the running job makes progress. The coordinator tells
   // it with each renewal of the lease. While it changes, a waiting stage waits on.
   void TellJobProgress(uint64_t number, double lease_seconds);

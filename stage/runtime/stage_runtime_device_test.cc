@@ -131,7 +131,7 @@ TEST_F(StageRuntimeDeviceTest, ACardThatIsBehindShowsProgressWhileItsHostWaitsFo
   cards_[0]->BeSlow(1000, [] {});
   RunAnswer waiting;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), waiting.callback());
-  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  Await([&] { return !fleet.runtime(0).Status().waiting_for.empty(); });
   const uint64_t before = progress.count();
   Await([&] { return progress.count() > before + 2; });
   EXPECT_FALSE(waiting.ready());

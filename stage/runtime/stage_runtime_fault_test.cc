@@ -71,7 +71,7 @@ class StageRuntimeFaultTest : public testing::Test {
   static void StartWaiting(RuntimeFleet& fleet, RunAnswer& answer) {
     CHECK_OK(fleet.LoadAll(1));
     fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), answer.callback());
-    Await([&fleet] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+    Await([&fleet] { return !fleet.runtime(1).Status().waiting_for.empty(); });
   }
   // It shows that it waits a moment before it first looks at the clock, and counts from that look on.
   static void StartWaiting(RuntimeFleet& fleet, RunAnswer& answer, const WatchedClock& clock) {
@@ -86,15 +86,15 @@ TEST_F(StageRuntimeFaultTest, AbortEndsAWaitAtOnceAndTheNeighbourHearsOfIt) {
   RuntimeFleet fleet(Options(2));
   RunAnswer waiting;
   StartWaiting(fleet, waiting);
-  EXPECT_EQ(fleet.runtime(1).Snapshot().state, "running");
-  EXPECT_EQ(fleet.runtime(1).Snapshot().phase, Phase::kBubble);
+  EXPECT_EQ(fleet.runtime(1).Status().state, "running");
+  EXPECT_EQ(fleet.runtime(1).Status().phase, Phase::kBubble);
   EXPECT_TRUE(fleet.runtime(1)
                   .Abort(RuntimeFleet::FenceOf(1, 0), absl::UnavailableError("stage 7 was lost"))
                   .ok());
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(FaultText(status), AllOf(HasSubstr("stage 1"), HasSubstr("stage 7 was lost")));
-  EXPECT_EQ(fleet.runtime(1).Snapshot().state, "aborted");
+  EXPECT_EQ(fleet.runtime(1).Status().state, "aborted");
   // Stage 0 was not told; its link was.
   const absl::Status neighbour = fleet.Run(0, RuntimeFleet::Train(1, 0, false)).status();
   EXPECT_EQ(neighbour.code(), absl::StatusCode::kUnavailable);
@@ -107,7 +107,7 @@ TEST_F(StageRuntimeFaultTest, AnAbortedIncarnationIsOverUntilANewerLoad) {
   for (int k : {0, 1}) {
     EXPECT_TRUE(
         fleet.runtime(k).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery")).ok());
-    Await([&fleet, k] { return fleet.runtime(k).Snapshot().state == "aborted"; });
+    Await([&fleet, k] { return fleet.runtime(k).Status().state == "aborted"; });
     EXPECT_EQ(fleet.Run(k, RuntimeFleet::Train(1, 0, false)).status().code(),
               absl::StatusCode::kAborted);
   }
@@ -137,7 +137,7 @@ TEST_F(StageRuntimeFaultTest, AStalledLinkFailsTheStepNamingWhatItWaitedFor) {
   faults_->stalled = true;
   RunAnswer answer;
   fleet.runtime(1).Run(RuntimeFleet::Train(1, 2, false), answer.callback());
-  Await([&fleet] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+  Await([&fleet] { return !fleet.runtime(1).Status().waiting_for.empty(); });
   clock.AwaitThought(answer);
   clock.Advance(0.2, answer);
   const absl::Status status = answer.Get().status();
@@ -164,7 +164,7 @@ TEST_F(StageRuntimeFaultTest, TheProgressDeadlineIsOfTheClockAndNotOfWakeUps) {
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(FaultText(status), HasSubstr("no operation done for 30 s"));
-  EXPECT_NEAR(fleet.runtime(1).Snapshot().phases.Sum(), 30.1, 1e-6) << "every second has a phase";
+  EXPECT_NEAR(fleet.runtime(1).Status().phases.Sum(), 30.1, 1e-6) << "every second has a phase";
 }
 
 // Symptom: a micro-batch took stage 1 of three more than half a minute, so stage 0, and stage 2 as
@@ -268,9 +268,9 @@ TEST_F(StageRuntimeFaultTest, WithoutACoordinatorAWaitEndsAndSaysSo) {
 
 TEST_F(StageRuntimeFaultTest, WhateverAStageWorksOnShows) {
   RuntimeFleet fleet(Options(1));
-  uint64_t before = fleet.runtime(0).Snapshot().progress;
+  uint64_t before = fleet.runtime(0).Status().progress;
   const auto moved = [&] {
-    const uint64_t now = fleet.runtime(0).Snapshot().progress;
+    const uint64_t now = fleet.runtime(0).Status().progress;
     return std::exchange(before, now) != now;
   };
   ProfileAnswer profile;
@@ -334,7 +334,7 @@ TEST_F(StageRuntimeFaultTest, AReleaseEndsAStepThatWaits) {
   fleet.runtime(1).Release(RuntimeFleet::FenceOf(1, 0), release.callback());
   EXPECT_EQ(waiting.Get().status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(release.Get().ok());
-  EXPECT_EQ(fleet.runtime(1).Snapshot().memory.total_current, 0);
+  EXPECT_EQ(fleet.runtime(1).Status().memory.total_current, 0);
 }
 
 TEST_F(StageRuntimeFaultTest, AFullQueueRefusesAndTheEndAnswersWhatIsLeft) {
@@ -364,8 +364,8 @@ TEST_F(StageRuntimeFaultTest, TooLittleMemoryIsAnAnswerAndLeavesNothingBehind) {
   RuntimeFleet fleet(options);
   const absl::Status status = fleet.LoadAll(1);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "empty");
-  EXPECT_EQ(fleet.runtime(0).Snapshot().memory.total_current, 0);
+  EXPECT_EQ(fleet.runtime(0).Status().state, "empty");
+  EXPECT_EQ(fleet.runtime(0).Status().memory.total_current, 0);
 }
 
 // Its first attention finds no room for what it needs itself, as the CPU's back end may.

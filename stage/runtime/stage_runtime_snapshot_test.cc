@@ -288,11 +288,11 @@ TEST_F(SnapshotTest, ALoadOfWhichNoneAreTakenLetsGoOfWhatItUsed) {
   const std::optional<Snapshot> snapshot = Newest();
   ASSERT_TRUE(snapshot.has_value());
   ASSERT_TRUE(LoadAll(1, 2, &*snapshot).ok());
-  EXPECT_GT(fleet_->runtime(0).Snapshot().snapshot_bytes, 0) << "others may still fetch some";
+  EXPECT_GT(fleet_->runtime(0).Status().snapshot_bytes, 0) << "others may still fetch some";
   RunCommand command = RuntimeFleet::Train(2, 2, false);
   command.snapshots_end = true;
   ASSERT_TRUE(RunAll(command).ok());
-  EXPECT_EQ(fleet_->runtime(0).Snapshot().snapshot_bytes, 0);
+  EXPECT_EQ(fleet_->runtime(0).Status().snapshot_bytes, 0);
 }
 
 TEST_F(SnapshotTest, ReportsSayWhatIsWholeAndWhatWentWrong) {
@@ -346,16 +346,16 @@ TEST_F(SnapshotTest, AreGoneWithTheJobAndNeverAnotherJobs) {
   ASSERT_TRUE(LoadAll(3, 1).ok());
   Train(1, 0, 3, 2);
   AwaitWhole(2);
-  EXPECT_GT(fleet_->runtime(0).Snapshot().snapshot_bytes, 0);
+  EXPECT_GT(fleet_->runtime(0).Status().snapshot_bytes, 0);
   EXPECT_TRUE(fleet_->runtime(0).ListSnapshots("a", "another key").empty());
   EXPECT_TRUE(fleet_->runtime(0).ListSnapshots("b", kKey).empty());
   ReleaseAnswer answer;
   fleet_->runtime(0).Release(RuntimeFleet::FenceOf(1, 0), answer.callback());
   ASSERT_TRUE(answer.Get().ok());
-  EXPECT_EQ(fleet_->runtime(0).Snapshot().snapshot_bytes, 0);
+  EXPECT_EQ(fleet_->runtime(0).Status().snapshot_bytes, 0);
   // A load that does not use it: whoever decided so has something newer.
   ASSERT_TRUE(LoadAll(3, 2).ok());
-  EXPECT_EQ(fleet_->runtime(1).Snapshot().snapshot_bytes, 0);
+  EXPECT_EQ(fleet_->runtime(1).Status().snapshot_bytes, 0);
 }
 
 TEST_F(SnapshotTest, TakesCopiesOfItsNeighbourAlone) {
@@ -392,7 +392,7 @@ TEST_F(SnapshotTest, AStageWithoutRoomSaysSoAndTrainsAllTheSame) {
   Make(3, false, false, /*limit=*/int64_t{1} << 40);
   ASSERT_TRUE(LoadAll(3, 1).ok());
   EXPECT_TRUE(takes_snapshots_);
-  const int64_t needed = fleet_->runtime(0).Snapshot().memory.total_peak;
+  const int64_t needed = fleet_->runtime(0).Status().memory.total_peak;
   Make(3, false, false, 4 * needed);
   ASSERT_TRUE(LoadAll(3, 1).ok());
   EXPECT_FALSE(takes_snapshots_);

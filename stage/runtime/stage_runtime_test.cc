@@ -189,14 +189,14 @@ TEST_F(StageRuntimeTest, RepeatedCommandsReturnTheirResultWithoutWork) {
   const RunCommand command = RuntimeFleet::Train(1, 1, false);
   const auto first = fleet.Run(0, command);
   ASSERT_TRUE(first.ok()) << first.status();
-  const uint64_t progress = fleet.runtime(0).Snapshot().progress;
+  const uint64_t progress = fleet.runtime(0).Status().progress;
   const auto again = fleet.Run(0, command);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->loss_sum, first->loss_sum);
   EXPECT_EQ(again->step_seconds, first->step_seconds);
-  EXPECT_EQ(fleet.runtime(0).Snapshot().progress, progress) << "nothing was computed";
+  EXPECT_EQ(fleet.runtime(0).Status().progress, progress) << "nothing was computed";
   EXPECT_TRUE(fleet.LoadAll(1).ok()) << "the load that is in effect";
-  EXPECT_EQ(fleet.runtime(0).Snapshot().fence.step, 1u) << "and it has not started over";
+  EXPECT_EQ(fleet.runtime(0).Status().fence.step, 1u) << "and it has not started over";
   const auto written = fleet.Checkpoint(1, 1, "/a/x");
   ASSERT_TRUE(written.ok()) << written.status();
   const int64_t calls = fleet.file_system().calls();
@@ -345,7 +345,7 @@ TEST_F(StageRuntimeTest, RefusesOlderIncarnations) {
   fleet.runtime(0).Release(RuntimeFleet::FenceOf(4, 0), release.callback());
   EXPECT_EQ(release.Get().code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(fleet.Run(0, RuntimeFleet::Train(5, 0, false)).ok());
-  EXPECT_EQ(fleet.runtime(0).Snapshot().fence.generation, 5u);
+  EXPECT_EQ(fleet.runtime(0).Status().fence.generation, 5u);
 }
 
 // 10,000 stages x 65,536 micro-batches of instructions ended a stage that had one cell to load.
@@ -368,7 +368,7 @@ TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {
     LoadAnswer answer;
     fleet.runtime(0).Load(command, answer.callback());
     const absl::Status status = answer.Get().status();
-    EXPECT_EQ(fleet.runtime(0).Snapshot().state, "empty");
+    EXPECT_EQ(fleet.runtime(0).Status().state, "empty");
     return status;
   };
   LoadCommand partition = fleet.LoadOf(0, 1, 0);
@@ -404,7 +404,7 @@ TEST_F(StageRuntimeTest, LoadsNothingBeforeItHasSeenTheFolderOfCheckpoints) {
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
   EXPECT_TRUE(absl::IsNotFound(elsewhere->folder));
   EXPECT_THAT(Text(elsewhere->folder), HasSubstr("/elsewhere/probe"));
-  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "empty");
+  EXPECT_EQ(fleet.runtime(0).Status().state, "empty");
 
   ASSERT_TRUE(fleet.file_system().MakeFolders("/shared").ok());
   const auto probe = WriteFolderProbe(fleet.file_system(), "/shared");
@@ -413,25 +413,25 @@ TEST_F(StageRuntimeTest, LoadsNothingBeforeItHasSeenTheFolderOfCheckpoints) {
   ASSERT_TRUE(shared.ok()) << shared.status();
   EXPECT_TRUE(shared->folder.ok()) << shared->folder;
   EXPECT_TRUE(CheckFolderAnswer(fleet.file_system(), *probe, 0).ok());
-  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "ready");
+  EXPECT_EQ(fleet.runtime(0).Status().state, "ready");
 
   fleet.file_system().SetCapacity(0);
   const auto full = load(3, "/shared");
   ASSERT_TRUE(full.ok()) << full.status();
   EXPECT_TRUE(absl::IsResourceExhausted(full->folder));
-  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "ready") << "it can train all the same";
+  EXPECT_EQ(fleet.runtime(0).Status().state, "ready") << "it can train all the same";
 }
 
 TEST_F(StageRuntimeTest, ReleaseFreesWhatTheCellHeld) {
   RuntimeFleet fleet(Options(2));
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
-  EXPECT_GT(fleet.runtime(0).Snapshot().memory.total_current, 0);
+  EXPECT_GT(fleet.runtime(0).Status().memory.total_current, 0);
   for (int k : {0, 1}) {
     ReleaseAnswer answer;
     fleet.runtime(k).Release(RuntimeFleet::FenceOf(1, 1), answer.callback());
     EXPECT_TRUE(answer.Get().ok());
-    const StageStatus status = fleet.runtime(k).Snapshot();
+    const StageStatus status = fleet.runtime(k).Status();
     EXPECT_EQ(status.state, "empty");
     EXPECT_EQ(status.memory.total_current, 0);
     EXPECT_EQ(status.memory.cached, 0);
@@ -456,7 +456,7 @@ TEST_F(StageRuntimeTest, ReportsAddUpAndNamePeaks) {
     EXPECT_GT(report.memory_peak.parameters, 0);
     EXPECT_TRUE(report.finite);
   }
-  const StageStatus status = fleet.runtime(1).Snapshot();
+  const StageStatus status = fleet.runtime(1).Status();
   EXPECT_EQ(status.state, "ready");
   EXPECT_EQ(status.fence, RuntimeFleet::FenceOf(1, 1));
   EXPECT_EQ(status.stage, StageId(1));

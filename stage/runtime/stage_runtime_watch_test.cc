@@ -46,7 +46,7 @@ TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTa
   // Stage 0 alone waits for the gradients of stage 1.
   RunAnswer first, second;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), first.callback());
-  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  Await([&] { return !fleet.runtime(0).Status().waiting_for.empty(); });
   const auto drain = std::async(std::launch::async, [&] { fleet.runtime(0).Drain(86400); });
   Await([&] {
     RunAnswer probe;
@@ -78,9 +78,9 @@ TEST_F(StageRuntimeWatchTest, AStepThatDoesNotEndIsLeftAtTheDeadline) {
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
-  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  Await([&] { return !fleet.runtime(0).Status().waiting_for.empty(); });
   fleet.runtime(0).Drain(0.05);
-  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "running");
+  EXPECT_EQ(fleet.runtime(0).Status().state, "running");
   fleet.runtime(0).Shutdown();
   EXPECT_TRUE(absl::IsCancelled(run.Get().status()));
 }
@@ -90,7 +90,7 @@ TEST_F(StageRuntimeWatchTest, NobodyIsWaitedForOnceTheCoordinatorIsGone) {
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
-  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  Await([&] { return !fleet.runtime(0).Status().waiting_for.empty(); });
   // One stands in a step, the other at rest with a cell that may still be asked for.
   for (int k : {0, 1}) {
     std::future<void> drained =
@@ -98,7 +98,7 @@ TEST_F(StageRuntimeWatchTest, NobodyIsWaitedForOnceTheCoordinatorIsGone) {
     fleet.runtime(k).EndDrain();
     drained.get();
   }
-  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "running") << "left as it is";
+  EXPECT_EQ(fleet.runtime(0).Status().state, "running") << "left as it is";
   fleet.runtime(0).Shutdown();
   EXPECT_TRUE(absl::IsCancelled(run.Get().status()));
 }
@@ -112,7 +112,7 @@ TEST_F(StageRuntimeWatchTest, WhatTheExecutorIsDoingCanBeReadAtAnyMoment) {
   Await([&] { return work.Look().instruction == nullptr; });
   RunAnswer first, second;
   fleet.runtime(1).Run(RuntimeFleet::Train(3, 0, false), second.callback());
-  Await([&] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+  Await([&] { return !fleet.runtime(1).Status().waiting_for.empty(); });
   const CurrentWork::View view = work.Look();
   EXPECT_STREQ(view.job.data(), "a");
   EXPECT_EQ(view.generation, 3u);
@@ -130,7 +130,7 @@ TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
-  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  Await([&] { return !fleet.runtime(0).Status().waiting_for.empty(); });
   const auto drain = std::async(std::launch::async, [&] { fleet.runtime(0).Drain(86400); });
   EXPECT_TRUE(
       fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery")).ok());

@@ -200,7 +200,7 @@ TEST_F(RuntimeWeightsTest, AFileThatDoesNotFitLoadsNothing) {
     const absl::Status refused = answer.Get().status();
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
     EXPECT_THAT(std::string(refused.message()), HasSubstr("there is no tensor model/0003/weight"));
-    EXPECT_EQ(fleet->runtime(k).Snapshot().state, "empty");
+    EXPECT_EQ(fleet->runtime(k).Status().state, "empty");
   }
 }
 

@@ -189,7 +189,7 @@ void StageServerProcess::StartDraining() {
 void StageServerProcess::LookWhetherDrained() {
   const double now = parts_.network->time().seconds();
   const bool rests = !busy() && !running_.has_value() && !mailbox_.HasWork();
-  const std::string state = engine_->Snapshot().state;
+  const std::string state = engine_->Status().state;
   const bool nothing_to_lose = rests && (state == "empty" || state == "aborted");
   if (!rests) rested_seconds_ = now;
   if (nothing_to_lose || now - rested_seconds_ >= kDrainIdleSeconds || now >= drain_until_) {
@@ -229,7 +229,7 @@ void StageServerProcess::LeaseTurn() {
         },
         [this](const absl::Status& failed) { OnRegistered(failed); }, kRegisterDeadlineSeconds);
   }
-  const StageStatus status = engine_->Snapshot();
+  const StageStatus status = engine_->Status();
   StageHeartbeat heartbeat;
   heartbeat.name = parts_.name;
   heartbeat.incarnation = absl::StrCat("process-", parts_.process);

@@ -81,7 +81,7 @@ int RunPlan(const PlanOptions& options, CommandContext& context);
 
 // Which trained weights a command uses, and on what.
 struct WeightOptions {
-  std::string source;    // see services/cli/generate/weight_source.h
+  std::string source;    // see services/cli/trained/weight_source.h
   std::string job_file;  // that a checkpoint's weights were trained by; empty: none
   int64_t step = -1;     // of a cluster's job; negative: the newest
   int64_t threads = 0;   // 0: all cores

@@ -6,11 +6,11 @@
 #include "base/status.h"
 #include "network/network_kinds.h"
 #include "services/cli/commands/commands.h"
-#include "services/cli/generate/renamed_weights.h"
-#include "services/cli/generate/weight_source.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/spec_reader.h"
+#include "services/cli/trained/renamed_weights.h"
+#include "services/cli/trained/weight_source.h"
 
 namespace stagecoach {
 namespace {
@@ -64,9 +64,9 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
   if (!exported.ok()) return context.console->Fail(exported.status());
   if (context.output == OutputFormat::kTable) {
     if (exported->damaged_size() > 0) {
-      context.console->Note(absl::StrCat("damaged and set aside: ",
-                                         absl::StrJoin(exported->damaged(), ", "),
-                                         "; these are the weights of step ", exported->step()));
+      context.console->Note(
+          absl::StrCat("damaged and set aside: ", absl::StrJoin(exported->damaged(), ", "),
+                       "; these are the weights of step ", exported->step()));
     }
     context.console->PrintLine(exported->folder());
     context.console->Note(absl::StrCat("digest ", exported->weights_digest()));

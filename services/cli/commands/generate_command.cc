@@ -4,8 +4,8 @@
 #include "base/status.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/weight_options.h"
-#include "services/cli/generate/sampler.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/trained/sampler.h"
 
 namespace stagecoach {
 namespace {

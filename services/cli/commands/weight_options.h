@@ -11,7 +11,7 @@
 #include "base/data_facts.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/commands/commands.h"
-#include "services/cli/generate/weight_source.h"
+#include "services/cli/trained/weight_source.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

@@ -3,8 +3,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "services/cli/generate/sampler.h"
 #include "services/cli/pictures/picture_network.h"
+#include "services/cli/trained/sampler.h"
 #include "services/common/convert/convert_spec.h"
 
 namespace stagecoach {

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "base/data_facts.h"
 #include "plan/job/job_spec.h"
-#include "services/cli/generate/trained_network.h"
+#include "services/cli/trained/trained_network.h"
 #include "stage/data/picture_form.h"
 
 namespace stagecoach {

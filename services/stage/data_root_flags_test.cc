@@ -1,4 +1,4 @@
-#include "services/stage/job_files.h"
+#include "services/stage/data_root_flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class JobFilesTest : public ::testing::Test {
+class DataRootFlagsTest : public ::testing::Test {
  protected:
-  JobFilesTest() {
+  DataRootFlagsTest() {
     std::filesystem::create_directories(folder_ + "/data");
     std::ofstream(folder_ + "/data/in.txt") << "in";
     std::ofstream(folder_ + "/key.pem") << "key";
@@ -23,7 +23,7 @@ class JobFilesTest : public ::testing::Test {
     flags_.server.tls.server_key = folder_ + "/key.pem";
     flags_.server.http_token_file = folder_ + "/tokens";
   }
-  ~JobFilesTest() override { std::filesystem::remove_all(folder_); }
+  ~DataRootFlagsTest() override { std::filesystem::remove_all(folder_); }
 
   bool Reads(const std::string& name) const {
     const auto roots = MakeDataRoots(flags_);
@@ -36,20 +36,20 @@ class JobFilesTest : public ::testing::Test {
   StageFlags flags_;
 };
 
-TEST_F(JobFilesTest, WithoutRootsLoopbackReadsEverythingButSecretsOfItsOwn) {
+TEST_F(DataRootFlagsTest, WithoutRootsLoopbackReadsEverythingButSecretsOfItsOwn) {
   EXPECT_TRUE(Reads("data/in.txt"));
   EXPECT_FALSE(Reads("key.pem"));
   EXPECT_FALSE(Reads("tokens"));
 }
 
-TEST_F(JobFilesTest, WithoutRootsOffLoopbackNothingIsRead) {
+TEST_F(DataRootFlagsTest, WithoutRootsOffLoopbackNothingIsRead) {
   flags_.server.listen = "0.0.0.0:8101";
   EXPECT_FALSE(Reads("data/in.txt"));
   const auto refused = (*MakeDataRoots(flags_))->OpenFile(folder_ + "/data/in.txt").status();
   EXPECT_THAT(refused.ToString(), HasSubstr("--data-root"));
 }
 
-TEST_F(JobFilesTest, RootsHoldOnLoopbackToo) {
+TEST_F(DataRootFlagsTest, RootsHoldOnLoopbackToo) {
   flags_.data_roots = {folder_ + "/data"};
   std::ofstream(folder_ + "/other.txt") << "other";
   std::filesystem::create_symlink("in.txt", folder_ + "/data/link.txt");
@@ -65,7 +65,7 @@ TEST_F(JobFilesTest, RootsHoldOnLoopbackToo) {
   EXPECT_FALSE(Reads("key.pem"));
 }
 
-TEST_F(JobFilesTest, FlagsThatSayNothingAreRefused) {
+TEST_F(DataRootFlagsTest, FlagsThatSayNothingAreRefused) {
   flags_.data_roots = {""};
   EXPECT_THAT(MakeDataRoots(flags_).status().ToString(), HasSubstr("--data-root: is empty"));
   flags_.data_roots = {};

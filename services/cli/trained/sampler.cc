@@ -1,4 +1,4 @@
-#include "services/cli/generate/sampler.h"
+#include "services/cli/trained/sampler.h"
 
 #include <algorithm>
 #include <cmath>

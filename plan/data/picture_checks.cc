@@ -1,4 +1,4 @@
-#include "plan/data/picture_fields.h"
+#include "plan/data/picture_checks.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "services/records/job_files.h"
+#include "services/records/record_files.h"
 
 #include <utility>
 
@@ -48,13 +48,13 @@ std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAs
   return scalars;
 }
 
-absl::StatusOr<JobFiles> JobFiles::Open(const std::string& folder) {
+absl::StatusOr<RecordFiles> RecordFiles::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(const MetricsTail tail, RepairMetrics(folder + kMetricsFile));
-  return JobFiles(folder, tail);
+  return RecordFiles(folder, tail);
 }
 
-absl::Status JobFiles::Write(const std::vector<JobRecord>& records,
-                             const std::optional<JobView>& view, double now_unix_seconds) {
+absl::Status RecordFiles::Write(const std::vector<JobRecord>& records,
+                                const std::optional<JobView>& view, double now_unix_seconds) {
   static const std::vector<StageAssignment> kUnknown;
   if (!has_folder_) RETURN_IF_ERROR(PosixFileSystem()->MakeFolders(folder_));
   has_folder_ = true;

@@ -2,8 +2,8 @@
 // Threads: any.
 // Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file's as
 //          services/cli/output/new_file.h.
-#ifndef STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
-#define STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
+#ifndef STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_
+#define STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_
 
 #include <string>
 #include <vector>
@@ -20,4 +20,4 @@ absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& wei
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
+#endif  // STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_

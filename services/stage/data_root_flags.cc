@@ -1,4 +1,4 @@
-#include "services/stage/job_files.h"
+#include "services/stage/data_root_flags.h"
 
 #include <spdlog/spdlog.h>
 

@@ -1,6 +1,6 @@
 // Symptom: `generate` took a weights folder only; the folder of a `local` run, a checkpoint and a
 // job's id, which are what a user has at hand, were "no file".
-#include "services/cli/generate/weight_source.h"
+#include "services/cli/trained/weight_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 // Determinism: token i is a pure function of weights, prompt, temperature, seed and i.
 // Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary; a network that reads later tokens
 //            (network/later_rows.h); of the weights as trained_network.h.
-#ifndef STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
-#define STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
+#ifndef STAGECOACH_SERVICES_CLI_TRAINED_SAMPLER_H_
+#define STAGECOACH_SERVICES_CLI_TRAINED_SAMPLER_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/job/job_spec.h"
-#include "services/cli/generate/trained_network.h"
+#include "services/cli/trained/trained_network.h"
 
 namespace stagecoach {
 
@@ -52,4 +52,4 @@ int32_t ChooseToken(std::span<const float> logits, double temperature, double un
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
+#endif  // STAGECOACH_SERVICES_CLI_TRAINED_SAMPLER_H_

@@ -1,4 +1,4 @@
-#include "services/cli/generate/trained_network.h"
+#include "services/cli/trained/trained_network.h"
 
 #include <set>
 #include <span>

@@ -12,8 +12,8 @@
 // Threads:   the command's.
 // Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS
 //            of a checkpoint; the coordinator's.
-#ifndef STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
-#define STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
+#ifndef STAGECOACH_SERVICES_CLI_TRAINED_WEIGHT_SOURCE_H_
+#define STAGECOACH_SERVICES_CLI_TRAINED_WEIGHT_SOURCE_H_
 
 #include <functional>
 #include <memory>
@@ -59,4 +59,4 @@ class WeightSource {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
+#endif  // STAGECOACH_SERVICES_CLI_TRAINED_WEIGHT_SOURCE_H_

@@ -1,11 +1,11 @@
-// JobFiles: the files that the operator lets jobs read on this machine, by the stage's flags.
+// Data root flags: the files that the operator lets jobs read on this machine, by the stage's flags.
 //   - --data-root: these folders and files, nothing else.
 //   - No --data-root, on loopback: every file, as on a machine with one user; the log says so.
 //   - No --data-root, off loopback: none; a job with files is refused with the name of the flag.
 // The stage's own key and state are never data.
 // Errors: INVALID_ARGUMENT naming the flag.
-#ifndef STAGECOACH_SERVICES_STAGE_JOB_FILES_H_
-#define STAGECOACH_SERVICES_STAGE_JOB_FILES_H_
+#ifndef STAGECOACH_SERVICES_STAGE_DATA_ROOT_FLAGS_H_
+#define STAGECOACH_SERVICES_STAGE_DATA_ROOT_FLAGS_H_
 
 #include <memory>
 
@@ -19,4 +19,4 @@ absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_STAGE_JOB_FILES_H_
+#endif  // STAGECOACH_SERVICES_STAGE_DATA_ROOT_FLAGS_H_

@@ -1,4 +1,4 @@
-#include "services/cli/generate/weight_source.h"
+#include "services/cli/trained/weight_source.h"
 
 #include <algorithm>
 #include <cstdlib>

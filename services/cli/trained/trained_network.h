@@ -2,8 +2,8 @@
 // Ownership: owns back end and cell.  Threads: one thread.
 // Precision: float32, whatever the job's was: exported weights are the float32 masters.
 // Errors:    NOT_FOUND, DATA_LOSS naming file and tensor: the weights are not those of the network.
-#ifndef STAGECOACH_SERVICES_CLI_GENERATE_TRAINED_NETWORK_H_
-#define STAGECOACH_SERVICES_CLI_GENERATE_TRAINED_NETWORK_H_
+#ifndef STAGECOACH_SERVICES_CLI_TRAINED_TRAINED_NETWORK_H_
+#define STAGECOACH_SERVICES_CLI_TRAINED_TRAINED_NETWORK_H_
 
 #include <memory>
 #include <string>
@@ -31,4 +31,4 @@ absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tenso
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_CLI_GENERATE_TRAINED_NETWORK_H_
+#endif  // STAGECOACH_SERVICES_CLI_TRAINED_TRAINED_NETWORK_H_

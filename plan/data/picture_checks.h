@@ -1,8 +1,8 @@
 // What sources of pictures have in common: what they give, and what their fields may be.
 // Threads: pure functions.
 // Errors:  INVALID_ARGUMENT naming field, value and remedy.
-#ifndef STAGECOACH_PLAN_DATA_PICTURE_FIELDS_H_
-#define STAGECOACH_PLAN_DATA_PICTURE_FIELDS_H_
+#ifndef STAGECOACH_PLAN_DATA_PICTURE_CHECKS_H_
+#define STAGECOACH_PLAN_DATA_PICTURE_CHECKS_H_
 
 #include <string>
 #include <vector>
@@ -27,4 +27,4 @@ absl::Status CheckColours(const std::string& prefix, const PictureFields& fields
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_DATA_PICTURE_FIELDS_H_
+#endif  // STAGECOACH_PLAN_DATA_PICTURE_CHECKS_H_

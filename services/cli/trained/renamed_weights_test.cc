@@ -1,4 +1,4 @@
-#include "services/cli/generate/renamed_weights.h"
+#include "services/cli/trained/renamed_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "services/cli/generate/renamed_weights.h"
+#include "services/cli/trained/renamed_weights.h"
 
 #include <algorithm>
 #include <span>

@@ -1,5 +1,5 @@
 // Sampling: the choice of a token, and that the window and the padding do not change what is seen.
-#include "services/cli/generate/sampler.h"
+#include "services/cli/trained/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

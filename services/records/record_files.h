@@ -1,4 +1,4 @@
-// JobFiles: the files of one job's history in one folder: metrics.jsonl and the event files.
+// RecordFiles: the files of one job's history in one folder: metrics.jsonl and the event files.
 // Every record becomes a line; a line once written stays. Steps that a recovery runs again are
 // marked "replayed" in metrics.jsonl and left out of the event files: they have the same numbers.
 // Ownership: owns its descriptors, of which a job that waits has none: there may be many.
@@ -6,8 +6,8 @@
 // Errors:    canonical codes with path and errno text. After a failed Write the object is of no
 //            more use; Open repairs what it left and tells where to go on.
 // See:       docs/formats.md, "A job's records".
-#ifndef STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_
-#define STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_
+#ifndef STAGECOACH_SERVICES_RECORDS_RECORD_FILES_H_
+#define STAGECOACH_SERVICES_RECORDS_RECORD_FILES_H_
 
 #include <optional>
 #include <string>
@@ -24,10 +24,10 @@ namespace stagecoach {
 // What TensorBoard shows of a record; empty: nothing. stages: of this very step, or empty.
 std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAssignment>& stages);
 
-class JobFiles {
+class RecordFiles {
  public:
   // The folder may be missing: the first Write makes it.
-  static absl::StatusOr<JobFiles> Open(const std::string& folder);
+  static absl::StatusOr<RecordFiles> Open(const std::string& folder);
 
   // Records above tail().number, in order. view: the job as it stands, to take the stages' part of
   // the newest step from; or nothing.
@@ -36,7 +36,8 @@ class JobFiles {
   const MetricsTail& tail() const { return tail_; }
 
  private:
-  JobFiles(std::string folder, const MetricsTail& tail) : folder_(std::move(folder)), tail_(tail) {}
+  RecordFiles(std::string folder, const MetricsTail& tail)
+      : folder_(std::move(folder)), tail_(tail) {}
 
   std::string folder_;
   MetricsTail tail_;
@@ -47,4 +48,4 @@ class JobFiles {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_
+#endif  // STAGECOACH_SERVICES_RECORDS_RECORD_FILES_H_

@@ -1,4 +1,4 @@
-#include "network/lists/layer.h"
+#include "network/lists/layer_graph.h"
 
 #include <optional>
 #include <utility>

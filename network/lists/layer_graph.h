@@ -4,8 +4,8 @@
 //            calls follow, in the order in which the builder met them.
 // Errors:    LayerWriter::Finish answers INVALID_ARGUMENT with the operation that does not fit. In
 //            a graph that it returns, the inputs of a call are there before the call.
-#ifndef STAGECOACH_NETWORK_LISTS_LAYER_H_
-#define STAGECOACH_NETWORK_LISTS_LAYER_H_
+#ifndef STAGECOACH_NETWORK_LISTS_LAYER_GRAPH_H_
+#define STAGECOACH_NETWORK_LISTS_LAYER_GRAPH_H_
 
 #include <string>
 #include <string_view>
@@ -76,4 +76,4 @@ class LayerWriter {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_NETWORK_LISTS_LAYER_H_
+#endif  // STAGECOACH_NETWORK_LISTS_LAYER_GRAPH_H_
