@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "coordinator/journal/database.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/whole_jobs/simulated_cluster_testing.h"
 #include "network/zoo/gpt.h"
 
@@ -49,17 +49,17 @@ void AddFinished(SimulatedCluster& cluster, int count) {
   CHECK_OK(cluster.Submit("ended", SmallJob(2)).status());
   CHECK(cluster.RunToEnd("ended")) << "a small job ends";
   cluster.CrashCoordinator();
-  std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
-  const std::string numbers = absl::StrCat(
-      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ", count, ") ");
-  CHECK_OK(database->Execute(
-      absl::StrCat("INSERT INTO jobs ", numbers,
-                   "SELECT 'ended-' || i, 1000 + i, submitted, spec, state FROM jobs, n")));
-  CHECK_OK(database->Execute(absl::StrCat(
-      "INSERT INTO records ", numbers,
-      "SELECT 'ended-' || i, number, kind, unix_seconds, step, phase, message, loss, learning_rate,"
-      " gradient_norm, tokens_per_second, step_seconds, bubble, bubble_ideal, skipped,"
-      " nonfinite_steps, weights_digest FROM records, n")));
+  std::unique_ptr<Journal> journal = Journal::Open(cluster.journal_path()).value();
+  JournalJob job;
+  CHECK_OK(journal->EachJob([&](const JournalJob& ended) { job = ended; }));
+  JournalUpdate update{.state = job.state,
+                       .records = journal->Records(job.id, 0, 1'000'000).value()};
+  for (int i = 1; i <= count; ++i) {
+    job.id = update.job = absl::StrCat("ended-", i);
+    ++job.sequence;
+    CHECK_OK(journal->AddJob(job));
+    CHECK_OK(journal->Write({&update, 1}));
+  }
 }
 
 void Measure(const Case& c) {
