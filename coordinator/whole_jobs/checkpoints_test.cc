@@ -131,7 +131,7 @@ TEST(CheckpointsTest, ResumesAnotherJobsCheckpointWithAnotherNumberOfStages) {
   ASSERT_TRUE(cluster.Submit("first", first).ok());
   ASSERT_TRUE(cluster.RunToEnd("first"));
   JobSpec second = SmallJob(3);
-  second.resume_job = "first";
+  second.resume.job = "first";
   ASSERT_TRUE(cluster.Submit(kJob, second).ok());
   ASSERT_TRUE(cluster.RunToEnd(kJob));
   EXPECT_EQ(cluster.View(kJob).phase, JobPhase::kSucceeded) << cluster.View(kJob).message;
@@ -139,7 +139,7 @@ TEST(CheckpointsTest, ResumesAnotherJobsCheckpointWithAnotherNumberOfStages) {
   EXPECT_EQ(OutcomeOf(cluster.Records(kJob)).losses.begin()->first, 5u);
 
   // Recovery before its own first checkpoint goes back to the other job's.
-  second.resume_step = 3;
+  second.resume.step = 3;
   second.checkpoint.every_steps = 0;
   ASSERT_TRUE(cluster.Submit("third", second).ok());
   cluster.RunUntil([&] { return cluster.View("third").step == 6; });
@@ -157,7 +157,7 @@ TEST(CheckpointsTest, RefusesAResumeThatWouldChangeTheBits) {
   const auto refusal = [&](const std::function<void(JobSpec&)>& change) {
     JobSpec spec = SmallJob(2);
     spec.training.steps = 20;
-    spec.resume_job = "first";
+    spec.resume.job = "first";
     change(spec);
     return cluster.Submit("", spec).status();
   };
@@ -182,9 +182,9 @@ TEST(CheckpointsTest, RefusesAResumeThatWouldChangeTheBits) {
                     HasSubstr("resume.fresh_optimizer: true")));
   EXPECT_THAT(refusal([](JobSpec& s) { s.training.optimizer = SgdSpec{}; }).message(),
               HasSubstr("sgd keeps no state"));
-  const absl::Status absent = refusal([](JobSpec& s) { s.resume_job = "nobody"; });
+  const absl::Status absent = refusal([](JobSpec& s) { s.resume.job = "nobody"; });
   EXPECT_TRUE(absl::IsNotFound(absent)) << absent;
-  const absl::Status step = refusal([](JobSpec& s) { s.resume_step = 5; });
+  const absl::Status step = refusal([](JobSpec& s) { s.resume.step = 5; });
   EXPECT_TRUE(absl::IsNotFound(step)) << step;
 }
 

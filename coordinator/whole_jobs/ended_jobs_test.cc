@@ -60,7 +60,7 @@ TEST(EndedJobsTest, TheOldestGoOnceThereAreTooMany) {
   EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
   JobSpec more = SmallJob(2);
   more.training.steps = 9;
-  more.resume_job = "first";
+  more.resume.job = "first";
   ASSERT_TRUE(cluster.Submit("more", more).ok());
   ASSERT_TRUE(cluster.RunToEnd("more"));
   EXPECT_EQ(cluster.View("more").phase, JobPhase::kSucceeded) << cluster.View("more").message;

@@ -174,7 +174,7 @@ TEST(FullJournalPinTest, AnEndThatIsNotOnDiskReleasesNoCheckpoint) {
   ASSERT_TRUE(cluster.Submit("first", first).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
   JobSpec second = first;
-  second.resume_job = "first";
+  second.resume.job = "first";
   second.checkpoint.every_steps = 0;
   ASSERT_TRUE(cluster.Submit("second", second).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("second").step == 5; }));

@@ -44,7 +44,7 @@ TEST(OptimizerCountTest, TheOptimizersCountGoesOnInAJobThatResumesAnother) {
   ASSERT_TRUE(cluster.Submit("first", first).ok());
   ASSERT_TRUE(cluster.RunToEnd("first"));
   JobSpec second = SmallJob(2);
-  second.resume_job = "first";
+  second.resume.job = "first";
   second.training.steps = 5;
   ASSERT_TRUE(cluster.Submit(kCountedJob, second).ok());
   ASSERT_TRUE(cluster.RunToEnd(kCountedJob));
@@ -61,8 +61,8 @@ TEST(OptimizerCountTest, ResumesWithAnotherOptimizerWhereTheJobStartsItsStateAne
   JobSpec second = SmallJob(2);
   second.training.optimizer = SgdSpec{.momentum = 0.9};
   second.training.steps = 9;
-  second.resume_job = "first";
-  second.resume_fresh_optimizer = true;
+  second.resume.job = "first";
+  second.resume.fresh_optimizer = true;
   std::string undisturbed;
   // One recovery before the job's first own checkpoint, at step 6, and one after it.
   for (const uint64_t kill_at : {0, 5, 8}) {
@@ -84,8 +84,8 @@ TEST(OptimizerCountTest, ResumesWithAnotherOptimizerWhereTheJobStartsItsStateAne
   // Whoever goes on from it has its count, too.
   JobSpec third = second;
   third.training.steps = 10;
-  third.resume_job = "second-0";
-  third.resume_fresh_optimizer = false;
+  third.resume.job = "second-0";
+  third.resume.fresh_optimizer = false;
   ASSERT_TRUE(cluster.Submit("third", third).ok());
   ASSERT_TRUE(cluster.RunToEnd("third"));
   const std::map<uint64_t, std::set<uint64_t>> expected = {{9, {5}}};

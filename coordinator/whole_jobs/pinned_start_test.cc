@@ -33,7 +33,7 @@ PinnedOutcome RunSecond(Trouble trouble) {
   EXPECT_TRUE(cluster.Submit("first", first).ok());
   EXPECT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
   JobSpec second = first;
-  second.resume_job = "first";
+  second.resume.job = "first";
   second.checkpoint.every_steps = 0;
   second.training.learning_rate = ConstantRate{.peak = 0.02};  // so that it matters where it begins
   EXPECT_TRUE(cluster.Submit("second", second).ok());
@@ -91,8 +91,8 @@ TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
     const int begin = cluster.events();
     cluster.RunUntil([&] { return cluster.events() >= begin + at; });
     JobSpec second = first;
-    second.resume_job = "first";
-    second.resume_step = 3;
+    second.resume.job = "first";
+    second.resume.step = 3;
     second.checkpoint.every_steps = 0;
     std::optional<absl::Status> answer;
     cluster.loop().Submit("second", second,
@@ -126,14 +126,14 @@ TEST(PinnedStartTest, ABrokenNewestManifestIsPassedOverUnlessItsStepIsNamed) {
   cluster.files().SetContents(newest, cluster.files().Contents(newest).substr(0, 100));
   JobSpec second = SmallJob(2);
   second.training.steps = 9;
-  second.resume_job = "first";
-  second.resume_step = 7;
+  second.resume.job = "first";
+  second.resume.step = 7;
   const absl::Status named = cluster.Submit("named", second).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(named)) << named << ": who names a step means that one";
   EXPECT_THAT(
       std::string(named.message()),
       HasSubstr("resume_step=7: this checkpoint of job first cannot be read: /checkpoints/first/"));
-  second.resume_step = -1;
+  second.resume.step = -1;
   const absl::StatusOr<JobView> accepted = cluster.Submit("second", second);
   ASSERT_TRUE(accepted.ok()) << accepted.status();
   ASSERT_TRUE(cluster.RunToEnd("second"));
@@ -153,8 +153,8 @@ TEST(PinnedStartTest, ARefusedJobReleasesTheCheckpointItLookedAt) {
   ASSERT_TRUE(cluster.Submit("first", first).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
   JobSpec second = first;
-  second.resume_job = "first";
-  second.resume_step = 3;
+  second.resume.job = "first";
+  second.resume.step = 3;
   second.seed = 8;
   EXPECT_TRUE(absl::IsFailedPrecondition(cluster.Submit("second", second).status()));
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 9; }));

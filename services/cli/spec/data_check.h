@@ -10,7 +10,7 @@ namespace stagecoach {
 // INVALID_ARGUMENT as DataKind::CheckFile (plan/job/data_kinds.h) if a file can be read here and its head or its size cannot
 // be trained on, as what plainly is not text for data.text. What cannot be read here may be there for the stages,
 // which check it again: OK.
-absl::Status CheckDataFiles(const JobSpec& spec);
+absl::Status CheckDataFiles(const JobSpec& spec, const Network& network);
 
 }  // namespace stagecoach
 

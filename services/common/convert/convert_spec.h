@@ -2,7 +2,7 @@
 // plan/job/job_spec.h.
 // Errors:    FromProto returns INVALID_ARGUMENT with the field path for what the wire form cannot
 //            say in
-//         the domain (an unset choice, an unknown enum value); ranges are ValidateJobSpec's
+//         the domain (an unset choice, an unknown enum value); ranges are ValidateJob's
 //         business.
 // FromProto(ToProto(spec)) == spec for every spec.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
