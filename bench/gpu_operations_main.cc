@@ -60,10 +60,11 @@ struct Chosen {
 // A job has a precision of its own.
 absl::StatusOr<Chosen> Choose(const Options& options) {
   if (!options.job.empty()) {
-    ASSIGN_OR_RETURN(const SpecFile file, ReadSpecFile(options.job));
-    ASSIGN_OR_RETURN(const JobSpec job, ValidateSpecFile(file));
-    ASSIGN_OR_RETURN(std::vector<MeasuredNetwork> networks, NetworksOfJob(job, options.samples));
-    return Chosen{job.precision, std::move(networks)};
+    ASSIGN_OR_RETURN(SpecFile file, ReadSpecFile(options.job));
+    ASSIGN_OR_RETURN(const ValidSpecFile valid, ValidateSpecFile(std::move(file)));
+    ASSIGN_OR_RETURN(std::vector<MeasuredNetwork> networks,
+                     NetworksOfJob(valid.job, options.samples));
+    return Chosen{valid.job.precision, std::move(networks)};
   }
   const Precision precision =
       options.precision == "float32" ? Precision::kFloat32 : Precision::kBfloat16;

@@ -65,17 +65,15 @@ Json ShardToJson(const ShardInfo& shard) {
 }
 
 Json StateToJson(const TrainState& state) {
-  Json json = {{"batch_size", state.batch_size},
-               {"consecutive_nonfinite", state.consecutive_nonfinite},
-               {"last_loss", FormatHexFloat(state.last_loss)},
-               {"micro_batches", state.micro_batches},
-               {"seed", state.seed},
-               {"sequences_consumed", state.sequences_consumed},
-               {"skipped_steps", state.skipped_steps},
-               {"step", state.step}};
-  // Left out where there is nothing to say, so that manifests without it keep their one text.
-  if (state.optimizer_start > 0) json["optimizer_start"] = state.optimizer_start;
-  return json;
+  return {{"batch_size", state.batch_size},
+          {"consecutive_nonfinite", state.consecutive_nonfinite},
+          {"last_loss", FormatHexFloat(state.last_loss)},
+          {"micro_batches", state.micro_batches},
+          {"optimizer_start", state.optimizer_start},
+          {"seed", state.seed},
+          {"sequences_consumed", state.sequences_consumed},
+          {"skipped_steps", state.skipped_steps},
+          {"step", state.step}};
 }
 
 std::vector<std::string> HexFloats(const std::vector<double>& values) {
@@ -106,7 +104,6 @@ class Members {
     const Json* value = Find(key, &Json::is_string);
     return value == nullptr ? "" : value->get<std::string>();
   }
-  uint64_t UnsignedOrZero(const char* key) const { return json_.contains(key) ? Unsigned(key) : 0; }
   uint64_t Unsigned(const char* key) const {
     const Json* value = Find(key, &Json::is_number_unsigned);
     return value == nullptr ? 0 : value->get<uint64_t>();
@@ -229,7 +226,7 @@ absl::StatusOr<Manifest> ManifestFromJson(const Json& json) {
                     .micro_batches = state.Integer("micro_batches"),
                     .sequences_consumed = state.Unsigned("sequences_consumed"),
                     .skipped_steps = state.Unsigned("skipped_steps"),
-                    .optimizer_start = state.UnsignedOrZero("optimizer_start"),
+                    .optimizer_start = state.Unsigned("optimizer_start"),
                     .consecutive_nonfinite = state.Integer("consecutive_nonfinite")};
   const std::string loss = state.Text("last_loss");
   RETURN_IF_ERROR(status);

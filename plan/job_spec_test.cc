@@ -67,6 +67,8 @@ void SetRate(JobSpec* spec, const char* field, AttributeValue value) {
   spec->training.learning_rate.attributes.Set(field, std::move(value));
 }
 
+absl::Status ValidateJobSpec(const JobSpec& spec) { return ExpandValidJob(spec).status(); }
+
 void ExpectRefused(const std::vector<BadField>& fields) {
   for (const BadField& field : fields) {
     JobSpec spec = GoodSpec();
@@ -99,8 +101,8 @@ TEST(ValidateJobSpec, TakesTheEdges) {
   spec.initialize = {.from = "/a/model.safetensors", .except = {"model/0000/*"}};
   EXPECT_TRUE(ValidateJobSpec(spec).ok());
   spec.initialize = {};
-  spec.resume_job = "other";
-  spec.resume_step = 100;
+  spec.resume.job = "other";
+  spec.resume.step = 100;
   EXPECT_TRUE(ValidateJobSpec(spec).ok());
 }
 
@@ -114,15 +116,15 @@ TEST(ValidateJobSpec, RefusesBadNamesAndPaths) {
       {"data.text.path: \"\"; must name", [](JobSpec* s) { s->data = TextData{}; }},
       {"data.text.path: 5000 bytes",
        [](JobSpec* s) { s->data = TextData{.path = std::string(5000, 'x')}; }},
-      {"resume.job: \"A\"", [](JobSpec* s) { s->resume_job = std::string("A"); }},
-      {"resume.step: 3; needs resume.job", [](JobSpec* s) { s->resume_step = 3; }},
-      {"resume.step: -2; must be >= -1", [](JobSpec* s) { s->resume_step = -2; }},
+      {"resume.job: \"A\"", [](JobSpec* s) { s->resume.job = std::string("A"); }},
+      {"resume.step: 3; needs resume.job", [](JobSpec* s) { s->resume.step = 3; }},
+      {"resume.step: -2; must be >= -1", [](JobSpec* s) { s->resume.step = -2; }},
       {"initialize.from: 5000 bytes; at most 4096",
        [](JobSpec* s) { s->initialize.from = std::string(5000, 'x'); }},
       {"initialize.from: \"/a\"; the job has the weights of resume.job=other already: leave one",
        [](JobSpec* s) {
          s->initialize.from = "/a";
-         s->resume_job = "other";
+         s->resume.job = "other";
        }},
       {"initialize.names: \"torchvison\"; there is no table of names \"torchvison\"; did you mean",
        [](JobSpec* s) { s->initialize = {.from = "/a", .names = "torchvison"}; }},

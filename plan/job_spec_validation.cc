@@ -1,4 +1,4 @@
-// ValidateJobSpec and ValidateJob: every field of a job spec, in the order of the YAML.
+// ValidateJob: every field of a job spec, in the order of the YAML.
 #include <algorithm>
 #include <string>
 
@@ -12,7 +12,6 @@
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"
 #include "plan/job/data_kinds.h"
-#include "plan/job/evaluation_batches.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
@@ -21,11 +20,26 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
-constexpr int64_t kMaxMicroBatches = int64_t{1} << 16;
 constexpr int64_t kMaxRows = (int64_t{1} << 31) - 1;  // of one micro-batch; BLAS counts in int32
 constexpr int64_t kMaxRandomElements = int64_t{1} << 34;  // of one dropout mask
-constexpr int64_t kMaxStages = 1024;
+
+// Checks the ranges in a struct's visit.
+class RangeChecker : public AttributeGetter {
+ public:
+  using AttributeGetter::AttributeGetter;
+  template <typename T>
+  void Field(std::string_view, const T&) {}
+  template <typename T>
+  void UnlessDefault(std::string_view, const T&) {}
+};
+
+template <typename Spec>
+absl::Status CheckRanges(const std::string& prefix, Spec spec) {
+  const Attributes nothing;  // so it looks at the values that are there
+  RangeChecker checker(nothing, prefix);
+  spec.Visit(checker);
+  return checker.Finish();
+}
 
 absl::Status ValidateName(const std::string& path, const std::string& name) {
   if (IsJobName(name)) return absl::OkStatus();
@@ -35,20 +49,13 @@ absl::Status ValidateName(const std::string& path, const std::string& name) {
 
 // What is in epochs has no other number in steps.
 absl::Status CheckEpochField(const std::string& path, double epochs, bool steps) {
-  if (epochs == 0) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckReal(path, epochs, {.low = kMinEpochs, .high = kMaxEpochs}));
-  if (!steps) return absl::OkStatus();
+  if (epochs == 0 || !steps) return absl::OkStatus();
   return FieldError(path, absl::StrCat(epochs), "give steps or epochs, and not both");
 }
 
 absl::Status ValidateTraining(const TrainingSpec& training, const Network& model) {
+  RETURN_IF_ERROR(CheckRanges("training.", training));
   RETURN_IF_ERROR(CheckEpochField("training.epochs", training.epochs, training.steps > 0));
-  if (training.epochs == 0) {
-    RETURN_IF_ERROR(CheckInteger("training.steps", training.steps, 1, kMaxSteps));
-  }
-  RETURN_IF_ERROR(CheckInteger("training.batch_size", training.batch_size, 1, kMaxBatchSize));
-  RETURN_IF_ERROR(
-      CheckInteger("training.micro_batches", training.micro_batches, 1, kMaxMicroBatches));
   if (training.micro_batches > training.batch_size) {
     return FieldError("training.micro_batches", absl::StrCat(training.micro_batches),
                       absl::StrCat("must be <= training.batch_size = ", training.batch_size,
@@ -67,15 +74,12 @@ absl::Status ValidateTraining(const TrainingSpec& training, const Network& model
   if (!epochs && training.epochs == 0) {  // else when the samples are known (CheckEpochs)
     RETURN_IF_ERROR(CheckWarmUp(training.learning_rate, training.steps));
   }
-  RETURN_IF_ERROR(CheckReal("training.gradient_clip_norm", training.gradient_clip_norm,
-                            {.low = 0, .high = 1e12}));
-  RETURN_IF_ERROR(CheckReal("training.average.decay", training.average.decay,
-                            {.low = 0, .high = 1, .high_open = true}));
+  RETURN_IF_ERROR(CheckRanges("training.average.", training.average));
   if (training.average.warmup && training.average.decay == 0) {
     return FieldError("training.average.warmup", "true",
                       "needs training.average.decay: 0.9999, say");
   }
-  return CheckInteger("training.max_nonfinite_steps", training.max_nonfinite_steps, 0, kMaxSteps);
+  return absl::OkStatus();
 }
 
 absl::Status ValidateMasks(const TrainingSpec& training, const Network& model) {
@@ -136,7 +140,7 @@ absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
 
 absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
   RETURN_IF_ERROR(ScheduleKinds().Find(pipeline.schedule).status());
-  RETURN_IF_ERROR(CheckInteger("pipeline.stages", pipeline.stages, 0, kMaxStages));
+  RETURN_IF_ERROR(CheckRanges("pipeline.", pipeline));
   if (pipeline.stages > layers) {
     return FieldError("pipeline.stages", absl::StrCat(pipeline.stages),
                       absl::StrCat("the model has ", layers,
@@ -151,34 +155,27 @@ absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
                       absl::StrCat(pipeline.partition.cuts.size(), " cuts"),
                       "must be empty unless the partition is by cuts");
   }
-  return CheckReal("pipeline.replacement_timeout_seconds", pipeline.replacement_timeout_seconds,
-                   {.low = 0, .high = 30.0 * 86400});
+  return absl::OkStatus();
 }
 
 absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
-  RETURN_IF_ERROR(
-      CheckInteger("checkpoint.every_steps", spec.checkpoint.every_steps, 0, kMaxSteps));
-  RETURN_IF_ERROR(CheckInteger("checkpoint.keep", spec.checkpoint.keep, 1, 1'000'000));
+  RETURN_IF_ERROR(CheckRanges("checkpoint.", spec.checkpoint));
   if (spec.checkpoint.never &&
       (spec.checkpoint.every_steps > 0 || spec.checkpoint.every_epochs > 0)) {
     return FieldError("checkpoint.never", "true",
                       "there is checkpoint.every_steps or every_epochs as well: leave one out");
   }
-  RETURN_IF_ERROR(CheckInteger("snapshot.every_steps", spec.snapshot.every_steps, 0, kMaxSteps));
+  RETURN_IF_ERROR(CheckRanges("snapshot.", spec.snapshot));
   if (spec.snapshot.never && spec.snapshot.every_steps > 0) {
     return FieldError("snapshot.never", "true",
                       "there is snapshot.every_steps as well: leave one out");
   }
-  RETURN_IF_ERROR(
-      CheckInteger("evaluation.every_steps", spec.evaluation.every_steps, 0, kMaxSteps));
+  RETURN_IF_ERROR(CheckRanges("evaluation.", spec.evaluation));
   RETURN_IF_ERROR(CheckEpochField("checkpoint.every_epochs", spec.checkpoint.every_epochs,
                                   spec.checkpoint.every_steps > 0));
   RETURN_IF_ERROR(CheckEpochField("evaluation.every_epochs", spec.evaluation.every_epochs,
                                   spec.evaluation.every_steps > 0));
-  const bool evaluates = spec.evaluation.given();
-  RETURN_IF_ERROR(CheckInteger("evaluation.batches", spec.evaluation.batches, evaluates ? 1 : 0,
-                               kMostEvaluationBatches));
-  if (spec.training.until.given() && !evaluates) {
+  if (spec.training.until.given() && !spec.evaluation.given()) {
     return FieldError("training.until", "given",
                       "it is an evaluation that ends the job: set evaluation.every_steps or "
                       "evaluation.every_epochs, and evaluation.batches");
@@ -188,11 +185,10 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
 
 // A target that no evaluation measures would never be reached.
 absl::Status ValidateUntil(const UntilSpec& until, const Network& network) {
-  RETURN_IF_ERROR(CheckReal("training.until.loss", until.loss, {.low = 0, .high = 1e12}));
+  RETURN_IF_ERROR(CheckRanges("training.until.", until));
   const std::vector<std::string> measured = network.objective.measures();
   for (const auto& [name, least] : until.shares()) {
     const std::string path = absl::StrCat("training.until.", name);
-    RETURN_IF_ERROR(CheckReal(path, least, {.low = 0, .high = 1}));
     if (least == 0 || std::find(measured.begin(), measured.end(), name) != measured.end()) continue;
     return FieldError(path, absl::StrCat(least),
                       measured.empty()
@@ -203,14 +199,14 @@ absl::Status ValidateUntil(const UntilSpec& until, const Network& network) {
 }
 
 absl::Status ValidateResume(const JobSpec& spec) {
-  RETURN_IF_ERROR(CheckInteger("resume.step", spec.resume_step, -1, kMaxSteps));
-  if (!spec.resume_job.empty()) return ValidateName("resume.job", spec.resume_job);
-  if (spec.resume_fresh_optimizer) {
+  RETURN_IF_ERROR(CheckRanges("resume.", spec.resume));
+  if (!spec.resume.job.empty()) return ValidateName("resume.job", spec.resume.job);
+  if (spec.resume.fresh_optimizer) {
     return FieldError("resume.fresh_optimizer", "true",
                       "needs resume.job: whose weights to go on with");
   }
-  if (spec.resume_step >= 0) {
-    return FieldError("resume.step", absl::StrCat(spec.resume_step),
+  if (spec.resume.step >= 0) {
+    return FieldError("resume.step", absl::StrCat(spec.resume.step),
                       "needs resume.job: whose checkpoint it is");
   }
   return absl::OkStatus();
@@ -224,9 +220,9 @@ absl::Status ValidateInitialize(const JobSpec& spec, const Network& network) {
     return FieldError("initialize.from", absl::StrCat(initialize.from.size(), " bytes"),
                       absl::StrCat("at most ", kMaxText));
   }
-  if (!spec.resume_job.empty()) {
+  if (!spec.resume.job.empty()) {
     return FieldError("initialize.from", absl::StrCat("\"", initialize.from, "\""),
-                      absl::StrCat("the job has the weights of resume.job=", spec.resume_job,
+                      absl::StrCat("the job has the weights of resume.job=", spec.resume.job,
                                    " already: leave one of the two out"));
   }
   const absl::Status names = WeightNames(network, initialize.names).status();
@@ -265,10 +261,11 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   return ValidateInitialize(spec, network);
 }
 
-absl::Status ValidateJobSpec(const JobSpec& spec) {
+absl::StatusOr<Network> ExpandValidJob(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
-  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
-  return ValidateJob(spec, network);
+  ASSIGN_OR_RETURN(Network network, ExpandJob(spec));
+  RETURN_IF_ERROR(ValidateJob(spec, network));
+  return network;
 }
 
 }  // namespace stagecoach

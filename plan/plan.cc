@@ -382,12 +382,6 @@ ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
   return options;
 }
 
-absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
-                              std::span<const LayerProfile> profile) {
-  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
-  return MakePlan(spec, network, stages, assumptions, profile);
-}
-
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int stages,
                               const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {

@@ -92,10 +92,8 @@ struct Plan {
   double bubble_ideal = 0;      // (K - 1) / (M + K - 1)
 };
 
-// `profile` empty: costs from the cost model. `stages` must be > 0 (auto is resolved by the caller).
-absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
-                              std::span<const LayerProfile> profile);
-// The same of a job whose network is there already.
+// network: the job's. profile: empty for costs from the cost model. stages: > 0; the caller resolves
+// auto.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int stages,
                               const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile);

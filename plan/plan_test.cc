@@ -12,6 +12,7 @@
 
 #include "base/golden_testing.h"
 #include "base/sanitized.h"
+#include "base/status.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/costs/host_memory.h"
@@ -33,6 +34,12 @@ JobSpec Spec() {
   spec.training.batch_size = 8;
   spec.training.micro_batches = 4;
   return spec;
+}
+
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
+                              std::span<const LayerProfile> profile) {
+  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
+  return MakePlan(spec, network, stages, assumptions, profile);
 }
 
 Plan Planned(const JobSpec& spec, int stages, const std::vector<LayerProfile>& profile = {}) {

@@ -21,7 +21,7 @@ std::string StepsText(uint64_t steps) {
 
 absl::Status JobTransition::EndStatus() const {
   const auto nonfinite = static_cast<uint64_t>(state_.consecutive_nonfinite);
-  const uint64_t start = spec().resume_job.empty()
+  const uint64_t start = spec().resume.job.empty()
                              ? 0
                              : static_cast<uint64_t>(std::max<int64_t>(0, state_.resume_step));
   if (state_.step - state_.skipped_steps <= state_.applied_at_start) {

@@ -211,7 +211,7 @@ void JobScript::NewJob(const Words& words) {
   spec.snapshot.never = !automatic && spec.snapshot.every_steps == 0;
   snapshot_cost_ = options.contains("cost") ? std::stod(options.at("cost")) : 0;
   snapshots_stay_ = Number(options, "stay", 0) != 0;
-  if (options.contains("resume")) spec.resume_job = options.at("resume");
+  if (options.contains("resume")) spec.resume.job = options.at("resume");
   if (options.contains("classes")) {
     spec.model.objective = CrossEntropySpec{.mean_iou = true, .per_class = true};
   }

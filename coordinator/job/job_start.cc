@@ -47,14 +47,14 @@ void JobTransition::On(const JobOpened& event) {
     return;
   }
   if (!event.restarted) Record(JobRecord::Kind::kState, "accepted");
-  if (spec().resume_job.empty()) return WaitForStages();
+  if (spec().resume.job.empty()) return WaitForStages();
   SearchResumeCheckpoint();
 }
 
 void JobTransition::SearchResumeCheckpoint() {
   state_.searches_own = false;
   BeginOperation(Activity::kFindCheckpoint, state_.limits.effect_deadline_seconds);
-  actions_.push_back(SearchCheckpoint{FenceOf(state_), spec().resume_job, state_.resume_step});
+  actions_.push_back(SearchCheckpoint{FenceOf(state_), spec().resume.job, state_.resume_step});
 }
 
 void JobTransition::SearchOwnCheckpoint() {
@@ -79,7 +79,7 @@ void JobTransition::On(const CheckpointSearched& event) {
     return Fail(AnnotateAt(event.found.status(), Place()));
   }
   if (!state_.searches_own) {
-    return Fail(Annotate(event.found.status(), absl::StrCat("resume_job=", spec().resume_job)));
+    return Fail(Annotate(event.found.status(), absl::StrCat("resume_job=", spec().resume.job)));
   }
   if (state_.last_checkpoint_step >= 0 && !event.has_folder) {
     return Recover(
@@ -89,7 +89,7 @@ void JobTransition::On(const CheckpointSearched& event) {
   }
   // No checkpoint of its own: back to where it started.
   state_.last_checkpoint_step = -1;
-  if (!spec().resume_job.empty()) return SearchResumeCheckpoint();
+  if (!spec().resume.job.empty()) return SearchResumeCheckpoint();
   TakeTrainState(TrainState{});
   state_.applied_at_start = 0;
   state_.load_folder.clear();
@@ -121,7 +121,7 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
   }
   state_.load_folder = found.ref.folder;
   TakeTrainState(manifest.state);
-  state_.fresh_optimizer = !own && spec().resume_fresh_optimizer;
+  state_.fresh_optimizer = !own && spec().resume.fresh_optimizer;
   if (state_.fresh_optimizer) state_.optimizer_start = state_.step - state_.skipped_steps;
   if (own) {
     state_.last_checkpoint = found.ref;
@@ -398,7 +398,7 @@ absl::Status JobTransition::CheckData() {
     return differ("the data set changed since the job began", state_.data.sha256, data.sha256);
   }
   if (!state_.resumed_data_sha256.empty() && data.sha256 != state_.resumed_data_sha256) {
-    return differ(absl::StrCat("the data set is not the one of resume_job=", spec().resume_job),
+    return differ(absl::StrCat("the data set is not the one of resume_job=", spec().resume.job),
                   state_.resumed_data_sha256, data.sha256);
   }
   const bool first_time = state_.data.sha256.empty();

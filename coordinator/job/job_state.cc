@@ -59,7 +59,7 @@ JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits) {
   JobState state;
   state.wanted_stages = static_cast<int>(job->spec.pipeline.stages);
-  state.resume_step = job->spec.resume_step;
+  state.resume_step = job->spec.resume.step;
   state.job = std::move(job);
   state.term = term;
   state.limits = limits;
@@ -96,6 +96,7 @@ JobView ViewOf(const JobState& state) {
   view.sequence = state.job->sequence;
   view.summary = SummaryOf(state.job->spec);
   view.spec = std::shared_ptr<const JobSpec>(state.job, &state.job->spec);
+  view.network = NetworkOf(state.job);
   view.total_steps = TotalSteps(state);
   view.phase = state.phase;
   view.message = state.message;

@@ -207,8 +207,8 @@ struct JobState {
   double checkpoint_seconds = 0;     // that the last one took; 0: not known
   double unsaved_train_seconds = 0;  // of steps since the last one, or since one was tried
 
-  bool searches_own = false;  // or the checkpoint of spec.resume_job
-  // Of spec.resume_job: where this job begins. Chosen once, so that a recovery before the first own
+  bool searches_own = false;  // or the checkpoint of spec.resume.job
+  // Of spec.resume.job: where this job begins. Chosen once, so that a recovery before the first own
   // checkpoint begins with the same bits. -1: not chosen yet, the newest will be.
   int64_t resume_step = -1;
   std::string load_folder;       // to load from; empty: initial weights

@@ -66,6 +66,7 @@ struct JobView {
   // Shared with the job itself, so to be kept no longer than the answer at hand. Null: the job has ended, and its spec is in
   // the journal only (JobManager::Get reads it), or its entry there cannot be read.
   std::shared_ptr<const JobSpec> spec;
+  std::shared_ptr<const Network> network;  // likewise; null for all jobs that have ended
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // why it waits, recovers, failed
   // FAILED because its entry in the journal cannot be read; spec and step are not known.

@@ -86,7 +86,7 @@ absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, boo
   if (state.micro_batches != training.micro_batches) {
     return Differs("training.micro_batches", training.micro_batches, state.micro_batches, manifest);
   }
-  if (!own && !job.spec.resume_fresh_optimizer) RETURN_IF_ERROR(CheckOptimizer(job, manifest));
+  if (!own && !job.spec.resume.fresh_optimizer) RETURN_IF_ERROR(CheckOptimizer(job, manifest));
   // Of a job in epochs the steps are known when its data is loaded.
   if (!own && training.steps > 0 && state.step >= static_cast<uint64_t>(training.steps)) {
     return absl::FailedPreconditionError(absl::StrCat(

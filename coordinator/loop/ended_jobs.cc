@@ -29,7 +29,8 @@ JobLoop::JobText JobLoop::TextOf(const std::string& spec_text) {
 void JobLoop::AddEnded(const JobState& state, const JobText& text) {
   const std::string& id = state.job->id;
   JobView view = ViewOf(state);
-  view.spec = nullptr;  // with it went the model
+  view.spec = nullptr;  // either may be large
+  view.network = nullptr;
   ended_of_[view.owner].emplace(state.finished_unix_seconds, id);
   ended_[id] = {state.job->sequence, text.sha256, std::make_shared<const JobView>(std::move(view))};
   by_end_.emplace(state.finished_unix_seconds, id);

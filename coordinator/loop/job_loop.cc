@@ -150,6 +150,7 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
       ShownName(entry.id), "}");
   JobView view = ViewOf(state);
   view.spec = nullptr;
+  view.network = nullptr;
   view.set_aside = true;
   ended_[entry.id] = {entry.sequence, Sha256Hex(entry.spec),
                       std::make_shared<const JobView>(std::move(view))};
@@ -179,7 +180,8 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
     AddEnded(state, TextOf(entry.spec));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(state.job, Define(entry, spec));
+  ASSIGN_OR_RETURN(Network model, ExpandJob(spec));
+  state.job = Define(entry, spec, std::move(model));
   ASSIGN_OR_RETURN(state.records, parts_.journal->LastNumber(entry.id));
   PinResumed(state);
   Job job;
@@ -192,9 +194,8 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
-                                                                     const JobSpec& spec) const {
-  ASSIGN_OR_RETURN(Network model, ExpandJob(spec));
+std::shared_ptr<const JobDefinition> JobLoop::Define(const JournalJob& entry, const JobSpec& spec,
+                                                     Network model) const {
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   definition->secret = parts_.journal->secret();
   definition->model_sha256 = ModelSha256(model);
@@ -339,8 +340,8 @@ void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
 }
 
 void JobLoop::PinResumed(const JobState& state) {
-  if (state.job->spec.resume_job.empty() || state.resume_step < 0) return;
-  pins_->Pin(state.job->id, state.job->spec.resume_job, {static_cast<uint64_t>(state.resume_step)});
+  if (state.job->spec.resume.job.empty() || state.resume_step < 0) return;
+  pins_->Pin(state.job->id, state.job->spec.resume.job, {static_cast<uint64_t>(state.resume_step)});
 }
 
 void JobLoop::PinCheckpoints(
@@ -421,7 +422,7 @@ void JobLoop::LookAtEffects(Job& job, double now_seconds) {
   // A search runs with what touches the folder that it looks into.
   const bool elsewhere = job.state.activity == Activity::kFindCheckpoint && !job.state.searches_own;
   const uint64_t number =
-      elsewhere ? EffectsNumber(job.state.job->spec.resume_job) : job.state.job->sequence;
+      elsewhere ? EffectsNumber(job.state.job->spec.resume.job) : job.state.job->sequence;
   const uint64_t progress = parts_.effect_progress(number);
   if (std::exchange(job.effect_progress, progress) != progress) {
     job.effect_moved_seconds = now_seconds;

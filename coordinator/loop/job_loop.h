@@ -186,8 +186,8 @@ class JobLoop {
   std::string ExportFolder(const std::string& job) const;
   // With folders of checkpoints or records, and neither in the journal nor forgotten by it.
   std::vector<std::string> UnknownJobs() const;
-  absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
-                                                              const JobSpec& spec) const;
+  std::shared_ptr<const JobDefinition> Define(const JournalJob& entry, const JobSpec& spec,
+                                              Network model) const;
   static JobText TextOf(const std::string& spec_text);
   void AddEnded(const JobState& state, const JobText& text);
   void RetireEnded();

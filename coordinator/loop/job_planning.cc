@@ -10,9 +10,9 @@
 namespace stagecoach {
 namespace {
 
-absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
+absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const Network& model,
+                                    const std::vector<StageView>& fleet) {
   if (spec.pipeline.stages > 0) return static_cast<int>(spec.pipeline.stages);
-  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
   const int least = std::max(1, static_cast<int>(spec.pipeline.min_stages));
   int free = 0, alive = 0;
   for (const StageView& stage : fleet) {
@@ -29,7 +29,7 @@ absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const std::vector<Stage
 }
 
 absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  ASSIGN_OR_RETURN(const Network model, ExpandValidJob(spec));
   PlanAssumptions assumptions;
   for (const StageView& stage : fleet) {
     const int64_t limit = stage.registration.memory_limit_bytes;
@@ -39,14 +39,14 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     assumptions.cards.push_back(stage.registration.card);
     assumptions.hosts.push_back(stage.registration.host);
   }
-  ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));
+  ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, model, fleet));
   // By name, as stages are placed; those that have not come are like the last one that has.
   if (!assumptions.cards.empty()) {
     const std::optional<CardProfile> last = assumptions.cards.back();
     assumptions.cards.resize(stages, last);
     assumptions.hosts.resize(stages, HostProfile(assumptions.hosts.back()));
   }
-  return MakePlan(spec, stages, assumptions, {});
+  return MakePlan(spec, model, stages, assumptions, {});
 }
 
 }  // namespace
@@ -67,12 +67,12 @@ void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Pla
 }
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::CheckSpec(const JobSpec& spec) const {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  ASSIGN_OR_RETURN(Network model, ExpandValidJob(spec));
   if (spec.pipeline.stages > 0) {
-    RETURN_IF_ERROR(
-        MakePlan(spec, static_cast<int>(spec.pipeline.stages), PlanAssumptions{}, {}).status());
+    const int stages = static_cast<int>(spec.pipeline.stages);
+    RETURN_IF_ERROR(MakePlan(spec, model, stages, PlanAssumptions{}, {}).status());
   }
-  return Define(JournalJob{}, spec);
+  return Define(JournalJob{}, spec, std::move(model));
 }
 
 }  // namespace stagecoach

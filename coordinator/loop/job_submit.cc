@@ -69,7 +69,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
       std::make_shared<const std::string>(status.ok() ? parts_.outside.codec->Encode(spec) : "");
   const auto bytes = static_cast<int64_t>(text->size());
   if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text, caller));
-  if (status.ok()) status = MayResumeFrom(spec.resume_job, caller);
+  if (status.ok()) status = MayResumeFrom(spec.resume.job, caller);
   if (status.ok()) status = RoomForAJob(bytes, caller);
   if (status.ok()) status = RoomToPlan(caller);
   if (!status.ok()) return done(status);
@@ -78,7 +78,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   submitting_[ticket] = {std::move(done), caller.name, bytes};
   asked_spec_bytes_ += bytes;
   checks_.Add(caller.name, [this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket,
-                            wanted, caller, number = EffectsNumber(spec.resume_job)] {
+                            wanted, caller, number = EffectsNumber(spec.resume.job)] {
     const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition =
         wanted && !wanted() ? NobodyWaits() : CheckSpec(*spec);
     if (!definition.ok()) {
@@ -115,16 +115,16 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
   check.has_checkpoints = !store.List(id).empty();
   check.has_records =
       parts_.outside.file_system->Exists(absl::StrCat(parts_.options.state_folder, "/jobs/", id));
-  if (spec.resume_job.empty()) return check;
+  if (spec.resume.job.empty()) return check;
   check.resume = absl::NotFoundError(
-      spec.resume_step >= 0
-          ? absl::StrCat("resume.step: ", spec.resume_step, "; job ", spec.resume_job,
+      spec.resume.step >= 0
+          ? absl::StrCat("resume.step: ", spec.resume.step, "; job ", spec.resume.job,
                          " has no checkpoint of this step; `stagecoach checkpoints list ",
-                         spec.resume_job, "` shows those that there are")
-          : absl::StrCat("resume.job: ", spec.resume_job, "; it has no checkpoint"));
-  for (const CheckpointRef& ref : store.List(spec.resume_job)) {
-    if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
-    pins_->Pin(holder, spec.resume_job, {ref.step});  // or it is gone when the job begins
+                         spec.resume.job, "` shows those that there are")
+          : absl::StrCat("resume.job: ", spec.resume.job, "; it has no checkpoint"));
+  for (const CheckpointRef& ref : store.List(spec.resume.job)) {
+    if (spec.resume.step >= 0 && ref.step != static_cast<uint64_t>(spec.resume.step)) continue;
+    pins_->Pin(holder, spec.resume.job, {ref.step});  // or it is gone when the job begins
     absl::StatusOr<Manifest> manifest = store.ReadManifest(ref);
     // Without a step the newest one that holds is meant. What is passed over here is set aside, with a record, by the
     // search that the job begins with.
@@ -134,16 +134,16 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
       return check;
     }
     // A code that clients get the reason of.
-    if (spec.resume_step >= 0) {
+    if (spec.resume.step >= 0) {
       check.resume = absl::FailedPreconditionError(
-          absl::StrCat("resume_step=", spec.resume_step, ": this checkpoint of job ",
-                       spec.resume_job, " cannot be read: ", manifest.status().message(),
+          absl::StrCat("resume_step=", spec.resume.step, ": this checkpoint of job ",
+                       spec.resume.job, " cannot be read: ", manifest.status().message(),
                        "; name another step, or none for the newest one that holds"));
       return check;
     }
     if (!absl::IsNotFound(check.resume.status())) continue;
     check.resume =
-        absl::FailedPreconditionError(absl::StrCat("resume_job=", spec.resume_job,
+        absl::FailedPreconditionError(absl::StrCat("resume_job=", spec.resume.job,
                                                    ": none of its checkpoints can be read; the "
                                                    "newest: ",
                                                    manifest.status().message()));
@@ -170,7 +170,7 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
   definition.sequence = entry.sequence;
   definition.submitted_unix_seconds = entry.submitted_unix_seconds;
   definition.owner = entry.owner;
-  if (!definition.spec.resume_job.empty()) {
+  if (!definition.spec.resume.job.empty()) {
     RETURN_IF_ERROR(check.resume.status());
     RETURN_IF_ERROR(CheckResume(definition, *check.resume, false));
   }

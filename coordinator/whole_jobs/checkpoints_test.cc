@@ -99,11 +99,11 @@ TEST(CheckpointsTest, RefusesAResumeThatWouldChangeTheBits) {
              "m and v",
              "resume.fresh_optimizer: true"}},
            {[](JobSpec& s) { s.training.optimizer = SgdSpec{}; }, kState, {"sgd keeps no state"}},
-           {[](JobSpec& s) { s.resume_job = "nobody"; }, absl::StatusCode::kNotFound, {}},
-           {[](JobSpec& s) { s.resume_step = 5; }, absl::StatusCode::kNotFound, {}}}) {
+           {[](JobSpec& s) { s.resume.job = "nobody"; }, absl::StatusCode::kNotFound, {}},
+           {[](JobSpec& s) { s.resume.step = 5; }, absl::StatusCode::kNotFound, {}}}) {
     JobSpec spec = SmallJob(2);
     spec.training.steps = 20;
-    spec.resume_job = "first";
+    spec.resume.job = "first";
     c.change(spec);
     const absl::Status refused = cluster.Submit("", spec).status();
     EXPECT_EQ(refused.code(), c.code) << refused;

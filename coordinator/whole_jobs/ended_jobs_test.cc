@@ -59,7 +59,7 @@ TEST_F(EndedJobsTest, TheOldestGoOnceThereAreTooMany) {
   EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
   JobSpec more = SmallJob(2);
   more.training.steps = 9;
-  more.resume_job = "first";
+  more.resume.job = "first";
   cluster_->Start(more, "more").Digest("more");
 }
 

@@ -166,7 +166,7 @@ TEST_F(FullJournalTest, AnEndThatIsNotOnDiskReleasesNoCheckpoint) {
   first.checkpoint.keep = 1;
   Begin(4).Start(first, "first").UntilSaved(3, "first");
   JobSpec second = first;
-  second.resume_job = "first";
+  second.resume.job = "first";
   second.checkpoint.every_steps = 0;
   RunUntilFull(5, second);
   ASSERT_TRUE(absl::IsFailedPrecondition(cluster_->Cancel(kJob)));

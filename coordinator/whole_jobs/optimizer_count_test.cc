@@ -47,8 +47,8 @@ TEST(OptimizerCountTest, ResumesWithAnotherOptimizerWhereTheJobStartsItsStateAne
   JobSpec second = SmallJob(2);
   second.training.optimizer = SgdSpec{.momentum = 0.9};
   second.training.steps = 9;
-  second.resume_job = "first";
-  second.resume_fresh_optimizer = true;
+  second.resume.job = "first";
+  second.resume.fresh_optimizer = true;
   std::string undisturbed;
   // One recovery before the job's first own checkpoint, at step 6, and one after it.
   for (const uint64_t kill_at : {0, 5, 8}) {
@@ -64,8 +64,8 @@ TEST(OptimizerCountTest, ResumesWithAnotherOptimizerWhereTheJobStartsItsStateAne
   }
   // Whoever goes on from it has its count, too.
   second.training.steps = 10;
-  second.resume_job = "second-0";
-  second.resume_fresh_optimizer = false;
+  second.resume.job = "second-0";
+  second.resume.fresh_optimizer = false;
   cluster.Start(second, "third").Digest("third");
   EXPECT_EQ(cluster.optimizer_steps["third"], (Counts{{9, {5}}}));
 }

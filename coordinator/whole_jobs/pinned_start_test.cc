@@ -28,8 +28,8 @@ JobSpec First() {
 // Goes on from `first`; its only checkpoint is its last one.
 JobSpec Second(int64_t step = -1) {
   JobSpec spec = First();
-  spec.resume_job = "first";
-  spec.resume_step = step;
+  spec.resume.job = "first";
+  spec.resume.step = step;
   spec.checkpoint.every_steps = 0;
   return spec;
 }

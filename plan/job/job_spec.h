@@ -1,7 +1,7 @@
 // JobSpec: what a user asks for, in plain values. The wire form is stagecoach.v1.JobSpec; services
 // converts. Nothing here knows of files, tensors or the network.
 // Units and shapes: counts; N = batch_size in sequences, M = micro_batches, K = stages.
-// Errors: ValidateJobSpec is the one validator for the client, the API and recovery;
+// Errors: ValidateJob is the one validator for the client, the API and recovery;
 //         INVALID_ARGUMENT names the field path, the value and the remedy.
 #ifndef STAGECOACH_PLAN_JOB_JOB_SPEC_H_
 #define STAGECOACH_PLAN_JOB_JOB_SPEC_H_
@@ -18,8 +18,23 @@
 #include "base/precision.h"
 #include "network/model_spec.h"
 #include "network/network.h"
+#include "plan/job/evaluation_batches.h"
 
 namespace stagecoach {
+
+// The step is a 32-bit word of the random numbers.
+inline constexpr int64_t kMaxSteps = 1'000'000'000;
+// Epochs where they are given.
+inline constexpr double kMinEpochs = 1e-6, kMaxEpochs = 1e6;
+inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+inline constexpr int64_t kMaxMicroBatches = int64_t{1} << 16;
+inline constexpr int64_t kMaxStages = 1024;
+// 0 stands for epochs that are not given; errors do not name it.
+inline double LeastEpochs(double epochs) { return epochs == 0 ? 0 : kMinEpochs; }
+
+// Structs below visit their fields as kinds do (operations/attributes.h), with two more verbs:
+//   Field          any type; its range hangs on other fields, so ValidateJob has it
+//   UnlessDefault  a struct that messages leave out if it is as by default
 
 // Which data set, of plan/job/data_kinds.h: `spec.data = TextData{.path = "input.txt"}`.
 struct DataSpec : KindSpec {
@@ -50,6 +65,13 @@ struct UntilSpec {
     return {{{"accuracy", accuracy}, {"top_5", top_5}, {"mean_iou", mean_iou}}};
   }
   bool given() const { return loss > 0 || accuracy > 0 || top_5 > 0 || mean_iou > 0; }
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Between("loss", loss, 0, 1e12);
+    visit.Between("accuracy", accuracy, 0, 1);
+    visit.Between("top_5", top_5, 0, 1);
+    visit.Between("mean_iou", mean_iou, 0, 1);
+  }
   friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
 };
 
@@ -57,6 +79,11 @@ struct UntilSpec {
 struct AverageSpec {
   double decay = 0;     // 0: none is kept
   bool warmup = false;  // the decay of update t, from 1, is at most (1 + t) / (10 + t)
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Rate("decay", decay);
+    visit.Flag("warmup", warmup);
+  }
   friend bool operator==(const AverageSpec&, const AverageSpec&) = default;
 };
 
@@ -73,6 +100,18 @@ struct TrainingSpec {
       freeze;  // patterns of parameters that are not trained (network/passes/freeze.h)
   UntilSpec until;
   AverageSpec average;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Between("epochs", epochs, LeastEpochs(epochs), kMaxEpochs);
+    visit.Count("steps", steps, epochs == 0 ? 1 : 0, kMaxSteps);
+    visit.Count("batch_size", batch_size, 1, kMaxBatchSize);
+    visit.Count("micro_batches", micro_batches, 1, kMaxMicroBatches);
+    visit.Between("gradient_clip_norm", gradient_clip_norm, 0, 1e12);
+    visit.Count("max_nonfinite_steps", max_nonfinite_steps, 0, kMaxSteps);
+    visit.Field("freeze", freeze);
+    visit.UnlessDefault("until", until);
+    visit.UnlessDefault("average", average);
+  }
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
@@ -82,6 +121,11 @@ struct PartitionSpec {
   enum class Kind { kAuto, kUniform, kCuts };
   Kind kind = Kind::kAuto;
   std::vector<int64_t> cuts;  // kCuts: first layer of stages 1, 2, ...; strictly ascending
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Choice("rule", kind, {"auto", "uniform", ""});  // cuts stand for their rule
+    visit.Field("cuts", cuts);
+  }
   friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
 };
 
@@ -98,6 +142,17 @@ struct PipelineSpec {
   // Stages may have different fingerprints. They are placed in the order of their names, and a
   // recovery must find the same sequence of fingerprints: the bits depend on it.
   bool mixed_devices = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("stages", stages, 0, kMaxStages);
+    visit.Field("min_stages", min_stages);
+    visit.Field("schedule", schedule);
+    visit.Choice("rematerialization", rematerialization, {"always", "except_first", "never"});
+    visit.Field("partition", partition);
+    visit.Flag("continue_with_fewer_stages", continue_with_fewer_stages);
+    visit.Between("replacement_timeout_seconds", replacement_timeout_seconds, 0, 30.0 * 86400);
+    visit.Flag("mixed_devices", mixed_devices);
+  }
   friend bool operator==(const PipelineSpec&, const PipelineSpec&) = default;
 };
 
@@ -108,6 +163,13 @@ struct CheckpointSpec {
   bool never = false;       // before the last step
   // By time (coordinator/job/job_checkpoints.cc): the job says nothing else.
   bool automatic() const { return every_steps == 0 && every_epochs == 0 && !never; }
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("every_steps", every_steps, 0, kMaxSteps);
+    visit.Count("keep", keep, 1, 1'000'000);
+    visit.Between("every_epochs", every_epochs, LeastEpochs(every_epochs), kMaxEpochs);
+    visit.Flag("never", never);
+  }
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
@@ -116,6 +178,11 @@ struct SnapshotSpec {
   int64_t every_steps =
       0;  // 0: 3 s of training, or so many more that they take 3.5 % of the time at most
   bool never = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("every_steps", every_steps, 0, kMaxSteps);
+    visit.Flag("never", never);
+  }
   friend bool operator==(const SnapshotSpec&, const SnapshotSpec&) = default;
 };
 
@@ -124,6 +191,12 @@ struct EvaluationSpec {
   int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
   double every_epochs = 0;  // in the place of every_steps; 0: not given
   bool given() const { return every_steps > 0 || every_epochs > 0; }
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("every_steps", every_steps, 0, kMaxSteps);
+    visit.Between("every_epochs", every_epochs, LeastEpochs(every_epochs), kMaxEpochs);
+    visit.Count("batches", batches, given() ? 1 : 0, kMostEvaluationBatches);
+  }
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 
@@ -135,9 +208,30 @@ struct InitializeSpec {
   // alone has is left out.
   std::vector<std::string> except;
   bool given() const { return !from.empty(); }
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Field("from", from);
+    visit.Field("names", names);
+    visit.Field("except", except);
+  }
   friend bool operator==(const InitializeSpec&, const InitializeSpec&) = default;
 };
 
+// Start from the checkpoint of another job in the same store.
+struct ResumeSpec {
+  std::string job;               // empty: fresh weights
+  int64_t step = -1;             // -1: newest
+  bool fresh_optimizer = false;  // of the checkpoint, the weights only
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Field("job", job);
+    visit.Count("step", step, -1, kMaxSteps);
+    visit.Flag("fresh_optimizer", fresh_optimizer);
+  }
+  friend bool operator==(const ResumeSpec&, const ResumeSpec&) = default;
+};
+
+// Messages of kinds (model, data, optimizer, learning rate) are in no visit: their lists read them.
 struct JobSpec {
   std::string name;  // [a-z0-9-]{1,63}
   uint64_t seed = 0;
@@ -150,26 +244,32 @@ struct JobSpec {
   SnapshotSpec snapshot;
   EvaluationSpec evaluation;
   InitializeSpec initialize;
-  // Resume: start from the newest (or the named) checkpoint of another job in the same store.
-  std::string resume_job;               // empty: fresh weights
-  int64_t resume_step = -1;             // -1: newest
-  bool resume_fresh_optimizer = false;  // of the checkpoint, the weights only
+  ResumeSpec resume;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Field("name", name);
+    visit.Field("seed", seed);
+    visit.Choice("precision", precision, {"float32", "tensorfloat32", "bfloat16"});
+    visit.Field("training", training);
+    visit.Field("pipeline", pipeline);
+    visit.Field("checkpoint", checkpoint);
+    visit.UnlessDefault("snapshot", snapshot);
+    visit.Field("evaluation", evaluation);
+    visit.UnlessDefault("initialize", initialize);
+    visit.UnlessDefault("resume", resume);
+  }
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
-// The step is a 32-bit word of the random numbers.
-inline constexpr int64_t kMaxSteps = 1'000'000'000;
-// Epochs where they are given.
-inline constexpr double kMinEpochs = 1e-6, kMaxEpochs = 1e6;
-
-absl::Status ValidateJobSpec(const JobSpec& spec);
-// The same of a job whose network is there already; the spec's own model is not looked at.
-absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 // The network as the job trains it. Errors: INVALID_ARGUMENT with the field's path.
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
+// The same of a job that is valid. Making a network takes milliseconds, so pass it on.
+absl::StatusOr<Network> ExpandValidJob(const JobSpec& spec);
+// Validates a job whose network is there already; the spec's own model is not looked at.
+absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 
 // Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
-// take about half a second and 300 MB, the limits of K and M alone would allow 256 times as many. ValidateJobSpec
+// take about half a second and 300 MB, the limits of K and M alone would allow 256 times as many. ValidateJob
 // asks if the spec says how many stages, MakePlan whatever it says.
 inline constexpr int64_t kMostPlanned = int64_t{1} << 18;
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);

@@ -28,7 +28,7 @@ void ReadSpecMessage(const std::string& bytes) {
   CHECK_OK(again.status());
   CHECK(ToProto(*again).SerializeAsString() == written.SerializeAsString())
       << written.ShortDebugString();
-  if (!ValidateJobSpec(*spec).ok()) return;
+  if (!ExpandValidJob(*spec).ok()) return;
   CHECK_OK(ExpandJob(*spec).status());
 }
 

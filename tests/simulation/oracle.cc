@@ -88,7 +88,7 @@ class Judge {
       Say("the last checkpoint has other tensors: ", result.tensors, " and not ", truth_.tensors);
     }
     if (job_.cancelled) Say("succeeded after its cancellation was confirmed");
-    if (MayLackRecords() || !job_.job.spec.resume_job.empty()) return;
+    if (MayLackRecords() || !job_.job.spec.resume.job.empty()) return;
     for (const auto& [step, values] : truth_.steps) {
       if (!result.steps.contains(step)) Say("no record of step ", step);
     }
@@ -164,7 +164,7 @@ class Judge {
         Struck([&](const Fault& f) { return IsOfFolder(f.kind) && (told_late || was_on(f)); })) {
       return true;
     }
-    if (!job_.job.spec.resume_job.empty() && CannotGoOn()) return true;
+    if (!job_.job.spec.resume.job.empty() && CannotGoOn()) return true;
     const bool names_stages = absl::StrContains(message, "missing after");
     // Who was denied the folder is not asked again before it is started anew, and the message says so.
     if (names_stages && absl::StrContains(message, "did not see the folder of checkpoints") &&

@@ -89,7 +89,7 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
 ScenarioJob DrawSuccessor(SeededRandom& random, const ScenarioJob& first) {
   ScenarioJob job = first;
   job.id = "job-2";
-  job.spec.resume_job = first.id;
+  job.spec.resume.job = first.id;
   job.submit_at = random.Between(0.1, 2);
   job.cancel_at = Fault::kForever;
   job.spec.checkpoint.every_steps = random.From(0, 4);
@@ -292,8 +292,8 @@ std::string ScenarioText(const Scenario& scenario) {
         job.spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto ? "auto" : "uniform",
         job.spec.pipeline.continue_with_fewer_stages ? ", fewer stages will do" : "", job.submit_at,
         job.cancel_at);
-    if (!job.spec.resume_job.empty()) {
-      absl::StrAppend(&text, "    goes on from ", job.spec.resume_job, "\n");
+    if (!job.spec.resume.job.empty()) {
+      absl::StrAppend(&text, "    goes on from ", job.spec.resume.job, "\n");
     }
   }
   for (const Fault& fault : scenario.faults) absl::StrAppend(&text, "  ", FaultText(fault), "\n");

@@ -42,7 +42,7 @@ void SimulatedUser::Submit(CoordinatorProcess& coordinator) {
       accepted_ = accepted_ || view.ok();
       const bool nothing_there = absl::IsFailedPrecondition(view.status()) ||
                                  parts_.time->seconds() > job_.submit_at + kWaitsForAnother;
-      refused_ = !accepted_ && nothing_there && !job_.spec.resume_job.empty();
+      refused_ = !accepted_ && nothing_there && !job_.spec.resume.job.empty();
       if (accepted_ || !absl::IsInvalidArgument(view.status())) return;
       complaint_ = absl::StrCat("not accepted: ", view.status().ToString());
     });

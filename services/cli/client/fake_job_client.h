@@ -49,6 +49,8 @@ class FakeJobClient final : public JobClient {
     }
     job.set_id(id);
     *job.mutable_spec() = spec;
+    job.mutable_summary()->set_name(spec.name());
+    job.set_total_steps(spec.training().steps());
     return job;
   }
   absl::StatusOr<v1::Job> Get(const std::string& id) override {

@@ -22,11 +22,10 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                           .job_file = options.job_file,
                           .step = options.step,
                           .connect = [&context] { return context.connect(context.client); }}));
-  ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(source.config_file()));
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  ASSIGN_OR_RETURN(const Network network, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
+  ASSIGN_OR_RETURN(const ValidSpecFile job, ValidateSpecFile(std::move(spec_file)));
   ASSIGN_OR_RETURN(std::vector<WeightName> names,
-                   Annotate(WeightNames(network, options.names), "--names"));
+                   Annotate(WeightNames(job.network, options.names), "--names"));
   return WriteRenamedWeights(*PosixFileSystem(), source.weights_file(), std::move(names),
                              options.to);
 }

@@ -102,7 +102,7 @@ int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                    const std::string& remedy) {
   return absl::AlreadyExistsError(absl::StrCat("job ", job.id(), " (", StateName(job.state()),
-                                               " at step ", job.step(), " of ", TotalSteps(job),
+                                               " at step ", job.step(), " of ", job.total_steps(),
                                                ") exists with another spec. It differs in\n",
                                                SpecDifference(job.spec(), spec), remedy));
 }
@@ -134,10 +134,9 @@ std::string MakeJobId(const std::string& name) {
   return name.substr(0, kMaxJobNameLength - suffix.size()) + suffix;
 }
 
-absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file) {
+absl::StatusOr<ValidSpecFile> ReadValidSpec(const std::string& file) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(file));
-  RETURN_IF_ERROR(ValidateSpecFile(spec_file).status());
-  return spec_file;
+  return ValidateSpecFile(std::move(spec_file));
 }
 
 }  // namespace stagecoach

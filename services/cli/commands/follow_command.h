@@ -40,7 +40,7 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
 std::string MakeJobId(const std::string& name);
 
 // Reads and validates, data that can be seen here too.
-absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file);
+absl::StatusOr<ValidSpecFile> ReadValidSpec(const std::string& file);
 
 }  // namespace stagecoach
 

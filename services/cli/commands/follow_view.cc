@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "services/cli/output/job_output.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
 
@@ -21,7 +20,7 @@ FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console
       console_(console),
       clock_(clock),
       get_job_(std::move(get_job)),
-      progress_(TotalSteps(job), job.spec()) {}
+      progress_(job.total_steps(), job.spec()) {}
 
 FollowView::~FollowView() { console_->EndBar(); }
 

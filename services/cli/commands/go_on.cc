@@ -51,7 +51,7 @@ absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::
                        ? "submit its spec anew"
                        : absl::StrCat("it began from one of job ", job.spec().resume().job(),
                                       ": stagecoach resume ", job.spec().resume().job(),
-                                      " --steps ", TotalSteps(job))));
+                                      " --steps ", job.total_steps())));
 }
 
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,
@@ -60,7 +60,7 @@ absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, i
   ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job, context.console));
   v1::JobSpec spec = job.spec();
   if (stages > 0) spec.mutable_pipeline()->set_stages(stages);
-  const int64_t wanted = steps > 0 ? steps : TotalSteps(job);
+  const int64_t wanted = steps > 0 ? steps : job.total_steps();
   if (step >= static_cast<uint64_t>(wanted)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.id(), " (", StateName(job.state()), ") has a checkpoint of step ",
@@ -104,14 +104,14 @@ std::string GoesOnText(const v1::Job& before, int64_t stages) {
           ? absl::StrCat("from the checkpoint of step ", before.last_checkpoint_step())
           : "from its beginning, for it has no checkpoint";
   return absl::StrCat("job ", before.id(), " was interrupted at step ", before.step(), " of ",
-                      TotalSteps(before), " and goes on ", from,
+                      before.total_steps(), " and goes on ", from,
                       WithStages(before.spec().pipeline().stages(), stages));
 }
 
 absl::StatusOr<StartedJob> GoOn(JobClient& client, const v1::Job& job, int64_t stages,
                                 int64_t steps, const std::string& id, CommandContext& context) {
   RETURN_IF_ERROR(CheckReadable(job));
-  const bool other_steps = steps > 0 && steps != TotalSteps(job);
+  const bool other_steps = steps > 0 && steps != job.total_steps();
   if (other_steps || IsTerminal(job.state())) {
     return GoOnAsNewJob(client, job, stages, other_steps ? steps : 0, id, context);
   }

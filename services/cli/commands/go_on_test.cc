@@ -25,6 +25,7 @@ class GoOnTest : public testing::Test {
     context_.stop = &stop_;
     client_.job.set_id("tiny");
     *client_.job.mutable_spec() = Spec(2);
+    client_.job.set_total_steps(60);
     client_.job.set_state(v1::JOB_STATE_PENDING);
     client_.job.set_detail("held");
     client_.job.set_step(37);

@@ -56,7 +56,7 @@ std::string DeviceList(const LocalOptions& options) {
 // The file must hold as it stands; then the command line's number of stages takes the place of its
 // own.
 absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
-  ASSIGN_OR_RETURN(SpecFile spec_file, ReadValidSpec(options.file));
+  ASSIGN_OR_RETURN(ValidSpecFile spec_file, ReadValidSpec(options.file));
   RETURN_IF_ERROR(CheckDataHere(spec_file));
   v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
   if (options.stages == 0 && pipeline.stages() == 0) {
@@ -64,7 +64,8 @@ absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   }
   if (options.stages > 0) {
     pipeline.set_stages(options.stages);
-    const absl::Status valid = ValidateSpecFile(spec_file).status();
+    spec_file.job.pipeline.stages = options.stages;
+    const absl::Status valid = ValidateAgain(spec_file);
     if (!valid.ok()) return Annotate(valid, absl::StrCat("with --stages ", options.stages));
   }
   const int64_t devices = static_cast<int64_t>(options.cluster.devices.size());

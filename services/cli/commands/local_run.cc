@@ -185,8 +185,8 @@ void LocalRun::NoteHeldJobs(const std::string& except) {
   for (const v1::Job& job : jobs->jobs()) {
     if (!IsHeld(job) || job.id() == except) continue;
     context_.console->Note(absl::StrCat("job ", job.id(), " was interrupted at step ", job.step(),
-                                        " of ", TotalSteps(job), " and waits; to go on with it:\n",
-                                        ResumeLine(job.id())));
+                                        " of ", job.total_steps(),
+                                        " and waits; to go on with it:\n", ResumeLine(job.id())));
   }
 }
 

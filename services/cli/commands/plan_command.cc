@@ -36,21 +36,20 @@ HostProfile ProcessorToBe(int threads) {
 }
 
 // What makes attention slow on a card, and how its head goes, is known from the job alone.
-void NoteCards(const JobSpec& spec, const PlanAssumptions& assumptions, CommandContext& context) {
+void NoteCards(const Network& model, const PlanAssumptions& assumptions, CommandContext& context) {
   const auto& cards = assumptions.cards;
   const auto card = std::find_if(cards.begin(), cards.end(), [](const auto& c) { return !!c; });
   if (card == cards.end()) return;
-  const absl::StatusOr<Network> model = ExpandJob(spec);
-  if (!model.ok()) return;
-  const std::string attention = AttentionOnCard(*(*card)->attention, *model);
+  const std::string attention = AttentionOnCard(*(*card)->attention, model);
   if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
-  const std::string head = HeadOnCard(*model);
+  const std::string head = HeadOnCard(model);
   if (!head.empty()) context.console->Note(absl::StrCat("head: ", head));
 }
 
-absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const PlanOptions& options,
-                                             CommandContext& context) {
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+absl::StatusOr<v1::PlanJobResponse> PlanHere(const ValidSpecFile& spec_file,
+                                             const PlanOptions& options, CommandContext& context) {
+  RETURN_IF_ERROR(ValidateAgain(spec_file));  // with --stages
+  const JobSpec& spec = spec_file.job;
   int stages = static_cast<int>(spec.pipeline.stages);
   if (stages == 0) {
     stages = std::max(kAutoStages, static_cast<int>(spec.pipeline.min_stages));
@@ -67,9 +66,9 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const Pl
     assumptions.cards.push_back(CardToBe(options.devices[k % options.devices.size()]));
     assumptions.hosts.push_back(ProcessorToBe(threads));
   }
-  const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
+  const absl::StatusOr<Plan> plan = MakePlan(spec, spec_file.network, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());
-  NoteCards(spec, assumptions, context);
+  NoteCards(spec_file.network, assumptions, context);
   return ToProto(*plan);
 }
 
@@ -81,9 +80,12 @@ absl::StatusOr<v1::PlanJobResponse> PlanThere(const SpecFile& spec_file, Command
 }  // namespace
 
 int RunPlan(const PlanOptions& options, CommandContext& context) {
-  absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
+  absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
-  if (options.stages > 0) spec_file->spec.mutable_pipeline()->set_stages(options.stages);
+  if (options.stages > 0) {
+    spec_file->spec.mutable_pipeline()->set_stages(options.stages);
+    spec_file->job.pipeline.stages = options.stages;
+  }
   const bool ask_server = options.ask_server || context.address_given;
   if (ask_server && options.memory_per_stage > 0) {
     return context.console->Fail(absl::InvalidArgumentError(

@@ -23,7 +23,7 @@ int DryRun(JobClient& client, const SpecFile& spec_file, CommandContext& context
 
 int RunSubmit(const SubmitOptions& options, CommandContext& context) {
   Console& console = *context.console;
-  const absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
+  const absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return console.Fail(spec_file.status());
   // Only a hint: the stages read the file of their machines, and check it.
   if (const absl::Status data = CheckContentHere(*spec_file); !data.ok()) {

@@ -9,7 +9,7 @@
 namespace stagecoach {
 
 int RunValidate(const ValidateOptions& options, CommandContext& context) {
-  const absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
+  const absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
   absl::StatusOr<DataSurvey> survey = DataSurvey();
   if (!options.data_elsewhere) {

@@ -34,10 +34,10 @@ absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
                           .connect = [&context] { return context.connect(context.client); }}));
   NoteChoice(source, *context.console);
   // The configuration beside the weights is the job spec that they were trained by.
-  ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(source.config_file()));
-  ASSIGN_OR_RETURN(JobSpec spec, ValidateSpecFile(spec_file));
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
+  ASSIGN_OR_RETURN(ValidSpecFile valid, ValidateSpecFile(std::move(spec_file)));
   ASSIGN_OR_RETURN(DataFacts facts, ReadFacts(*PosixFileSystem(), FolderOf(source.config_file())));
-  return FoundWeights{std::move(source), std::move(spec), std::move(facts)};
+  return FoundWeights{std::move(source), std::move(valid.job), std::move(facts)};
 }
 
 int64_t ThreadsHere(const WeightOptions& options) {

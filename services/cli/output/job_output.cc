@@ -45,16 +45,9 @@ std::string LossText(const v1::Job& job) {
   return job.has_loss() ? absl::StrFormat("%.4f", job.loss()) : "-";
 }
 
-// An older coordinator sends no summary.
-std::string NameOf(const v1::Job& job) {
-  return job.has_summary() ? job.summary().name() : job.spec().name();
-}
-
 std::string Steps(const v1::Job& job) {
-  if (const int64_t steps = TotalSteps(job); steps > 0) {
-    return absl::StrCat(job.step(), "/", steps);
-  }
-  const double epochs = job.has_summary() ? job.summary().epochs() : job.spec().training().epochs();
+  if (job.total_steps() > 0) return absl::StrCat(job.step(), "/", job.total_steps());
+  const double epochs = job.summary().epochs();
   return absl::StrCat(job.step(), ", ", epochs, epochs == 1 ? " epoch" : " epochs");
 }
 
@@ -124,11 +117,6 @@ std::string ClassTable(const v1::Job& job) {
 
 }  // namespace
 
-int64_t TotalSteps(const v1::Job& job) {
-  // An older coordinator tells them as those of the spec.
-  return job.total_steps() > 0 ? job.total_steps() : job.spec().training().steps();
-}
-
 std::string ToJson(const google::protobuf::Message& message, OutputFormat format) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
@@ -144,7 +132,7 @@ std::string ToJson(const google::protobuf::Message& message, OutputFormat format
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console) {
   Table table({"ID", "NAME", "STEP", "LOSS", "SUBMITTED", "STATE"}, {2, 3});
   for (const v1::Job& job : jobs.jobs()) {
-    table.Add({job.id(), NameOf(job), Steps(job), LossText(job),
+    table.Add({job.id(), job.summary().name(), Steps(job), LossText(job),
                FormatUnixTime(job.submitted_unix_seconds()),
                console.ColoredState(StateName(job.state()))});
   }
@@ -154,7 +142,7 @@ std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console) {
 std::string JobDescription(const v1::Job& job, const Console& console) {
   std::string text;
   AppendField("Id", job.id(), &text);
-  AppendField("Name", job.spec().name(), &text);
+  AppendField("Name", job.summary().name(), &text);
   const std::string state = console.ColoredState(StateName(job.state()));
   AppendField("State", job.detail().empty() ? state : absl::StrCat(state, " (", job.detail(), ")"),
               &text);

@@ -16,9 +16,6 @@ namespace stagecoach {
 // One line for ndjson, indented for json. Field names as in the .proto files.
 std::string ToJson(const google::protobuf::Message& message, OutputFormat format);
 
-// Of the whole job; 0: it counts in epochs and has not loaded its data.
-int64_t TotalSteps(const v1::Job& job);
-
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console);
 std::string JobDescription(const v1::Job& job, const Console& console);
 std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds,

@@ -300,8 +300,8 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   v1::ListJobsResponse jobs;
   v1::Job& job = *jobs.add_jobs();
   job.set_id("gpt-1");
-  job.mutable_spec()->set_name("gpt");
-  job.mutable_spec()->mutable_training()->set_steps(200);
+  job.mutable_summary()->set_name("gpt");
+  job.set_total_steps(200);
   job.set_step(120);
   job.set_state(v1::JOB_STATE_RUNNING);
   EXPECT_THAT(JobTable(jobs, console),
@@ -311,13 +311,12 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   job.mutable_spec()->set_precision(v1::PRECISION_BFLOAT16);
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      bfloat16\n"));
   job.mutable_spec()->clear_precision();
-  // As lists of this version have it.
-  v1::ListJobsResponse listed;
-  listed.add_jobs()->set_id("vit-1");
-  listed.mutable_jobs(0)->mutable_summary()->set_name("vit");
-  listed.mutable_jobs(0)->mutable_summary()->set_epochs(2);
-  EXPECT_THAT(JobTable(listed, console), HasSubstr("vit-1  vit   0, 2 epochs"));
-  EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200")"));
+  v1::Job& in_epochs = *jobs.add_jobs();
+  in_epochs.set_id("vit-1");
+  in_epochs.mutable_summary()->set_name("vit");
+  in_epochs.mutable_summary()->set_epochs(2);
+  EXPECT_THAT(JobTable(jobs, console), HasSubstr("vit-1  vit   0, 2 epochs"));
+  EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("total_steps":"200")"));
 }
 
 TEST(JobOutput, ClassesStandInATableOfTheirOwn) {
@@ -352,11 +351,11 @@ TEST(JobOutput, TheStepsOfAJobInEpochsStandBesideItsSpec) {
   const Console console(out, notes, {});
   v1::Job job;
   job.mutable_spec()->mutable_training()->set_epochs(2);
+  job.mutable_summary()->set_epochs(2);
   job.set_step(3);
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Step:           3, 2 epochs\n"));
   job.set_total_steps(52);
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Step:           3/52\n"));
-  EXPECT_EQ(TotalSteps(job), 52);
   EXPECT_THAT(ToJson(job, OutputFormat::kNdjson),
               testing::AllOf(HasSubstr(R"("epochs":2)"), HasSubstr(R"("total_steps":"52")"),
                              HasSubstr(R"("steps":"0")")));

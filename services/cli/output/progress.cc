@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "plan/measure.h"
-#include "services/cli/output/job_output.h"
 #include "services/cli/output/text.h"
 #include "services/cli/output/throughput.h"
 
@@ -53,7 +52,7 @@ void ProgressState::OnStep(uint64_t step, const v1::StepRecord& record) {
 }
 
 void ProgressState::OnStages(const v1::Job& job) {
-  if (TotalSteps(job) > 0) steps_ = TotalSteps(job);
+  if (job.total_steps() > 0) steps_ = job.total_steps();
   for (const v1::JobStage& stage : job.stages()) {
     const v1::MemoryBytes& peak = stage.memory_peak();
     memory_peak_bytes_ = std::max(memory_peak_bytes_, peak.parameters() + peak.gradients() +

@@ -48,9 +48,9 @@ pipeline: {stages: 1, schedule: gpipe}
 )");
     const auto file = ReadSpecFile(PathOf("stagecoach.json"));
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto spec = ValidateSpecFile(*file);
-    ASSERT_TRUE(spec.ok()) << spec.status();
-    spec_ = *spec;
+    const auto valid = ValidateSpecFile(*file);
+    ASSERT_TRUE(valid.ok()) << valid.status();
+    spec_ = valid->job;
     WriteWeights();
   }
   std::string weights_file() const { return PathOf("model.safetensors"); }

@@ -24,9 +24,7 @@ absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFi
 
 }  // namespace
 
-absl::Status CheckDataFiles(const JobSpec& spec) {
-  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
-  RETURN_IF_ERROR(ValidateData(spec.data, network));
+absl::Status CheckDataFiles(const JobSpec& spec, const Network& network) {
   for (const DataFile& file : DataFiles(spec.data)) {
     if (!file.folder) RETURN_IF_ERROR(CheckFile(spec, network, file));
   }

@@ -10,7 +10,7 @@ namespace stagecoach {
 // INVALID_ARGUMENT, as DataKind::CheckFile (plan/job/data_kinds.h), if a file can be read here but
 // not trained on. Its head or its size shows that, such as a file for data.text that plainly is not
 // text. OK for a file that cannot be read here: the stages may have it, and check it again.
-absl::Status CheckDataFiles(const JobSpec& spec);
+absl::Status CheckDataFiles(const JobSpec& spec, const Network& network);
 
 }  // namespace stagecoach
 

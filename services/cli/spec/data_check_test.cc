@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/gzip_testing.h"
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
@@ -19,6 +20,11 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+
+absl::Status CheckFilesOf(const JobSpec& spec) {
+  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
+  return CheckDataFiles(spec, network);
+}
 
 JobSpec JobOn(const std::string& content) {
   const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
@@ -33,26 +39,26 @@ JobSpec JobOn(const std::string& content) {
 // Seen: a gzip file was submitted and trained on as if it were text.
 TEST(CheckData, ACompressedFileIsRefusedBeforeItIsSubmitted) {
   JobSpec spec = JobOn("\x1f\x8b\x08 and nineteen bytes or more");
-  const absl::Status status = CheckDataFiles(spec);
+  const absl::Status status = CheckFilesOf(spec);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(spec.data.As<TextData>().path));
   spec.data.attributes.Set("bytes", true);
-  EXPECT_TRUE(CheckDataFiles(spec).ok());
+  EXPECT_TRUE(CheckFilesOf(spec).ok());
 }
 
 // Seen: `validate` and `submit` took an empty file; the job failed when its stages had loaded.
 TEST(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
   for (const int bytes : {0, 18}) {
-    const absl::Status status = CheckDataFiles(JobOn(std::string(bytes, 'x')));
+    const absl::Status status = CheckFilesOf(JobOn(std::string(bytes, 'x')));
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(
         std::string(status.message()),
         AllOf(HasSubstr(absl::StrCat("of ", bytes, " bytes")), HasSubstr("at least 19 bytes")));
   }
   JobSpec spec = JobOn(std::string(19, 'x'));
-  EXPECT_TRUE(CheckDataFiles(spec).ok());
+  EXPECT_TRUE(CheckFilesOf(spec).ok());
   spec.evaluation.every_steps = 1;
-  EXPECT_THAT(std::string(CheckDataFiles(spec).message()), HasSubstr("at least 161 bytes"));
+  EXPECT_THAT(std::string(CheckFilesOf(spec).message()), HasSubstr("at least 161 bytes"));
 }
 
 // Of the gzip file's head, and before anything is submitted.
@@ -62,7 +68,7 @@ TEST(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
     JobSpec spec;
     spec.model = MlpNetworkSpec{.image = std::move(image), .hidden = 4, .classes = 10};
     spec.data = IdxData{.images = images, .labels = "/nowhere/labels"};
-    return CheckDataFiles(spec);
+    return CheckFilesOf(spec);
   };
   const std::string header("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16);
   std::ofstream(images, std::ios::binary) << Gzipped(header + "twice six px");
@@ -77,12 +83,12 @@ TEST(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
 }
 
 TEST(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {
-  EXPECT_TRUE(CheckDataFiles(JobOn("a text that will do\n")).ok());
+  EXPECT_TRUE(CheckFilesOf(JobOn("a text that will do\n")).ok());
   JobSpec elsewhere = JobOn("");
   elsewhere.data = TextData{.path = "/nowhere/text"};
-  EXPECT_TRUE(CheckDataFiles(elsewhere).ok());
+  EXPECT_TRUE(CheckFilesOf(elsewhere).ok());
   elsewhere.data = TextData{.path = "/"};
-  EXPECT_TRUE(CheckDataFiles(elsewhere).ok());
+  EXPECT_TRUE(CheckFilesOf(elsewhere).ok());
 }
 
 }  // namespace

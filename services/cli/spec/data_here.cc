@@ -41,8 +41,8 @@ absl::Status LocateHere(const SpecFile& spec_file, const absl::Status& status) {
 
 }  // namespace
 
-absl::Status CheckDataHere(const SpecFile& spec_file) {
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+absl::Status CheckDataHere(const ValidSpecFile& spec_file) {
+  const JobSpec& spec = spec_file.job;
   for (const DataFile& file : DataFiles(spec.data)) {
     const std::string why = WhyUnreadable(file);
     if (why.empty()) continue;
@@ -50,14 +50,14 @@ absl::Status CheckDataHere(const SpecFile& spec_file) {
         spec_file, absl::InvalidArgumentError(absl::StrCat(DataFieldPath(spec.data, file), ": ",
                                                            file.path, ": on this machine: ", why)));
   }
-  RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsHere(spec)));
-  return LocateHere(spec_file, CheckDataFiles(spec));
+  RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsHere(spec, spec_file.network)));
+  return LocateHere(spec_file, CheckDataFiles(spec, spec_file.network));
 }
 
-absl::Status CheckContentHere(const SpecFile& spec_file) {
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsIfHere(spec)));
-  return LocateHere(spec_file, CheckDataFiles(spec));
+absl::Status CheckContentHere(const ValidSpecFile& spec_file) {
+  const absl::Status weights = CheckWeightsIfHere(spec_file.job, spec_file.network);
+  RETURN_IF_ERROR(LocateHere(spec_file, weights));
+  return LocateHere(spec_file, CheckDataFiles(spec_file.job, spec_file.network));
 }
 
 }  // namespace stagecoach

@@ -18,8 +18,7 @@ std::vector<std::string> SurveyedInputs(const Network& network) {
   return names;
 }
 
-absl::StatusOr<DataSurvey> Survey(const JobSpec& spec) {
-  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
+absl::StatusOr<DataSurvey> Survey(const JobSpec& spec, const Network& network) {
   const std::unique_ptr<DataRoots> everything = DataRoots::Everything();
   const std::vector<std::string> reads = SurveyedInputs(network);
   ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
@@ -30,9 +29,8 @@ absl::StatusOr<DataSurvey> Survey(const JobSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<DataSurvey> SurveyData(const SpecFile& spec_file) {
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  absl::StatusOr<DataSurvey> survey = Survey(spec);
+absl::StatusOr<DataSurvey> SurveyData(const ValidSpecFile& spec_file) {
+  absl::StatusOr<DataSurvey> survey = Survey(spec_file.job, spec_file.network);
   if (survey.ok()) return survey;
   return LocateError(spec_file, absl::InvalidArgumentError(survey.status().message()));
 }

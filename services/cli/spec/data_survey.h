@@ -18,8 +18,8 @@ struct DataSurvey {
   std::string found;               // "80 pictures in 2 classes (a 41, b 39), 8 held out"
   std::vector<std::string> notes;  // what is left out, what looks wrong
 };
-// The job has been validated and its data is here.
-absl::StatusOr<DataSurvey> SurveyData(const SpecFile& spec_file);
+// The job's data is here.
+absl::StatusOr<DataSurvey> SurveyData(const ValidSpecFile& spec_file);
 
 }  // namespace stagecoach
 

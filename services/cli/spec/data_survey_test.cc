@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/picture_testing.h"
@@ -46,7 +47,9 @@ class DataSurveyTest : public testing::Test {
                            "pipeline: {stages: 1}\n";
     const absl::StatusOr<SpecFile> spec_file = ReadSpecFile(file);
     EXPECT_TRUE(spec_file.ok()) << spec_file.status();
-    return spec_file.ok() ? SurveyData(*spec_file) : spec_file.status();
+    if (!spec_file.ok()) return spec_file.status();
+    ASSIGN_OR_RETURN(const ValidSpecFile valid, ValidateSpecFile(*spec_file));
+    return SurveyData(valid);
   }
   std::string RefusalOf(const std::string& model, const std::string& data) {
     const absl::Status status = SurveyOf(model, data).status();

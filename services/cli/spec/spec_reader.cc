@@ -103,12 +103,16 @@ absl::Status LocateError(const SpecFile& spec_file, const absl::Status& error) {
   return absl::Status(error.code(), ErrorAt(spec_file.file, {}, message).message());
 }
 
-absl::StatusOr<JobSpec> ValidateSpecFile(const SpecFile& spec_file) {
-  absl::StatusOr<JobSpec> spec = FromProto(spec_file.spec);
-  if (!spec.ok()) return LocateError(spec_file, spec.status());
-  const absl::Status valid = ValidateJobSpec(*spec);
-  if (!valid.ok()) return LocateError(spec_file, valid);
-  return spec;
+absl::StatusOr<ValidSpecFile> ValidateSpecFile(SpecFile spec_file) {
+  absl::StatusOr<JobSpec> job = FromProto(spec_file.spec);
+  if (!job.ok()) return LocateError(spec_file, job.status());
+  absl::StatusOr<Network> network = ExpandValidJob(*job);
+  if (!network.ok()) return LocateError(spec_file, network.status());
+  return ValidSpecFile{std::move(spec_file), *std::move(job), *std::move(network)};
+}
+
+absl::Status ValidateAgain(const ValidSpecFile& spec_file) {
+  return LocateError(spec_file, ValidateJob(spec_file.job, spec_file.network));
 }
 
 }  // namespace stagecoach

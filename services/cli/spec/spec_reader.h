@@ -32,8 +32,16 @@ absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& f
 // path "-": standard input; relative data paths are then those of the current folder.
 absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path);
 
+// One that holds, with the network that the validator made.
+struct ValidSpecFile : SpecFile {
+  JobSpec job;
+  Network network;
+};
+
 // The domain's validator on the spec; its errors get the place of the field that they name.
-absl::StatusOr<JobSpec> ValidateSpecFile(const SpecFile& spec_file);
+absl::StatusOr<ValidSpecFile> ValidateSpecFile(SpecFile spec_file);
+// After a change to `job` alone that its network does not depend on, as of the number of stages.
+absl::Status ValidateAgain(const ValidSpecFile& spec_file);
 
 // Puts "file:line:column: " before an error whose message begins with a field path of the file. If
 // the path is not in the file, the place is that of its nearest parent.

@@ -256,9 +256,9 @@ TEST(SpecReader, AFieldWithoutABlankBehindItsColonIsNamed) {
 TEST(SpecReader, AnEvaluationTakesAllThatIsHeldOutUnlessTheJobSaysHowMuch) {
   const auto batches = [](const std::string& evaluation) {
     const absl::StatusOr<SpecFile> file = ParseSpec(absl::StrCat(kGood, evaluation), "job.yaml");
-    const absl::StatusOr<JobSpec> spec = ValidateSpecFile(*file);
-    EXPECT_TRUE(spec.ok()) << spec.status();
-    return spec->evaluation.batches;
+    const absl::StatusOr<ValidSpecFile> valid = ValidateSpecFile(*file);
+    EXPECT_TRUE(valid.ok()) << valid.status();
+    return valid->job.evaluation.batches;
   };
   EXPECT_EQ(batches("evaluation: {every_steps: 2}\n"), 1'000'000) << "more than any has";
   EXPECT_EQ(batches("evaluation: {every_epochs: 0.5}\n"), 1'000'000);
@@ -516,10 +516,10 @@ TEST(Examples, CanAllBePlanned) {
     ++examples;
     const absl::StatusOr<SpecFile> file = ReadSpecFile(entry.path().string());
     ASSERT_TRUE(file.ok()) << file.status();
-    const absl::StatusOr<JobSpec> spec = ValidateSpecFile(*file);
-    ASSERT_TRUE(spec.ok()) << spec.status();
-    const int stages = std::max(2, static_cast<int>(spec->pipeline.stages));
-    const absl::StatusOr<Plan> plan = MakePlan(*spec, stages, {}, {});
+    const absl::StatusOr<ValidSpecFile> valid = ValidateSpecFile(*file);
+    ASSERT_TRUE(valid.ok()) << valid.status();
+    const int stages = std::max(2, static_cast<int>(valid->job.pipeline.stages));
+    const absl::StatusOr<Plan> plan = MakePlan(valid->job, valid->network, stages, {}, {});
     EXPECT_TRUE(plan.ok()) << entry.path() << ": " << plan.status();
   }
   EXPECT_GE(examples, 6);

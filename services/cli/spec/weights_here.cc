@@ -8,16 +8,15 @@
 
 namespace stagecoach {
 
-absl::Status CheckWeightsHere(const JobSpec& spec) {
+absl::Status CheckWeightsHere(const JobSpec& spec, const Network& network) {
   if (!spec.initialize.given()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
   // The user's own files: their rights are all that matters.
   const std::unique_ptr<DataRoots> files = DataRoots::Everything();
   return WeightFile::Open(*files, spec.initialize, network).status();
 }
 
-absl::Status CheckWeightsIfHere(const JobSpec& spec) {
-  const absl::Status status = CheckWeightsHere(spec);
+absl::Status CheckWeightsIfHere(const JobSpec& spec, const Network& network) {
+  const absl::Status status = CheckWeightsHere(spec, network);
   return absl::IsInvalidArgument(status) ? status : absl::OkStatus();
 }
 

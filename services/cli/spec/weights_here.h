@@ -9,9 +9,9 @@
 namespace stagecoach {
 
 // As WeightFile (stage/weights/weight_file.h), which every stage opens; its numbers are not read here.
-absl::Status CheckWeightsHere(const JobSpec& spec);
+absl::Status CheckWeightsHere(const JobSpec& spec, const Network& network);
 // The same, but OK for what cannot be read here: it may be there for the stages.
-absl::Status CheckWeightsIfHere(const JobSpec& spec);
+absl::Status CheckWeightsIfHere(const JobSpec& spec, const Network& network);
 
 }  // namespace stagecoach
 

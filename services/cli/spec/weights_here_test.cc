@@ -49,24 +49,31 @@ std::string ExportOf(const JobSpec& spec) {
   return folder;
 }
 
+absl::Status WeightsHere(const JobSpec& spec) {
+  return CheckWeightsHere(spec, ExpandJob(spec).value());
+}
+absl::Status WeightsIfHere(const JobSpec& spec) {
+  return CheckWeightsIfHere(spec, ExpandJob(spec).value());
+}
+
 TEST(WeightsHere, WeightsOfAnotherHeadAreRefusedBeforeTheJobIsSubmitted) {
   const std::string folder = ExportOf(JobOfClasses(7, ""));
-  EXPECT_TRUE(CheckWeightsHere(JobOfClasses(7, folder)).ok());
+  EXPECT_TRUE(WeightsHere(JobOfClasses(7, folder)).ok());
   JobSpec other = JobOfClasses(5, folder);
-  for (const absl::Status& status : {CheckWeightsHere(other), CheckWeightsIfHere(other)}) {
+  for (const absl::Status& status : {WeightsHere(other), WeightsIfHere(other)}) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("F32 [7, 3], where the job's model/0003/weight has F32 [5, 3]"));
   }
   other.initialize.except = {"model/0003/*"};
-  EXPECT_TRUE(CheckWeightsHere(other).ok()) << CheckWeightsHere(other);
+  EXPECT_TRUE(WeightsHere(other).ok()) << WeightsHere(other);
 }
 
 TEST(WeightsHere, WhatIsNotHereMayBeThereForTheStages) {
   const JobSpec spec = JobOfClasses(5, "/nowhere/model.safetensors");
-  EXPECT_TRUE(absl::IsNotFound(CheckWeightsHere(spec))) << CheckWeightsHere(spec);
-  EXPECT_TRUE(CheckWeightsIfHere(spec).ok());
-  EXPECT_TRUE(CheckWeightsHere(JobOfClasses(5, "")).ok()) << "begins with none";
+  EXPECT_TRUE(absl::IsNotFound(WeightsHere(spec))) << WeightsHere(spec);
+  EXPECT_TRUE(WeightsIfHere(spec).ok());
+  EXPECT_TRUE(WeightsHere(JobOfClasses(5, "")).ok()) << "begins with none";
 }
 
 // As a cache of downloads has its files.
@@ -74,11 +81,11 @@ TEST(WeightsHere, ALinkIsFollowed) {
   const std::string folder = ExportOf(JobOfClasses(5, ""));
   const std::string link = folder + "/link.safetensors";
   std::filesystem::create_symlink(folder + "/model.safetensors", link);
-  EXPECT_TRUE(CheckWeightsHere(JobOfClasses(5, link)).ok());
+  EXPECT_TRUE(WeightsHere(JobOfClasses(5, link)).ok());
 }
 
 TEST(WeightsHere, AFolderWithoutWeightsIsRefusedWithWhatIsMissing) {
-  const absl::Status status = CheckWeightsHere(JobOfClasses(5, testing::TempDir()));
+  const absl::Status status = WeightsHere(JobOfClasses(5, testing::TempDir()));
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("or a folder with a model.safetensors"));
 }

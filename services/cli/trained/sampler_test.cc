@@ -171,7 +171,7 @@ TEST_F(SamplerTest, ReadsTheAveragesOfBatchNorms) {
 
 TEST_F(SamplerTest, AProgramGetsTheTextAsOneObject) {
   WriteWeights(5);
-  std::ofstream(folder_ + "/config.json") << R"(
+  std::ofstream(folder_ + "/stagecoach.json") << R"(
 name: tiny
 seed: 3
 model: {gpt: {layers: 1, width: 8, heads: 2, context: 4, vocabulary: 128}}

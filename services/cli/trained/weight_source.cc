@@ -22,8 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr char kWeightsFile[] = "model.safetensors";
 constexpr char kExports[] = "exports";
-// The job beside exported weights, newest name first.
-constexpr const char* kConfigFiles[] = {"stagecoach.json", "config.json"};
+constexpr char kConfigFile[] = "stagecoach.json";  // the job beside exported weights
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -83,11 +82,9 @@ struct WeightSource::TemporaryFolder {
 absl::StatusOr<WeightSource> WeightSource::InFolder(const std::string& folder) {
   WeightSource found;
   found.weights_file_ = (fs::path(folder) / kWeightsFile).string();
-  for (const char* name : kConfigFiles) {
-    found.config_file_ = (fs::path(folder) / name).string();
-    if (Exists(found.config_file_)) return found;
-  }
-  return absl::NotFoundError(absl::StrCat(folder, ": no ", kConfigFiles[0],
+  found.config_file_ = (fs::path(folder) / kConfigFile).string();
+  if (Exists(found.config_file_)) return found;
+  return absl::NotFoundError(absl::StrCat(folder, ": no ", kConfigFile,
                                           " beside the weights, which says what they are of"));
 }
 
@@ -99,7 +96,7 @@ absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& req
                      "trained by with --job-file"));
   }
   ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(request.job_file));
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  RETURN_IF_ERROR(ValidateSpecFile(spec_file).status());
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(files, request.source));
   auto temporary = std::make_shared<TemporaryFolder>();

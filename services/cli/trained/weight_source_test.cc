@@ -29,12 +29,12 @@ class WeightSourceTest : public testing::Test {
   }
   ~WeightSourceTest() override { fs::remove_all(folder_); }
 
-  std::string Export(const std::string& folder, const std::string& config = "stagecoach.json") {
+  std::string Export(const std::string& folder) {
     const std::string path = folder_ + "/" + folder;
     fs::create_directories(path);
     std::ofstream(path + "/model.safetensors", std::ios::binary)
         << std::string("\2\0\0\0\0\0\0\0{}", 10);
-    std::ofstream(path + "/" + config) << "{}";
+    std::ofstream(path + "/stagecoach.json") << "{}";
     return path;
   }
   absl::StatusOr<WeightSource> Find(const std::string& source, const std::string& job_file = "",
@@ -61,10 +61,8 @@ TEST_F(WeightSourceTest, AnExportIsItsFolderOrItsFile) {
   EXPECT_EQ(Find(path)->name(), path + "/model.safetensors");
   EXPECT_EQ(Found(path + "/model.safetensors"), path + "/model.safetensors");
   EXPECT_EQ(Find(path)->config_file(), path + "/stagecoach.json");
-  const std::string old = Export("old", "config.json");
-  EXPECT_EQ(Find(old)->config_file(), old + "/config.json") << "as it was called once";
-  fs::remove(old + "/config.json");
-  EXPECT_THAT(Found(old), HasSubstr("no stagecoach.json beside the weights"));
+  fs::remove(path + "/stagecoach.json");
+  EXPECT_THAT(Found(path), HasSubstr("no stagecoach.json beside the weights"));
 }
 
 // "no stagecoach.json beside the weights" was said of whatever file was named.

@@ -3,8 +3,18 @@
 #include <algorithm>
 
 #include "services/common/convert/convert_spec.h"
+#include "services/common/convert/message_fields.h"
 
 namespace stagecoach {
+
+static void VisitFields(MessageVisitor& visit, AttentionKernels& attention) {
+  visit.Field("name", attention.name);
+  visit.Field("tile", attention.tile);
+  visit.Field("widest_head", attention.widest_head);
+  visit.Field("head_multiple", attention.head_multiple);
+  visit.Field("score_bytes", attention.score_bytes);
+}
+
 namespace {
 
 constexpr int32_t kMostThreads = 1 << 12;  // a stage may say anything
@@ -14,34 +24,25 @@ constexpr int32_t kMostThreads = 1 << 12;  // a stage may say anything
 v1::Card ToProto(const CardProfile& card) {
   v1::Card proto;
   if (!card.attention) return proto;
-  v1::AttentionKernels& attention = *proto.mutable_attention();
-  attention.set_name(card.attention->name);
+  WriteMessage(*card.attention, proto.mutable_attention());
   for (const Precision precision : card.attention->precisions) {
-    attention.add_precisions(ToProto(precision));
+    proto.mutable_attention()->add_precisions(ToProto(precision));
   }
-  attention.set_tile(card.attention->tile);
-  attention.set_widest_head(card.attention->widest_head);
-  attention.set_head_multiple(card.attention->head_multiple);
-  attention.set_score_bytes(card.attention->score_bytes);
   return proto;
 }
 
 CardProfile FromProto(const v1::Card& proto) {
   CardProfile card;
   if (!proto.has_attention()) return card;
-  const v1::AttentionKernels& attention = proto.attention();
-  card.attention = AttentionKernels{
-      .name = attention.name(),
-      .tile = std::max<int64_t>(attention.tile(), 1),
-      .widest_head = attention.widest_head(),
-      .head_multiple = std::max<int64_t>(attention.head_multiple(), 1),
-      .score_bytes = std::max<int64_t>(attention.score_bytes(), 0),
-  };
+  auto& attention = card.attention.emplace(ValueOf<AttentionKernels>(proto.attention()));
+  attention.tile = std::max<int64_t>(attention.tile, 1);
+  attention.head_multiple = std::max<int64_t>(attention.head_multiple, 1);
+  attention.score_bytes = std::max<int64_t>(attention.score_bytes, 0);
   for (const Precision precision :
        {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBfloat16}) {
-    const auto& all = attention.precisions();
+    const auto& all = proto.attention().precisions();
     if (std::find(all.begin(), all.end(), ToProto(precision)) != all.end()) {
-      card.attention->precisions.push_back(precision);
+      attention.precisions.push_back(precision);
     }
   }
   return card;

@@ -12,47 +12,140 @@
 #include "services/common/convert/convert_snapshot.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/known_fields.h"
+#include "services/common/convert/message_fields.h"
 
 namespace stagecoach {
+
+// One list of fields a message; what a list cannot say stands in the conversion.
+static void VisitFields(MessageVisitor& visit, DatasetManifest& data) {
+  visit.Field("bytes", data.bytes);
+  visit.Field("sha256", data.sha256);
+  visit.Field("train_samples", data.train_samples);
+  visit.Field("evaluation_samples", data.evaluation_samples);
+}
+
+static void VisitFields(MessageVisitor& visit, DataFacts& facts) {
+  visit.Field("classes", facts.classes);
+  visit.Field("mean", facts.mean);
+  visit.Field("deviation", facts.deviation);
+}
+
+static void VisitFields(MessageVisitor& visit, WeightsManifest& weights) {
+  visit.Field("bytes", weights.bytes);
+  visit.Field("sha256", weights.sha256);
+}
+
+void VisitFields(MessageVisitor& visit, Fence& fence) {
+  visit.Field("job", fence.job);
+  visit.Field("term", fence.term);
+  visit.Field("generation", fence.generation);
+  visit.Field("step", fence.step);
+  visit.Field("attempt", fence.attempt);
+}
+
+void VisitFields(MessageVisitor& visit, StageMemory& memory) {
+  visit.Field("parameters", memory.parameters);
+  visit.Field("gradients", memory.gradients);
+  visit.Field("optimizer", memory.optimizer);
+  visit.Field("activations", memory.activations);
+}
+
+static void VisitFields(MessageVisitor& visit, StageDeath& death) {
+  visit.Field("signal", death.signal);
+  visit.Field("fence", death.fence);
+  visit.Field("micro_batch", death.micro_batch);
+  visit.Field("instruction", death.instruction);
+  visit.Field("operation", death.operation);
+}
+
+static void VisitFields(MessageVisitor& visit, LoadCommand& command) {
+  visit.Field("fence", command.fence);
+  visit.Field("stage", command.stage);
+  visit.Field("downstream_address", command.downstream_address);
+  visit.Field("upstream_name", command.upstream_name);
+  visit.Field("checkpoint_folder", command.checkpoint_folder);
+  visit.Field("fresh_optimizer", command.fresh_optimizer);
+  visit.Field("expected_data", command.expected_data);
+  visit.Field("expected_weights", command.expected_weights);
+  visit.Field("probe_folder", command.probe_folder);
+  visit.UnlessDefault("snapshot", command.snapshot);
+}
+
+static void VisitFields(MessageVisitor& visit, LoadResult& result) {
+  visit.Field("data", result.data);
+  visit.UnlessDefault("facts", result.facts);
+  visit.Field("weights", result.weights);
+  visit.Field("fingerprint", result.fingerprint);
+  visit.Field("memory", result.memory);
+  visit.Field("folder_answered", result.folder_answered);
+  visit.Field("snapshots", result.snapshots);
+  visit.Field("data_notes", result.data_notes);
+}
+
+static void VisitFields(MessageVisitor& visit, ApplyDecision& decision) {
+  visit.Field("step", decision.step);
+  visit.Field("apply", decision.apply);
+  visit.Field("learning_rate", decision.learning_rate);
+  visit.Field("gradient_scale", decision.gradient_scale);
+  visit.Field("optimizer_steps", decision.optimizer_steps);
+}
+
+static void VisitFields(MessageVisitor& visit, RunCommand& command) {
+  visit.Field("fence", command.fence);
+  visit.Field("apply", command.apply);
+  visit.Choice("work", command.work, {"", "train", "evaluate"});
+  visit.Field("evaluation_batch", command.evaluation_batch);
+  visit.Field("average", command.average);
+  visit.Field("snapshot", command.snapshot);
+  visit.Field("snapshot_kept", command.snapshot_kept);
+  visit.Field("snapshot_of_load", command.snapshot_of_load);
+  visit.Field("snapshots_end", command.snapshots_end);
+}
+
+static void VisitFields(MessageVisitor& visit, Measure& measure) {
+  visit.Field("name", measure.name);
+  visit.Field("sum", measure.value);
+}
+
+static void VisitFields(MessageVisitor& visit, ShownAnswer& answer) {
+  visit.Field("label", answer.label);
+  visit.Field("answer", answer.answer);
+  visit.Field("probability", answer.probability);
+}
+
+static void VisitFields(MessageVisitor& visit, StepReport& report) {
+  visit.Field("fence", report.fence);
+  visit.Field("applied", report.applied);
+  visit.Field("tokens", report.tokens);
+  visit.Field("measures", report.measures);
+  visit.Field("shown_answers", report.shown);
+  visit.Field("layer_squared_norms", report.layer_squared_norms);
+  visit.Field("finite", report.finite);
+  visit.Field("step_seconds", report.step_seconds);
+  visit.Field("memory_peak", report.memory_peak);
+  visit.UnlessDefault("snapshot", report.snapshot);
+}
+
+static void VisitFields(MessageVisitor& visit, WriteShardCommand& command) {
+  visit.Field("fence", command.fence);
+  visit.Field("folder", command.folder);
+  visit.Field("snapshot_files", command.snapshot_files);
+  visit.Field("snapshot_key", command.snapshot_key);
+}
+
+static void VisitFields(MessageVisitor& visit, ShardTensor& tensor) {
+  visit.Field("name", tensor.entry.name);
+  visit.Field("begin", tensor.entry.begin);
+  visit.Field("end", tensor.entry.end);
+  visit.Field("sha256", tensor.sha256);
+}
+
+static void VisitFields(MessageVisitor& visit, LayerProfile& layer) {
+  visit.Field("forward_seconds", layer.forward_seconds);
+  visit.Field("backward_seconds", layer.backward_seconds);
+}
+
 namespace {
-
-v1::DatasetManifest ManifestToProto(const DatasetManifest& data) {
-  v1::DatasetManifest proto;
-  proto.set_bytes(data.bytes);
-  proto.set_sha256(data.sha256);
-  proto.set_train_samples(data.train_samples);
-  proto.set_evaluation_samples(data.evaluation_samples);
-  return proto;
-}
-
-DatasetManifest ManifestFromProto(const v1::DatasetManifest& proto) {
-  return {proto.bytes(), proto.sha256(), proto.train_samples(), proto.evaluation_samples()};
-}
-
-v1::DataFacts FactsToProto(const DataFacts& facts) {
-  v1::DataFacts proto;
-  for (const std::string& name : facts.classes) proto.add_classes(name);
-  proto.mutable_mean()->Add(facts.mean.begin(), facts.mean.end());
-  proto.mutable_deviation()->Add(facts.deviation.begin(), facts.deviation.end());
-  return proto;
-}
-
-DataFacts FactsFromProto(const v1::DataFacts& proto) {
-  return {.classes = {proto.classes().begin(), proto.classes().end()},
-          .mean = {proto.mean().begin(), proto.mean().end()},
-          .deviation = {proto.deviation().begin(), proto.deviation().end()}};
-}
-
-v1::WeightsManifest ManifestToProto(const WeightsManifest& weights) {
-  v1::WeightsManifest proto;
-  proto.set_bytes(weights.bytes);
-  proto.set_sha256(weights.sha256);
-  return proto;
-}
-
-WeightsManifest ManifestFromProto(const v1::WeightsManifest& proto) {
-  return {proto.bytes(), proto.sha256()};
-}
 
 // First layers strictly ascending from 0: the partition is indexed with them unchecked later.
 absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& proto) {
@@ -100,29 +193,10 @@ absl::StatusOr<std::shared_ptr<const Network>> SharedNetworkFromProto(const Requ
 
 }  // namespace
 
-v1::Fence ToProto(const Fence& fence) {
-  v1::Fence proto;
-  proto.set_job(fence.job);
-  proto.set_term(fence.term);
-  proto.set_generation(fence.generation);
-  proto.set_step(fence.step);
-  proto.set_attempt(fence.attempt);
-  return proto;
-}
+v1::Fence ToProto(const Fence& fence) { return MessageOf<v1::Fence>(fence); }
+Fence FromProto(const v1::Fence& proto) { return ValueOf<Fence>(proto); }
 
-Fence FromProto(const v1::Fence& proto) {
-  return {proto.job(), proto.term(), proto.generation(), proto.step(), proto.attempt()};
-}
-
-v1::StageDeath ToProto(const StageDeath& death) {
-  v1::StageDeath proto;
-  proto.set_signal(death.signal);
-  *proto.mutable_fence() = ToProto(death.fence);
-  if (death.micro_batch.valid()) proto.set_micro_batch(death.micro_batch.value);
-  proto.set_instruction(death.instruction);
-  proto.set_operation(death.operation);
-  return proto;
-}
+v1::StageDeath ToProto(const StageDeath& death) { return MessageOf<v1::StageDeath>(death); }
 
 absl::StatusOr<StageDeath> FromProto(const v1::StageDeath& proto) {
   for (const auto& [field, text] :
@@ -133,12 +207,7 @@ absl::StatusOr<StageDeath> FromProto(const v1::StageDeath& proto) {
     return absl::InvalidArgumentError(absl::StrCat("last_death.", field, " has ", text->size(),
                                                    " characters; give at most ", kMostCharacters));
   }
-  return StageDeath{
-      .signal = proto.signal(),
-      .fence = FromProto(proto.fence()),
-      .micro_batch = proto.has_micro_batch() ? MicroBatchId(proto.micro_batch()) : MicroBatchId(),
-      .instruction = proto.instruction(),
-      .operation = proto.operation()};
+  return ValueOf<StageDeath>(proto);
 }
 
 v1::PhaseTimes ToProto(const PhaseSeconds& phases) {
@@ -158,79 +227,40 @@ PhaseSeconds FromProto(const v1::PhaseTimes& proto) {
   return phases;
 }
 
-v1::MemoryBytes ToProto(const StageMemory& memory) {
-  v1::MemoryBytes proto;
-  proto.set_parameters(memory.parameters);
-  proto.set_gradients(memory.gradients);
-  proto.set_optimizer(memory.optimizer);
-  proto.set_activations(memory.activations);
-  return proto;
-}
-
-StageMemory FromProto(const v1::MemoryBytes& proto) {
-  return {proto.parameters(), proto.gradients(), proto.optimizer(), proto.activations()};
-}
+v1::MemoryBytes ToProto(const StageMemory& memory) { return MessageOf<v1::MemoryBytes>(memory); }
+StageMemory FromProto(const v1::MemoryBytes& proto) { return ValueOf<StageMemory>(proto); }
 
 v1::LoadCellRequest ToProto(const LoadCommand& command) {
   return ToProto(command, ToProto(*command.network));
 }
 
 v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& network) {
-  v1::LoadCellRequest proto;
-  *proto.mutable_fence() = ToProto(command.fence);
+  auto proto = MessageOf<v1::LoadCellRequest>(command);
   *proto.mutable_job() = ToProto(command.spec);
   *proto.mutable_network() = network;
   for (int first : command.partition.first_layers) proto.add_first_layers(first);
-  proto.set_stage(command.stage.value);
-  proto.set_downstream_address(command.downstream_address);
-  proto.set_upstream_name(command.upstream_name);
-  proto.set_checkpoint_folder(command.checkpoint_folder);
-  proto.set_fresh_optimizer(command.fresh_optimizer);
-  *proto.mutable_expected_data() = ManifestToProto(command.expected_data);
-  *proto.mutable_expected_weights() = ManifestToProto(command.expected_weights);
-  proto.set_probe_folder(command.probe_folder);
-  if (command.snapshot != SnapshotPlan()) {
-    *proto.mutable_snapshot() = ToProto(command.snapshot);
-  }
   return proto;
 }
 
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
-  LoadCommand command;
   RETURN_IF_ERROR(CheckHasNetwork(proto));
-  command.fence = FromProto(proto.fence());
+  auto command = ValueOf<LoadCommand>(proto);
   ASSIGN_OR_RETURN(command.spec, JobFromProto(proto));
   ASSIGN_OR_RETURN(command.partition, PlannedPartitionFromProto(proto));
   if (proto.stage() < 0 || proto.stage() >= command.partition.stages()) {
     return absl::InvalidArgumentError(
         absl::StrCat("stage=", proto.stage(), ": want 0 to ", command.partition.stages() - 1));
   }
-  command.stage = StageId(proto.stage());
-  command.downstream_address = proto.downstream_address();
-  command.upstream_name = proto.upstream_name();
-  command.checkpoint_folder = proto.checkpoint_folder();
-  command.fresh_optimizer = proto.fresh_optimizer();
-  command.expected_data = ManifestFromProto(proto.expected_data());
-  command.expected_weights = ManifestFromProto(proto.expected_weights());
-  command.probe_folder = proto.probe_folder();
-  command.snapshot = FromProto(proto.snapshot());
   ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;
 }
 
 v1::LoadCellResponse ToProto(const LoadResult& result) {
-  v1::LoadCellResponse proto;
-  *proto.mutable_data() = ManifestToProto(result.data);
-  if (!result.facts.empty()) *proto.mutable_facts() = FactsToProto(result.facts);
+  auto proto = MessageOf<v1::LoadCellResponse>(result);
   if (result.shown != nullptr) {
     for (const std::string& file : *result.shown) proto.add_shown_pictures(file);
   }
-  *proto.mutable_weights() = ManifestToProto(result.weights);
-  proto.set_fingerprint(result.fingerprint);
-  *proto.mutable_memory() = ToProto(result.memory);
-  proto.set_folder_answered(result.folder_answered);
-  proto.set_snapshots(result.snapshots);
-  for (const std::string& note : result.data_notes) proto.add_data_notes(ShownText(note));
+  for (std::string& note : *proto.mutable_data_notes()) note = ShownText(note);
   if (!result.folder.ok()) {
     proto.mutable_folder_fault()->set_code(static_cast<int>(result.folder.code()));
     proto.mutable_folder_fault()->set_message(ShownText(std::string(result.folder.message())));
@@ -240,204 +270,93 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
 
 LoadResult FromProto(const v1::LoadCellResponse& proto) {
   const v1::FolderFault& fault = proto.folder_fault();
-  LoadResult result;
-  result.data = ManifestFromProto(proto.data());
-  result.facts = FactsFromProto(proto.facts());
+  auto result = ValueOf<LoadResult>(proto);
   if (proto.shown_pictures_size() > 0) {
     result.shown = std::make_shared<const std::vector<std::string>>(proto.shown_pictures().begin(),
                                                                     proto.shown_pictures().end());
   }
-  result.weights = ManifestFromProto(proto.weights());
-  result.fingerprint = proto.fingerprint();
-  result.memory = FromProto(proto.memory());
-  result.folder_answered = proto.folder_answered();
-  result.snapshots = proto.snapshots();
-  result.data_notes = {proto.data_notes().begin(), proto.data_notes().end()};
   result.folder = absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message());
   return result;
 }
 
-v1::ApplyDecision ToProto(const ApplyDecision& decision) {
-  v1::ApplyDecision proto;
-  proto.set_step(decision.step);
-  proto.set_apply(decision.apply);
-  proto.set_learning_rate(decision.learning_rate);
-  proto.set_gradient_scale(decision.gradient_scale);
-  proto.set_optimizer_steps(decision.optimizer_steps);
-  return proto;
-}
-
-ApplyDecision FromProto(const v1::ApplyDecision& proto) {
-  return {.step = proto.step(),
-          .apply = proto.apply(),
-          .optimizer_steps = proto.optimizer_steps(),
-          .learning_rate = proto.learning_rate(),
-          .gradient_scale = proto.gradient_scale()};
-}
-
-v1::RunRequest ToProto(const RunCommand& command) {
-  v1::RunRequest proto;
-  *proto.mutable_fence() = ToProto(command.fence);
-  if (command.apply.has_value()) *proto.mutable_apply() = ToProto(*command.apply);
-  switch (command.work) {
-    case WorkKind::kNone:
-      proto.set_work(v1::WORK_KIND_UNSPECIFIED);
-      break;
-    case WorkKind::kTrain:
-      proto.set_work(v1::WORK_KIND_TRAIN);
-      break;
-    case WorkKind::kEvaluate:
-      proto.set_work(v1::WORK_KIND_EVALUATE);
-      break;
-  }
-  proto.set_evaluation_batch(command.evaluation_batch);
-  proto.set_average(command.average);
-  proto.set_snapshot(command.snapshot);
-  proto.set_snapshot_kept(command.snapshot_kept);
-  proto.set_snapshot_of_load(command.snapshot_of_load);
-  proto.set_snapshots_end(command.snapshots_end);
-  return proto;
-}
+v1::RunRequest ToProto(const RunCommand& command) { return MessageOf<v1::RunRequest>(command); }
 
 absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
   RunCommand command;
-  command.fence = FromProto(proto.fence());
-  if (proto.has_apply()) command.apply = FromProto(proto.apply());
-  switch (proto.work()) {
-    case v1::WORK_KIND_UNSPECIFIED:
-      command.work = WorkKind::kNone;
-      break;
-    case v1::WORK_KIND_TRAIN:
-      command.work = WorkKind::kTrain;
-      break;
-    case v1::WORK_KIND_EVALUATE:
-      command.work = WorkKind::kEvaluate;
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("work=", proto.work(), ": this version does not know that value"));
-  }
-  command.evaluation_batch = proto.evaluation_batch();
-  command.average = proto.average();
-  command.snapshot = proto.snapshot();
-  command.snapshot_kept = proto.snapshot_kept();
-  command.snapshot_of_load = proto.snapshot_of_load();
-  command.snapshots_end = proto.snapshots_end();
+  RETURN_IF_ERROR(ReadMessage(proto, &command));
   return command;
 }
 
 v1::RunResponse ToProto(const StepReport& report) {
-  v1::RunResponse proto;
-  *proto.mutable_fence() = ToProto(report.fence);
-  if (report.applied.has_value()) *proto.mutable_applied() = ToProto(*report.applied);
+  auto proto = MessageOf<v1::RunResponse>(report);
   if (report.has_loss) proto.set_loss_sum(report.loss_sum);
-  proto.set_tokens(report.tokens);
   if (report.has_loss) proto.set_terms(report.terms);
-  for (const Measure& measure : report.measures) {
-    v1::MeasureSum& sum = *proto.add_measures();
-    sum.set_name(measure.name);
-    sum.set_sum(measure.value);
-  }
   for (const ClassCounts& counts : report.class_counts) {
     for (const double count : {counts.right, counts.targets, counts.guesses}) {
       proto.add_class_counts(count);
     }
   }
-  for (const ShownAnswer& answer : report.shown) {
-    v1::ShownAnswer& shown = *proto.add_shown_answers();
-    shown.set_label(answer.label);
-    shown.set_answer(answer.answer);
-    shown.set_probability(answer.probability);
-  }
-  proto.mutable_layer_squared_norms()->Add(report.layer_squared_norms.begin(),
-                                           report.layer_squared_norms.end());
-  proto.set_finite(report.finite);
-  proto.set_step_seconds(report.step_seconds);
   *proto.mutable_phases() = ToProto(report.phases);
-  *proto.mutable_memory_peak() = ToProto(report.memory_peak);
-  if (report.snapshot != SnapshotReport()) *proto.mutable_snapshot() = ToProto(report.snapshot);
   return proto;
 }
 
 StepReport FromProto(const v1::RunResponse& proto) {
-  StepReport report;
-  report.fence = FromProto(proto.fence());
-  if (proto.has_applied()) report.applied = FromProto(proto.applied());
+  auto report = ValueOf<StepReport>(proto);
   report.has_loss = proto.has_loss_sum();
   report.loss_sum = proto.loss_sum();
-  report.tokens = proto.tokens();
   report.terms = proto.has_terms() ? proto.terms() : static_cast<double>(proto.tokens());
-  for (const v1::MeasureSum& sum : proto.measures()) {
-    report.measures.push_back({sum.name(), sum.sum()});
-  }
   for (int i = 0; i + 2 < proto.class_counts_size(); i += 3) {
     report.class_counts.push_back(
         {proto.class_counts(i), proto.class_counts(i + 1), proto.class_counts(i + 2)});
   }
-  for (const v1::ShownAnswer& shown : proto.shown_answers()) {
-    report.shown.push_back({shown.label(), shown.answer(), shown.probability()});
-  }
-  report.layer_squared_norms.assign(proto.layer_squared_norms().begin(),
-                                    proto.layer_squared_norms().end());
-  report.finite = proto.finite();
-  report.step_seconds = proto.step_seconds();
   report.phases = FromProto(proto.phases());
-  report.memory_peak = FromProto(proto.memory_peak());
-  report.snapshot = FromProto(proto.snapshot());
   return report;
 }
 
 v1::WriteShardRequest ToProto(const WriteShardCommand& command) {
-  v1::WriteShardRequest proto;
-  *proto.mutable_fence() = ToProto(command.fence);
-  proto.set_folder(command.folder);
-  for (const std::string& file : command.snapshot_files) proto.add_snapshot_files(file);
-  proto.set_snapshot_key(command.snapshot_key);
-  return proto;
+  return MessageOf<v1::WriteShardRequest>(command);
+}
+WriteShardCommand FromProto(const v1::WriteShardRequest& proto) {
+  return ValueOf<WriteShardCommand>(proto);
 }
 
-WriteShardCommand FromProto(const v1::WriteShardRequest& proto) {
-  return {.fence = FromProto(proto.fence()),
-          .folder = proto.folder(),
-          .snapshot_files = {proto.snapshot_files().begin(), proto.snapshot_files().end()},
-          .snapshot_key = proto.snapshot_key()};
+void WriteTensors(const std::vector<ShardTensor>& tensors, ShardTensors* list) {
+  for (const ShardTensor& tensor : tensors) {
+    v1::ShardTensor& proto = *list->Add();
+    WriteMessage(tensor, &proto);
+    proto.set_dtype(DTypeName(tensor.entry.dtype));
+    const std::vector<int64_t>& extents = tensor.entry.shape.extents();
+    proto.mutable_shape()->Add(extents.begin(), extents.end());
+  }
+}
+
+absl::StatusOr<std::vector<ShardTensor>> ReadTensors(const ShardTensors& list) {
+  std::vector<ShardTensor> tensors;
+  for (const v1::ShardTensor& proto : list) {
+    auto& tensor = tensors.emplace_back(ValueOf<ShardTensor>(proto));
+    ASSIGN_OR_RETURN(tensor.entry.dtype, ParseDType(proto.dtype()));
+    std::vector<int64_t> extents(proto.shape().begin(), proto.shape().end());
+    RETURN_IF_ERROR(CheckedElements(extents).status());
+    tensor.entry.shape = Shape(std::move(extents));
+  }
+  return tensors;
+}
+
+void VisitFields(MessageVisitor& visit, ShardInfo& shard) {
+  visit.Field("file", shard.file);
+  visit.Field("bytes", shard.bytes);
+  visit.Field("sha256", shard.sha256);
 }
 
 v1::WriteShardResponse ToProto(const ShardInfo& shard) {
-  v1::WriteShardResponse proto;
-  proto.set_file(shard.file);
-  proto.set_bytes(shard.bytes);
-  proto.set_sha256(shard.sha256);
-  for (const ShardTensor& tensor : shard.tensors) {
-    v1::ShardTensor& target = *proto.add_tensors();
-    target.set_name(tensor.entry.name);
-    target.set_dtype(DTypeName(tensor.entry.dtype));
-    const std::vector<int64_t>& extents = tensor.entry.shape.extents();
-    target.mutable_shape()->Add(extents.begin(), extents.end());
-    target.set_begin(tensor.entry.begin);
-    target.set_end(tensor.entry.end);
-    target.set_sha256(tensor.sha256);
-  }
+  auto proto = MessageOf<v1::WriteShardResponse>(shard);
+  WriteTensors(shard.tensors, proto.mutable_tensors());
   return proto;
 }
 
 absl::StatusOr<ShardInfo> FromProto(const v1::WriteShardResponse& proto) {
-  ShardInfo shard;
-  shard.file = proto.file();
-  shard.bytes = proto.bytes();
-  shard.sha256 = proto.sha256();
-  for (const v1::ShardTensor& source : proto.tensors()) {
-    ShardTensor tensor;
-    tensor.entry.name = source.name();
-    ASSIGN_OR_RETURN(tensor.entry.dtype, ParseDType(source.dtype()));
-    std::vector<int64_t> extents(source.shape().begin(), source.shape().end());
-    RETURN_IF_ERROR(CheckedElements(extents).status());
-    tensor.entry.shape = Shape(std::move(extents));
-    tensor.entry.begin = source.begin();
-    tensor.entry.end = source.end();
-    tensor.sha256 = source.sha256();
-    shard.tensors.push_back(std::move(tensor));
-  }
+  auto shard = ValueOf<ShardInfo>(proto);
+  ASSIGN_OR_RETURN(shard.tensors, ReadTensors(proto.tensors()));
   return shard;
 }
 
@@ -458,18 +377,14 @@ absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto) {
 
 v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile) {
   v1::ProfileModelResponse proto;
-  for (const LayerProfile& layer : profile) {
-    v1::LayerTimes& target = *proto.add_layers();
-    target.set_forward_seconds(layer.forward_seconds);
-    target.set_backward_seconds(layer.backward_seconds);
-  }
+  for (const LayerProfile& layer : profile) WriteMessage(layer, proto.add_layers());
   return proto;
 }
 
 std::vector<LayerProfile> FromProto(const v1::ProfileModelResponse& proto) {
   std::vector<LayerProfile> profile;
   for (const v1::LayerTimes& layer : proto.layers()) {
-    profile.push_back({layer.forward_seconds(), layer.backward_seconds()});
+    profile.push_back(ValueOf<LayerProfile>(layer));
   }
   return profile;
 }

@@ -12,6 +12,7 @@
 #include "checkpoint/shard.h"
 #include "plan/control.h"
 #include "plan/stage_death.h"
+#include "services/common/convert/message_fields.h"
 #include "stagecoach/v1/fleet.pb.h"
 #include "stagecoach/v1/stage.pb.h"
 
@@ -37,8 +38,6 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto);
 v1::LoadCellResponse ToProto(const LoadResult& result);
 LoadResult FromProto(const v1::LoadCellResponse& proto);
 
-v1::ApplyDecision ToProto(const ApplyDecision& decision);
-ApplyDecision FromProto(const v1::ApplyDecision& proto);
 v1::RunRequest ToProto(const RunCommand& command);
 absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto);
 
@@ -56,6 +55,14 @@ absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto);
 
 v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile);
 std::vector<LayerProfile> FromProto(const v1::ProfileModelResponse& proto);
+
+// For messages that have these, or their fields.
+void VisitFields(MessageVisitor& visit, Fence& fence);
+void VisitFields(MessageVisitor& visit, StageMemory& memory);
+void VisitFields(MessageVisitor& visit, ShardInfo& shard);  // without its tensors
+using ShardTensors = google::protobuf::RepeatedPtrField<v1::ShardTensor>;
+void WriteTensors(const std::vector<ShardTensor>& tensors, ShardTensors* list);
+absl::StatusOr<std::vector<ShardTensor>> ReadTensors(const ShardTensors& list);
 
 }  // namespace stagecoach
 

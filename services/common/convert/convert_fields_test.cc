@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "services/common/convert/enum_name.h"
+#include "services/common/convert/field_problems_testing.h"
 #include "stagecoach/v1/data.pb.h"
 #include "stagecoach/v1/model.pb.h"
 

@@ -18,7 +18,7 @@ const OneofDescriptor& KindChoice(const Message& message) {
   return *choice;
 }
 
-const FieldDescriptor* Member(const Message& message) {
+const FieldDescriptor* KindField(const Message& message) {
   return message.GetReflection()->GetOneofFieldDescriptor(message, &KindChoice(message));
 }
 
@@ -35,25 +35,32 @@ std::string Choices(const Message& message) {
 
 }  // namespace
 
-void KindToProto(const KindSpec& spec, Message* message) {
-  if (spec.kind.empty()) return;
-  const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(spec.kind);
-  CHECK(field != nullptr) << "no message for " << spec.kind;
-  SetFields(spec.attributes, message->GetReflection()->MutableMessage(message, field));
+Message* KindToProto(const std::string& kind, const Attributes& fields, Message* message) {
+  const FieldDescriptor* field = FieldNamed(*message->GetDescriptor(), kind);
+  Message* member = message->GetReflection()->MutableMessage(message, field);
+  SetFields(fields, member);
+  return member;
 }
 
-absl::StatusOr<const Message*> SetMember(const Message& message, const std::string& path) {
-  const FieldDescriptor* field = Member(message);
-  if (field != nullptr) return &message.GetReflection()->GetMessage(message, field);
-  if (message.GetReflection()->GetUnknownFields(message).empty()) return nullptr;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": this version does not know its kind; want ", Choices(message)));
+void KindToProto(const KindSpec& spec, Message* message) {
+  if (!spec.kind.empty()) KindToProto(spec.kind, spec.attributes, message);
 }
+
+const Message* KindMember(const Message& message) {
+  const FieldDescriptor* field = KindField(message);
+  return field == nullptr ? nullptr : &message.GetReflection()->GetMessage(message, field);
+}
+
+std::string KindName(const Message& message) { return KindField(message)->name(); }
 
 absl::Status NoKindSet(const Message& message, const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": not set, want ", Choices(message)));
 }
 
-std::string MemberName(const Message& of) { return Member(of)->name(); }
+absl::Status CheckKindKnown(const Message& message, const std::string& path) {
+  if (message.GetReflection()->GetUnknownFields(message).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": this version does not know its kind; want ", Choices(message)));
+}
 
 }  // namespace stagecoach

@@ -17,29 +17,43 @@
 
 namespace stagecoach {
 
-// Sets the member of the kind's name, with all its fields; nothing for no kind. CHECKs that there
-// is one.
+// Sets the member of the kind's name, with all its fields, and returns it. CHECKs that it exists.
+google::protobuf::Message* KindToProto(const std::string& kind, const Attributes& fields,
+                                       google::protobuf::Message* message);
+// The same; nothing for no kind.
 void KindToProto(const KindSpec& spec, google::protobuf::Message* message);
 
-// What is set; null if nothing is. What a newer client has set and this version does not know is an
-// error.
-absl::StatusOr<const google::protobuf::Message*> SetMember(const google::protobuf::Message& message,
-                                                           const std::string& path);
+// The member that is set; null if none is.
+const google::protobuf::Message* KindMember(const google::protobuf::Message& message);
+std::string KindName(const google::protobuf::Message& message);  // of that one
 // "data: not set, want idx or text"
 absl::Status NoKindSet(const google::protobuf::Message& message, const std::string& path);
-// The name of the member that `message` is in `of`.
-std::string MemberName(const google::protobuf::Message& of);
+// A kind that a newer client has set and this version does not know.
+absl::Status CheckKindKnown(const google::protobuf::Message& message, const std::string& path);
+
+// Reads the kind that is set and its fields into `spec`. find: a kind by its name.
+template <typename Spec, typename Find>
+auto ReadKind(const google::protobuf::Message& message, const std::string& path, const Find& find,
+              Spec* spec) -> decltype(find(path)) {
+  const google::protobuf::Message* member = KindMember(message);
+  if (member == nullptr) return NoKindSet(message, path);
+  spec->kind = KindName(message);
+  ASSIGN_OR_RETURN(const auto* kind, find(spec->kind));
+  spec->attributes = FieldsOf(*member, kind->Defaults());
+  return kind;
+}
 
 // Spec: DataSpec and so on. Nothing set: `unset`.
 template <typename Spec, typename Kind>
 absl::StatusOr<Spec> KindFromProto(const google::protobuf::Message& message,
                                    const KindList<Kind>& kinds, absl::StatusOr<Spec> unset) {
-  ASSIGN_OR_RETURN(const google::protobuf::Message* member, SetMember(message, kinds.field()));
-  if (member == nullptr) return unset;
+  if (KindMember(message) == nullptr) {
+    RETURN_IF_ERROR(CheckKindKnown(message, kinds.field()));
+    return unset;
+  }
   KindSpec spec;
-  spec.kind = MemberName(message);
-  ASSIGN_OR_RETURN(const Kind* kind, kinds.Find(spec.kind));
-  spec.attributes = FieldsOf(*member, kind->Defaults());
+  const auto find = [&kinds](const std::string& name) { return kinds.Find(name); };
+  RETURN_IF_ERROR(ReadKind(message, kinds.field(), find, &spec).status());
   return Spec(std::move(spec));
 }
 

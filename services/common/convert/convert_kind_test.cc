@@ -11,6 +11,7 @@
 #include "plan/job/data_kinds.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
+#include "services/common/convert/field_problems_testing.h"
 #include "services/common/convert/other_value_testing.h"
 #include "stagecoach/v1/data.pb.h"
 #include "stagecoach/v1/training.pb.h"

@@ -19,6 +19,7 @@
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "services/common/convert/convert_fields.h"
+#include "services/common/convert/field_problems_testing.h"
 #include "services/common/convert/other_value_testing.h"
 
 namespace stagecoach {

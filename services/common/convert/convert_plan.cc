@@ -1,51 +1,56 @@
 #include "services/common/convert/convert_plan.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_spec.h"
+#include "services/common/convert/message_fields.h"
 
 namespace stagecoach {
 
 v1::RateSource ToProto(RateSource source) {
-  switch (source) {
-    case RateSource::kAssumed:
-      return v1::RATE_SOURCE_ASSUMED;
-    case RateSource::kGiven:
-      return v1::RATE_SOURCE_GIVEN;
-    case RateSource::kProfile:
-      return v1::RATE_SOURCE_PROFILE;
-  }
-  return v1::RATE_SOURCE_UNSPECIFIED;
+  return static_cast<v1::RateSource>(static_cast<int>(source) + 1);
+}
+
+static void VisitFields(MessageVisitor& visit, StagePlan& stage) {
+  int64_t first_layer = stage.first_layer, last_layer = stage.last_layer;
+  visit.Field("first_layer", first_layer);
+  visit.Field("last_layer", last_layer);
+  visit.Field("parameters", stage.parameters);
+  visit.Field("forward_seconds", stage.forward_seconds);
+  visit.Field("backward_seconds", stage.backward_seconds);
+  visit.Field("memory", stage.memory);
+  visit.Field("process_bytes", stage.process_bytes);
+}
+
+static void VisitFields(MessageVisitor& visit, LayerPlan& layer) {
+  std::vector<std::string> outputs;
+  for (const ValueType& type : layer.outputs) outputs.push_back(FormatType(type));
+  visit.Field("label", layer.label);
+  visit.Field("outputs", outputs);
+  visit.Field("parameters", layer.parameters);
+  visit.Field("forward_flops", layer.forward_flops);
+  visit.Field("backward_flops", layer.backward_flops);
+  visit.Field("cut_bytes", layer.cut_bytes);
+  visit.Field("own_cut_bytes", layer.own_cut_bytes);
+}
+
+static void VisitFields(MessageVisitor& visit, Plan& plan) {
+  visit.Field("stages", plan.stages);
+  visit.Field("layers", plan.layers);
+  visit.Field("step_seconds", plan.step_seconds);
+  visit.Field("flops_per_second", plan.flops_per_second);
+  visit.Field("bubble", plan.bubble);
+  visit.Field("bubble_ideal", plan.bubble_ideal);
 }
 
 v1::PlanJobResponse ToProto(const Plan& plan, size_t most_schedule_bytes) {
   constexpr int kTimelineWidth = 96;  // fits a terminal with the lane's name before it
-  v1::PlanJobResponse proto;
+  auto proto = MessageOf<v1::PlanJobResponse>(plan);
   proto.set_precision(ToProto(plan.precision));
-  for (const StagePlan& stage : plan.stages) {
-    v1::PlannedStage& target = *proto.add_stages();
-    target.set_first_layer(stage.first_layer);
-    target.set_last_layer(stage.last_layer);
-    target.set_parameters(stage.parameters);
-    target.set_forward_seconds(stage.forward_seconds);
-    target.set_backward_seconds(stage.backward_seconds);
-    *target.mutable_memory() = ToProto(stage.memory);
-    target.set_process_bytes(stage.process_bytes);
-  }
-  for (const LayerPlan& layer : plan.layers) {
-    v1::PlannedLayer& target = *proto.add_layers();
-    target.set_label(layer.label);
-    for (const ValueType& type : layer.outputs) target.add_outputs(FormatType(type));
-    target.set_parameters(layer.parameters);
-    target.set_forward_flops(layer.forward_flops);
-    target.set_backward_flops(layer.backward_flops);
-    target.set_cut_bytes(layer.cut_bytes);
-    target.set_own_cut_bytes(layer.own_cut_bytes);
-  }
-  proto.set_step_seconds(plan.step_seconds);
   proto.set_rate_source(ToProto(plan.rate_source));
-  proto.set_flops_per_second(plan.flops_per_second);
-  proto.set_bubble(plan.bubble);
-  proto.set_bubble_ideal(plan.bubble_ideal);
   std::string schedule = FormatSchedule(plan.schedule);
   if (schedule.size() <= most_schedule_bytes) proto.set_schedule(std::move(schedule));
   proto.set_timeline(FormatTimeline(plan.timeline, kTimelineWidth));

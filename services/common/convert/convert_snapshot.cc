@@ -9,70 +9,45 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/convert/message_fields.h"
 
 namespace stagecoach {
 
-v1::SnapshotPlan ToProto(const SnapshotPlan& plan) {
-  v1::SnapshotPlan proto;
-  proto.set_key(plan.key);
-  proto.set_replica_address(plan.replica_address);
-  proto.set_manifest(plan.manifest);
-  for (const SnapshotPlan::Holder& holder : plan.holders) {
-    v1::SnapshotHolder& target = *proto.add_holders();
-    target.set_file(holder.file);
-    target.set_address(holder.address);
-  }
-  return proto;
+static void VisitFields(MessageVisitor& visit, SnapshotPlan::Holder& holder) {
+  visit.Field("file", holder.file);
+  visit.Field("address", holder.address);
 }
 
-SnapshotPlan FromProto(const v1::SnapshotPlan& proto) {
-  SnapshotPlan plan{
-      .key = proto.key(), .replica_address = proto.replica_address(), .manifest = proto.manifest()};
-  for (const v1::SnapshotHolder& holder : proto.holders()) {
-    plan.holders.push_back({holder.file(), holder.address()});
-  }
-  return plan;
+void VisitFields(MessageVisitor& visit, SnapshotPlan& plan) {
+  visit.Field("key", plan.key);
+  visit.Field("replica_address", plan.replica_address);
+  visit.Field("manifest", plan.manifest);
+  visit.Field("holders", plan.holders);
 }
 
-v1::SnapshotProgress ToProto(const SnapshotReport& report) {
-  v1::SnapshotProgress proto;
-  proto.set_busy(report.busy);
-  if (report.whole_step.has_value()) proto.set_whole_step(*report.whole_step);
-  proto.set_seconds(report.seconds);
-  return proto;
+void VisitFields(MessageVisitor& visit, SnapshotReport& report) {
+  visit.Field("busy", report.busy);
+  visit.Field("whole_step", report.whole_step);
+  visit.Field("seconds", report.seconds);
 }
 
-SnapshotReport FromProto(const v1::SnapshotProgress& proto) {
-  SnapshotReport report{.busy = proto.busy(), .seconds = proto.seconds()};
-  if (proto.has_whole_step()) report.whole_step = proto.whole_step();
-  return report;
+static void VisitFields(MessageVisitor& visit, HeldShard& shard) {
+  visit.Field("step", shard.step);
+  visit.Field("first_layer", shard.first_layer);
+  visit.Field("last_layer", shard.last_layer);
+  visit.Field("manifest", shard.manifest);
+  VisitFields(visit, shard.info);
 }
 
 v1::SnapshotShard ToProto(const HeldShard& shard) {
-  v1::SnapshotShard proto;
-  proto.set_step(shard.step);
-  proto.set_first_layer(shard.first_layer);
-  proto.set_last_layer(shard.last_layer);
-  proto.set_manifest(shard.manifest);
-  v1::WriteShardResponse info = ToProto(shard.info);
-  proto.set_file(std::move(*info.mutable_file()));
-  proto.set_bytes(info.bytes());
-  proto.set_sha256(std::move(*info.mutable_sha256()));
-  proto.mutable_tensors()->Swap(info.mutable_tensors());
+  auto proto = MessageOf<v1::SnapshotShard>(shard);
+  WriteTensors(shard.info.tensors, proto.mutable_tensors());
   return proto;
 }
 
 absl::StatusOr<HeldShard> FromProto(const v1::SnapshotShard& proto) {
-  v1::WriteShardResponse info;
-  info.set_file(proto.file());
-  info.set_bytes(proto.bytes());
-  info.set_sha256(proto.sha256());
-  *info.mutable_tensors() = proto.tensors();
-  HeldShard shard{.step = proto.step(),
-                  .first_layer = proto.first_layer(),
-                  .last_layer = proto.last_layer(),
-                  .manifest = proto.manifest()};
-  ASSIGN_OR_RETURN(shard.info, FromProto(info));
+  auto shard = ValueOf<HeldShard>(proto);
+  ASSIGN_OR_RETURN(shard.info.tensors, ReadTensors(proto.tensors()));
   const bool named = shard.first_layer >= 0 && shard.last_layer > shard.first_layer &&
                      shard.info.file == ShardFileName(shard.first_layer, shard.last_layer);
   if (named && shard.info.bytes > 0) return shard;

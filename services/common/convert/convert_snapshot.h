@@ -9,16 +9,15 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/snapshot.h"
 #include "plan/control.h"
+#include "services/common/convert/message_fields.h"
 #include "stagecoach/v1/snapshot.pb.h"
 #include "stagecoach/v1/stage.pb.h"
 
 namespace stagecoach {
 
-v1::SnapshotPlan ToProto(const SnapshotPlan& plan);
-SnapshotPlan FromProto(const v1::SnapshotPlan& proto);
-
-v1::SnapshotProgress ToProto(const SnapshotReport& report);
-SnapshotReport FromProto(const v1::SnapshotProgress& proto);
+// Of messages in those of convert_control.h.
+void VisitFields(MessageVisitor& visit, SnapshotPlan& plan);
+void VisitFields(MessageVisitor& visit, SnapshotReport& report);
 
 v1::SnapshotShard ToProto(const HeldShard& shard);
 absl::StatusOr<HeldShard> FromProto(const v1::SnapshotShard& proto);

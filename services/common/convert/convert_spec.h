@@ -1,7 +1,7 @@
 // Conversion of a job spec between the wire form (proto/stagecoach/v1/model.proto) and
 // plan/job/job_spec.h.
 // Errors:    FromProto: INVALID_ARGUMENT with the field path for a value that the domain does not
-//            have, such as an unset choice or an unknown enum value. ValidateJobSpec checks ranges.
+//            have, such as an unset choice or an unknown enum value. ExpandValidJob checks ranges.
 // FromProto(ToProto(spec)) == spec for every spec.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_

@@ -86,7 +86,7 @@ TEST(ConvertSpec, WhatIsLeftOutGetsTheDomainsDefaults) {
   EXPECT_TRUE(spec->training.freeze.empty());
   EXPECT_EQ(spec->pipeline, defaults.pipeline);
   EXPECT_EQ(spec->checkpoint, defaults.checkpoint);
-  EXPECT_EQ(spec->resume_step, -1);
+  EXPECT_EQ(spec->resume.step, -1);
   EXPECT_EQ(spec->initialize, defaults.initialize);
   proto.mutable_initialize()->set_from("/a");
   EXPECT_EQ(FromProto(proto)->initialize, InitializeSpec{.from = "/a"});

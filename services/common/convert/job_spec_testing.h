@@ -45,9 +45,9 @@ inline JobSpec GptJob() {
   spec.pipeline.min_stages = 2;
   spec.checkpoint = {20, 0};
   spec.evaluation = {50, 2};
-  spec.resume_job = "earlier";
-  spec.resume_step = 0;
-  spec.resume_fresh_optimizer = true;
+  spec.resume.job = "earlier";
+  spec.resume.step = 0;
+  spec.resume.fresh_optimizer = true;
   return spec;
 }
 
@@ -69,9 +69,9 @@ inline JobSpec LayerJob() {
   spec.training.learning_rate = ConstantRate{.peak = 0.5, .warmup_steps = 3};
   spec.pipeline.partition = {PartitionSpec::Kind::kUniform, {}};
   spec.pipeline.rematerialization = Rematerialization::kNever;
-  spec.resume_job.clear();
-  spec.resume_step = -1;
-  spec.resume_fresh_optimizer = false;
+  spec.resume.job.clear();
+  spec.resume.step = -1;
+  spec.resume.fresh_optimizer = false;
   return spec;
 }
 

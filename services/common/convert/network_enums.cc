@@ -10,60 +10,28 @@ absl::Status NotKnown(const char* what, int number) {
       absl::StrCat(what, " ", number, ": this version does not know that value"));
 }
 
+// Values stand in one order on both sides; 0 of a message is none.
+static_assert(static_cast<int>(Element::kIds) + 1 == v1::Network::ELEMENT_IDS);
+static_assert(static_cast<int>(ParameterSpec::Init::kNormal) + 1 == v1::Network::INITIAL_NORMAL);
+
 }  // namespace
 
 v1::Network::Element ToProto(Element element) {
-  switch (element) {
-    case Element::kActivation:
-      return v1::Network::ELEMENT_ACTIVATION;
-    case Element::kFloat32:
-      return v1::Network::ELEMENT_FLOAT32;
-    case Element::kFloat64:
-      return v1::Network::ELEMENT_FLOAT64;
-    case Element::kIds:
-      return v1::Network::ELEMENT_IDS;
-  }
-  return v1::Network::ELEMENT_UNSPECIFIED;
+  return static_cast<v1::Network::Element>(static_cast<int>(element) + 1);
 }
 
 absl::StatusOr<Element> FromProto(v1::Network::Element proto) {
-  switch (proto) {
-    case v1::Network::ELEMENT_ACTIVATION:
-      return Element::kActivation;
-    case v1::Network::ELEMENT_FLOAT32:
-      return Element::kFloat32;
-    case v1::Network::ELEMENT_FLOAT64:
-      return Element::kFloat64;
-    case v1::Network::ELEMENT_IDS:
-      return Element::kIds;
-    default:
-      return NotKnown("element", proto);
-  }
+  if (proto == 0 || !v1::Network::Element_IsValid(proto)) return NotKnown("element", proto);
+  return static_cast<Element>(proto - 1);
 }
 
 v1::Network::Initial ToProto(ParameterSpec::Init init) {
-  switch (init) {
-    case ParameterSpec::Init::kZeros:
-      return v1::Network::INITIAL_ZEROS;
-    case ParameterSpec::Init::kOnes:
-      return v1::Network::INITIAL_ONES;
-    case ParameterSpec::Init::kNormal:
-      return v1::Network::INITIAL_NORMAL;
-  }
-  return v1::Network::INITIAL_UNSPECIFIED;
+  return static_cast<v1::Network::Initial>(static_cast<int>(init) + 1);
 }
 
 absl::StatusOr<ParameterSpec::Init> FromProto(v1::Network::Initial proto) {
-  switch (proto) {
-    case v1::Network::INITIAL_ZEROS:
-      return ParameterSpec::Init::kZeros;
-    case v1::Network::INITIAL_ONES:
-      return ParameterSpec::Init::kOnes;
-    case v1::Network::INITIAL_NORMAL:
-      return ParameterSpec::Init::kNormal;
-    default:
-      return NotKnown("initial value", proto);
-  }
+  if (proto == 0 || !v1::Network::Initial_IsValid(proto)) return NotKnown("initial value", proto);
+  return static_cast<ParameterSpec::Init>(proto - 1);
 }
 
 }  // namespace stagecoach

@@ -235,7 +235,7 @@ TEST_F(CallersJobsTest, AUserNeitherTakesAnothersIdNorItsCheckpoints) {
   EXPECT_THAT(same.status().message(), HasSubstr("choose another id"));
 
   JobSpec resumes = SmallSpec();
-  resumes.resume_job = "job-of-ann";
+  resumes.resume.job = "job-of-ann";
   const absl::StatusOr<v1::Job> from_ann = Submit(bob_, "job-of-bob", resumes);
   EXPECT_EQ(from_ann.status().code(), absl::StatusCode::kPermissionDenied) << from_ann.status();
   EXPECT_THAT(from_ann.status().message(),
@@ -244,7 +244,7 @@ TEST_F(CallersJobsTest, AUserNeitherTakesAnothersIdNorItsCheckpoints) {
   EXPECT_EQ(Submit(ann_, "next-of-ann", resumes).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Submit(operator_, "next", resumes).status().code(), absl::StatusCode::kNotFound);
   // Checkpoints of a job that the coordinator has forgotten: whose it was is not known any more.
-  resumes.resume_job = "forgotten";
+  resumes.resume.job = "forgotten";
   EXPECT_EQ(Submit(bob_, "job-of-bob", resumes).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(Submit(bob_, "job-of-bob", resumes).status().message(), HasSubstr("not known"));
 }

@@ -236,12 +236,10 @@ void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, Metric
   }
 }
 
-CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const JobSpec& spec) {
-  const absl::StatusOr<Network> model = ExpandJob(spec);
-  if (!model.ok()) return {};
-  return {.tokens_per_example = static_cast<double>(model->targets()),
-          .flops_per_token = ModelFlopsPerToken(*model),
-          .of_text = model->InputNamed("tokens").valid()};
+CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const Network& model) {
+  return {.tokens_per_example = static_cast<double>(model.targets()),
+          .flops_per_token = ModelFlopsPerToken(model),
+          .of_text = model.InputNamed("tokens").valid()};
 }
 
 void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
@@ -252,7 +250,7 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
     if (found != shared_->tracks.end()) track = found->second;
   }
   if (!track.size) {
-    track.size = view.spec != nullptr ? SizeOfTokens(*view.spec) : TokenSize{};
+    track.size = view.network != nullptr ? SizeOfTokens(*view.network) : TokenSize{};
     std::lock_guard<std::mutex> lock(shared_->mutex);
     const auto found = shared_->tracks.find(view.id);
     if (found != shared_->tracks.end()) found->second.size = track.size;

@@ -39,10 +39,10 @@ class CoordinatorMetrics {
 
  private:
   struct TokenSize {
-    double tokens_per_example = 0, flops_per_token = 0;  // 0 for a network that cannot be expanded
+    double tokens_per_example = 0, flops_per_token = 0;  // 0 for a job that has ended
     bool of_text = false;                                // else a token is a target of a picture
   };
-  static TokenSize SizeOfTokens(const JobSpec& spec);
+  static TokenSize SizeOfTokens(const Network& model);
   // What the records of one job add up to.
   struct Track {
     bool followed = false;
@@ -55,8 +55,7 @@ class CoordinatorMetrics {
     double loading_since_unix_seconds = 0;  // 0: not loading
     bool first_step_seen = false, finished = false;
     double submitted_unix_seconds = 0;
-    std::optional<TokenSize>
-        size;  // of the job's network; expanding it takes milliseconds: once a job
+    std::optional<TokenSize> size;  // of the job's network; counted once
   };
   struct Shared {
     bool HasForgotten(const JobView& view) const {
