@@ -140,7 +140,7 @@ struct StepReport {
   bool has_loss = false;
   double loss_sum = 0;
   double terms = 0;               // of the loss, or what they weigh; ignored targets are none
-  int64_t tokens = 0;             // targets, ignored ones too: for throughput
+  int64_t targets = 0;            // ignored ones too: for throughput
   std::vector<Measure> measures;  // sums
   std::vector<ClassCounts> class_counts;  // by class, where the objective counts them
   std::vector<ShownAnswer>

@@ -428,7 +428,7 @@ std::string JobScript::Run(const std::string& line) {
     if (third == "otherwise") report.applied->learning_rate *= 2;
     report.has_loss = stage() + 1 == static_cast<int>(state_->slots.size());
     report.loss_sum = 32;
-    report.tokens = report.has_loss ? 16 : 0;
+    report.targets = report.has_loss ? 16 : 0;
     report.terms = 16;
     report.finite = third != "nan";
     if (third == "nan") report.loss_sum = std::numeric_limits<double>::quiet_NaN();

@@ -135,7 +135,7 @@ void JobTransition::FinishTrain() {
   const double seconds = now_.seconds - state_.operation_started_seconds;
   state_.step_seconds = seconds;
   state_.unsaved_train_seconds += seconds;
-  state_.tokens_per_second = seconds > 0 ? static_cast<double>(decision->tokens) / seconds : 0;
+  state_.tokens_per_second = seconds > 0 ? static_cast<double>(decision->targets) / seconds : 0;
   state_.bubble = MeasuredBubble(reports, seconds);
   for (StageSlot& slot : state_.slots) {
     slot.phases = slot.report.phases;

@@ -30,9 +30,9 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
       ++layers_seen;
     }
     if (!report.has_loss) continue;
-    if (report.tokens <= 0) return absl::InternalError("a stage reported the loss of no token");
+    if (report.targets <= 0) return absl::InternalError("a stage reported the loss of no target");
     has_loss = true;
-    decision.tokens = report.tokens;
+    decision.targets = report.targets;
     decision.empty = report.terms == 0;
     decision.loss = WithoutSign(report.loss_sum / report.terms);
     decision.measures = MeansOf(report.measures, report.terms);

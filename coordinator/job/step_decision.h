@@ -17,7 +17,7 @@ namespace stagecoach {
 
 struct StepDecision {
   double loss = 0;  // mean over the terms of the mini-batch; not a number if there are none
-  int64_t tokens = 0;
+  int64_t targets = 0;
   std::vector<Measure> measures;  // means
   double gradient_norm = 0;       // over all parameters, before clipping
   bool finite = true;             // false: skip the step everywhere

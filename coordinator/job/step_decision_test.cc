@@ -18,12 +18,12 @@ StepReport Report(std::vector<double> norms) {
   return report;
 }
 
-StepReport LastReport(std::vector<double> norms, double loss_sum, int64_t tokens) {
+StepReport LastReport(std::vector<double> norms, double loss_sum, int64_t targets) {
   StepReport report = Report(std::move(norms));
   report.has_loss = true;
   report.loss_sum = loss_sum;
-  report.tokens = tokens;
-  report.terms = static_cast<double>(tokens);
+  report.targets = targets;
+  report.terms = static_cast<double>(targets);
   return report;
 }
 
@@ -45,7 +45,7 @@ TEST(StepDecisionTest, MeasuresAreMeansOverTheTerms) {
   const absl::StatusOr<StepDecision> decision = DecideStep(std::vector{report}, 1, 0);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->loss, 2);
-  EXPECT_EQ(decision->tokens, 8);
+  EXPECT_EQ(decision->targets, 8);
   EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"top_5", 1}}));
 }
 

@@ -60,7 +60,7 @@ class AnsweringStages final : public SilentStages {
       report.layer_squared_norms.assign(Layers(loaded).size(), 0.1);
       report.has_loss = loaded.stage.value + 1 == loaded.partition.stages();
       report.loss_sum = 1;
-      report.tokens = 16;
+      report.targets = 16;
       report.terms = 16;
       done(report);
     });

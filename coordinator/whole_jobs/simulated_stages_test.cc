@@ -221,7 +221,7 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
   }
   if (stage.command.stage.value + 1 == stage.command.partition.stages()) {
     report.has_loss = true;
-    report.tokens = 16;
+    report.targets = 16;
     report.terms = 16;
     report.loss_sum = bad ? std::nan("") : 16 * (loss + Draw(7, step, 99, 3));
     report.finite = !bad;

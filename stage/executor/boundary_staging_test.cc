@@ -90,7 +90,7 @@ TEST(BoundaryStaging, PassesMicroBatchesWithoutSequences) {
   PipelineHarness pipeline(options);
   const auto report = pipeline.Evaluate(0);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->tokens, PipelineHarness::kContext);
+  EXPECT_EQ(report->targets, PipelineHarness::kContext);
 }
 
 // Only a step's end, norms and losses may wait for the card; a micro-batch never does.

@@ -187,7 +187,7 @@ TEST(ChunkedHead, CountsTermsAndMeasuresAsAWholeHeadDoes) {
       const StepReport &want = expected->back(), &got = is->back();
       EXPECT_NEAR(got.loss_sum, want.loss_sum, 1e-12 * want.loss_sum);
       EXPECT_NEAR(got.terms, want.terms, 1e-12 * want.terms);
-      EXPECT_EQ(got.tokens, want.tokens);
+      EXPECT_EQ(got.targets, want.targets);
       ASSERT_EQ(got.measures.size(), want.measures.size());
       for (size_t i = 0; i < want.measures.size(); ++i) {
         EXPECT_EQ(got.measures[i].name, want.measures[i].name);

@@ -310,7 +310,7 @@ void StageExecutor::State::SumLosses(StepReport* report) {
   }
   report->class_counts = std::move(sums.classes);
   for (const InFlight& flight : in_flight) {
-    report->tokens += std::max<int64_t>(flight.samples, 0) * parts.network->targets();
+    report->targets += std::max<int64_t>(flight.samples, 0) * parts.network->targets();
   }
   report->finite = report->finite && std::isfinite(report->loss_sum);
 }

@@ -57,7 +57,7 @@ TEST(Executor, ReportsWhatAStageKnows) {
   ASSERT_TRUE(reports.ok()) << reports.status();
   EXPECT_FALSE((*reports)[0].has_loss);
   EXPECT_TRUE((*reports)[2].has_loss);
-  EXPECT_EQ((*reports)[2].tokens, 5 * PipelineHarness::kContext);
+  EXPECT_EQ((*reports)[2].targets, 5 * PipelineHarness::kContext);
   EXPECT_EQ((*reports)[0].fence.job, "a");
   size_t layers = 0;
   for (const StepReport& report : *reports) {
@@ -92,15 +92,15 @@ TEST(Executor, ShortEvaluationBatchCountsOnlyWhatIsThere) {
         {.stages = stages, .batch_size = 5, .micro_batches = 4, .evaluation_sequences = 6});
     const auto full = pipeline.Evaluate(0);
     ASSERT_TRUE(full.ok()) << full.status();
-    EXPECT_EQ(full->tokens, 5 * PipelineHarness::kContext);
+    EXPECT_EQ(full->targets, 5 * PipelineHarness::kContext);
     const auto last = pipeline.Evaluate(1);
     ASSERT_TRUE(last.ok()) << last.status();
-    EXPECT_EQ(last->tokens, 1 * PipelineHarness::kContext);
+    EXPECT_EQ(last->targets, 1 * PipelineHarness::kContext);
     EXPECT_GT(last->loss_sum, 0.0);
     losses.push_back(last->loss_sum);
     const auto none = pipeline.Evaluate(2);
     ASSERT_TRUE(none.ok()) << none.status();
-    EXPECT_EQ(none->tokens, 0);
+    EXPECT_EQ(none->targets, 0);
     EXPECT_EQ(none->loss_sum, 0.0);
     ASSERT_TRUE(pipeline.TrainStep().ok()) << "and training goes on";
   }

@@ -43,7 +43,7 @@ TEST(ObjectiveTest, IgnoredTargetsLeaveTheGradientThatOfTheMiniBatchForEveryM) {
   const CrossEntropySpec objective{.ignore_index = 1};
   const Step whole = FirstStep(Ignoring(1, objective));
   const double all = kSequences * kSkipContext;
-  EXPECT_EQ(whole.report.tokens, all);
+  EXPECT_EQ(whole.report.targets, all);
   ASSERT_GT(whole.report.terms, 0);
   ASSERT_LT(whole.report.terms, all) << "none is ignored";
   for (const int64_t micro_batches : {2, 3, 4, 5}) {

@@ -161,7 +161,7 @@ TEST(Tuples, EvaluateTheSameForEveryCutAlsoAShortMiniBatch) {
     for (const uint64_t batch : {0, 1}) {
       const auto report = pipeline.Evaluate(batch);
       ASSERT_TRUE(report.ok()) << report.status();
-      EXPECT_EQ(report->tokens, (batch == 0 ? 5 : 1) * kSkipContext);
+      EXPECT_EQ(report->targets, (batch == 0 ? 5 : 1) * kSkipContext);
       sums.push_back(report->loss_sum);
     }
     EXPECT_EQ(sums[sums.size() - 2], sums[0]);

@@ -205,8 +205,8 @@ TEST(Weights, AreOfEveryTokenOfAText) {
     return made;
   };
   const Outcome whole = GradientsOf(options(1));
-  EXPECT_EQ(whole.report.tokens, 5 * kSkipContext);
-  EXPECT_NE(whole.report.terms, whole.report.tokens);
+  EXPECT_EQ(whole.report.targets, 5 * kSkipContext);
+  EXPECT_NE(whole.report.terms, whole.report.targets);
   for (const int64_t micro_batches : {2, 5}) ExpectNear(GradientsOf(options(micro_batches)), whole);
 }
 

@@ -123,7 +123,7 @@ TEST_F(StageRuntimeTest, EvaluatesBetweenSteps) {
     const auto a = one.RunAll(command), b = two.RunAll(command);
     ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
     EXPECT_EQ(a->back().loss_sum, b->back().loss_sum);
-    EXPECT_EQ(b->back().tokens, 20);
+    EXPECT_EQ(b->back().targets, 20);
     EXPECT_TRUE(b->back().layer_squared_norms.empty());
     losses.push_back(b->back().loss_sum);
   }

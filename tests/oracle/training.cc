@@ -153,7 +153,7 @@ class Trainer {
     const std::vector<double> sums = objective.TakeSums().named;
     reports[1].loss_sum = sums[0];
     reports[1].terms = sums[1];
-    reports[1].tokens = kBatch * kModel.context;
+    reports[1].targets = kBatch * kModel.context;
     return DecideStep(reports, layers_, kClipNorm);
   }
 

@@ -116,7 +116,7 @@ static void VisitFields(MessageVisitor& visit, ShownAnswer& answer) {
 static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("fence", report.fence);
   visit.Field("applied", report.applied);
-  visit.Field("tokens", report.tokens);
+  visit.Field("targets", report.targets);
   visit.Field("measures", report.measures);
   visit.Field("shown_answers", report.shown);
   visit.Field("layer_squared_norms", report.layer_squared_norms);
@@ -304,7 +304,7 @@ StepReport FromProto(const v1::RunResponse& proto) {
   auto report = ValueOf<StepReport>(proto);
   report.has_loss = proto.has_loss_sum();
   report.loss_sum = proto.loss_sum();
-  report.terms = proto.has_terms() ? proto.terms() : static_cast<double>(proto.tokens());
+  report.terms = proto.has_terms() ? proto.terms() : static_cast<double>(proto.targets());
   for (int i = 0; i + 2 < proto.class_counts_size(); i += 3) {
     report.class_counts.push_back(
         {proto.class_counts(i), proto.class_counts(i + 1), proto.class_counts(i + 2)});

@@ -265,7 +265,7 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   report.fence = command.fence;
   report.has_loss = true;
   report.loss_sum = 0;  // a sum of zero is still a loss
-  report.tokens = 128;
+  report.targets = 128;
   report.terms = 120;
   report.measures = {{"accuracy", 97}};
   report.class_counts = {{1, 2, 3}, {}, {90, 100, 110}};
@@ -276,7 +276,7 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   report.memory_peak = {1, 2, 3, 4};
   const StepReport read = FromProto(ToProto(report));
   EXPECT_TRUE(read.has_loss);
-  EXPECT_EQ(read.tokens, 128);
+  EXPECT_EQ(read.targets, 128);
   EXPECT_EQ(read.terms, 120);
   EXPECT_EQ(read.measures, report.measures);
   EXPECT_EQ(read.class_counts, report.class_counts);
