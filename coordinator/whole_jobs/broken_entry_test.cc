@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "coordinator/journal/database.h"
 #include "coordinator/journal/row_checksums.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

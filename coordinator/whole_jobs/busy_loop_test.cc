@@ -14,10 +14,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
+#include "base/testing/manual_clock.h"
 #include "base/thread.h"
 #include "coordinator/journal/slow_disk_testing.h"
 #include "coordinator/loop/silent_stages_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "coordinator/whole_jobs/golden_job_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
 #include "plan/optimizers/sgd.h"
 
 namespace stagecoach {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "coordinator/testing/simulated_cluster.h"
 #include "coordinator/whole_jobs/golden_job_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
 
 namespace stagecoach {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "coordinator/whole_jobs/golden_job_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
 
 namespace stagecoach {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

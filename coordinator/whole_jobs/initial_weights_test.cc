@@ -1,7 +1,7 @@
 // Jobs that begin with a file of weights: every load before their first checkpoint reads the same one.
 #include <string>
 
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

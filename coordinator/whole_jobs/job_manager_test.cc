@@ -13,10 +13,11 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/manual_clock.h"
 #include "base/thread.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "network/network_kinds.h"
 
 namespace stagecoach {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/fault_file_system.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "plan/data/text.h"
 
 namespace stagecoach {

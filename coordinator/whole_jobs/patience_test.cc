@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/journal/slow_disk_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "coordinator/whole_jobs/golden_job_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
 
 namespace stagecoach {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/sanitized.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "plan/learning_rates/constant.h"
 
 namespace stagecoach {

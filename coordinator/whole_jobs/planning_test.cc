@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "network/zoo/gpt.h"
 
 namespace stagecoach {

@@ -2,7 +2,7 @@
 // was known of the connection to its address was of the process that had died.
 #include <gtest/gtest.h>
 
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

@@ -2,7 +2,7 @@
 // the memory of its stages. Cause: the key of its snapshots was made of nothing else.
 #include <gtest/gtest.h>
 
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "tests/simulation/coordinator_process.h"
 #include "tests/simulation/event_trace.h"
 #include "tests/simulation/host_files.h"

@@ -4,8 +4,8 @@
 // only when all neighbours run it. So whole jobs run in milliseconds, and a fault can be put at
 // every single event.
 // Units: virtual seconds.
-#ifndef STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
-#define STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
+#ifndef STAGECOACH_COORDINATOR_TESTING_SIMULATED_CLUSTER_H_
+#define STAGECOACH_COORDINATOR_TESTING_SIMULATED_CLUSTER_H_
 
 #include <deque>
 #include <functional>
@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "checkpoint/fault_file_system.h"
+#include "base/testing/manual_clock.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "coordinator/loop/job_loop.h"
 #include "network/model_spec.h"
 
@@ -200,4 +200,4 @@ class SimulatedCluster final : private StageClient {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
+#endif  // STAGECOACH_COORDINATOR_TESTING_SIMULATED_CLUSTER_H_
