@@ -1,10 +1,9 @@
 // Clock: monotonic time for decisions, wall time for logs and file names only.
-// Threads: thread-safe. ManualClock moves only when a test says so.
+// Threads: thread-safe.
 // Units: nanoseconds.
 #ifndef STAGECOACH_BASE_CLOCK_H_
 #define STAGECOACH_BASE_CLOCK_H_
 
-#include <atomic>
 #include <cstdint>
 
 namespace stagecoach {
@@ -23,17 +22,6 @@ class SystemClock final : public Clock {
   int64_t MonotonicNanos() const override;
   int64_t UnixNanos() const override;
   static SystemClock* Get();  // one immutable object for the process; never deleted
-};
-
-class ManualClock final : public Clock {
- public:
-  explicit ManualClock(int64_t start_nanos = 0) : nanos_(start_nanos) {}
-  int64_t MonotonicNanos() const override { return nanos_.load(); }
-  int64_t UnixNanos() const override { return nanos_.load(); }
-  void AdvanceNanos(int64_t nanos) { nanos_ += nanos; }
-
- private:
-  std::atomic<int64_t> nanos_;
 };
 
 }  // namespace stagecoach

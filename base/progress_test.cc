@@ -1,6 +1,7 @@
 #include "base/progress.h"
 
 #include "base/hash.h"
+#include "base/testing/manual_clock.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
 

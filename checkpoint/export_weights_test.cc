@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "checkpoint/facts_file.h"
-#include "checkpoint/fault_file_system.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

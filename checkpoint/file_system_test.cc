@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "base/progress.h"
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

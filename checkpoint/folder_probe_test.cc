@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/fault_file_system.h"
 #include "checkpoint/store.h"
+#include "checkpoint/testing/fault_file_system.h"
 
 namespace stagecoach {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,7 +1,7 @@
 #include "checkpoint/shard.h"
 
-#include "checkpoint/fault_file_system.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

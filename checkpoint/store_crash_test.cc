@@ -2,9 +2,9 @@
 // whichever byte changes, it loads, and exactly as it was saved.
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
-#include "checkpoint/fault_file_system.h"
 #include "checkpoint/names.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/fault_file_system.h"
 #include "checkpoint/names.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

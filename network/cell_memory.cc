@@ -54,6 +54,7 @@ class CellWalk {
     CellMemory memory;
     const auto each = [this](const std::vector<WireId>& ids) {
       std::vector<int64_t> bytes;
+      bytes.reserve(ids.size());
       for (const WireId id : ids) bytes.push_back(sizes_.Bytes(id));
       return bytes;
     };

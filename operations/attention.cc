@@ -26,7 +26,7 @@ Cost AttentionCost(const AttentionAttributes& attributes, const ValueType& qkv, 
   const PackedHeads packed = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
   const int64_t scores =
       attributes.full ? packed.context * packed.context : packed.context * (packed.context + 1) / 2;
-  const int64_t forward = 2 * 2 * scores * packed.query_width();
+  const int64_t forward = 4 * scores * packed.query_width();
   Cost cost;
   cost.products = static_cast<int64_t>(products * static_cast<double>(forward)) * samples;
   const int64_t each = score_flops + (attributes.dropout > 0 ? dropout_flops : 0);

@@ -43,7 +43,7 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
   std::string_view name() const override { return "convolution"; }
   std::vector<CallCase> Cases() const override {
     const auto with = [](std::string name, const ConvolutionAttributes& attributes, Shape image,
-                         Shape weight) {
+                         const Shape& weight) {
       CallCase made{.name = std::move(name),
                     .attributes = ToAttributes(attributes),
                     .inputs = {Samples(std::move(image)), Weights(weight)}};
@@ -52,8 +52,8 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
     };
     // More samples and places than a kernel takes at once, and no multiple of that.
     const auto many = [&](std::string name, const ConvolutionAttributes& attributes, Shape image,
-                          Shape weight) {
-      CallCase made = with(std::move(name), attributes, std::move(image), std::move(weight));
+                          const Shape& weight) {
+      CallCase made = with(std::move(name), attributes, std::move(image), weight);
       made.samples = 11;
       return made;
     };

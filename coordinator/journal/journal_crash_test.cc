@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/journal/memory_disk_testing.h"
+#include "coordinator/testing/memory_disk.h"
 
 namespace stagecoach {
 namespace {

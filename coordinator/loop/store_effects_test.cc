@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/fault_file_system.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 
 namespace stagecoach {
 namespace {

@@ -14,11 +14,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/manual_clock.h"
 #include "base/thread.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
 #include "coordinator/loop/silent_stages_testing.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 namespace {

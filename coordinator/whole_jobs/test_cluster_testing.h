@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 
 namespace stagecoach {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/status.h"
 #include "network/layer_builder.h"
 #include "network/names/weight_names.h"
 
@@ -29,8 +30,7 @@ absl::Status ForNamesOf(const NetworkLayer& layer, size_t* next, std::vector<Wei
   for (const ParameterSpec& parameter : layer.parameters) own += parameter.tied() ? 0 : 1;
   for (const size_t end = *next + own; *next < end; ++*next) {
     WeightName& entry = (*names)[*next];
-    const absl::Status status = name(entry.ours.substr(prefix), &entry);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(name(entry.ours.substr(prefix), &entry));
   }
   return absl::OkStatus();
 }

@@ -91,22 +91,8 @@ class Interpreter {
       case Opcode::kReceiveActivation:
         if (stage == 0) return Fail();
         return Receive(&down_[stage - 1], &slot.input);
-      case Opcode::kForward: {
-        const std::string x = Take(&slot.input);
-        const std::string y = absl::StrCat("f(", x, ")");
-        if (!last) slot.output = y;
-        if (!schedule_.options.HasBackward(static_cast<int>(stage))) {
-          if (last) slot.logits = y;
-          return true;
-        }
-        if (!KeepsStash(schedule_.programs[stage], instruction.micro_batch)) {
-          slot.boundary = x;
-          return true;
-        }
-        slot.stash = x;
-        if (last) slot.logits = y;
-        return true;
-      }
+      case Opcode::kForward:
+        return Forward(stage, instruction.micro_batch, &slot);
       case Opcode::kRecompute: {
         const std::string x = Take(&slot.boundary);
         slot.stash = x;
@@ -161,6 +147,21 @@ class Interpreter {
         return true;
     }
     return Fail();
+  }
+  bool Forward(size_t stage, MicroBatchId micro_batch, Slot* slot) {
+    const bool last = stage + 1 == slots_.size();
+    const std::string x = Take(&slot->input);
+    const std::string y = absl::StrCat("f(", x, ")");
+    if (!last) slot->output = y;
+    if (schedule_.options.HasBackward(static_cast<int>(stage))) {
+      if (!KeepsStash(schedule_.programs[stage], micro_batch)) {
+        slot->boundary = x;
+        return true;
+      }
+      slot->stash = x;
+    }
+    if (last) slot->logits = y;
+    return true;
   }
   bool Fail() {
     failed_ = true;

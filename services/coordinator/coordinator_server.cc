@@ -99,6 +99,9 @@ struct CoordinatorServer::State {
 
   void KeepFault(const absl::Status& status);
   absl::Status CopyShownRuns();
+  absl::Status MakeFolders();
+  JobManagerOptions ManagerOptions() const;
+  JobManager::Parts ManagerParts();
   absl::Status StartManager();
   void FollowJobs();
   absl::Status StartGrpc();
@@ -153,18 +156,21 @@ absl::Status CoordinatorServer::State::CopyShownRuns() {
   return absl::OkStatus();
 }
 
-absl::Status CoordinatorServer::State::StartManager() {
-  FileSystem* const files = PosixFileSystem();
+absl::Status CoordinatorServer::State::MakeFolders() {
   // Stages write into this folder under the same path, so it must not depend on a working folder.
   flags.state_dir = std::filesystem::absolute(flags.state_dir).lexically_normal().string();
   if (flags.checkpoint_dir.empty())
     flags.checkpoint_dir = absl::StrCat(flags.state_dir, "/checkpoints");
   flags.checkpoint_dir =
       std::filesystem::absolute(flags.checkpoint_dir).lexically_normal().string();
-  RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.state_dir), "--state-dir"));
-  RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir"));
+  RETURN_IF_ERROR(Annotate(PosixFileSystem()->MakeFolders(flags.state_dir), "--state-dir"));
+  return Annotate(PosixFileSystem()->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir");
+}
+
+absl::Status CoordinatorServer::State::StartManager() {
+  RETURN_IF_ERROR(MakeFolders());
   ASSIGN_OR_RETURN(identity, TlsIdentity::Load(flags.server.tls));
-  checkpoints = std::make_unique<CheckpointStore>(files, flags.checkpoint_dir);
+  checkpoints = std::make_unique<CheckpointStore>(PosixFileSystem(), flags.checkpoint_dir);
   stages = std::make_unique<GrpcStageClient>(
       [of = identity.get(),
        any = flags.server.tls.any_certificate_i_know](const std::string& stage) {
@@ -175,6 +181,14 @@ absl::Status CoordinatorServer::State::StartManager() {
       });
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   RETURN_IF_ERROR(CopyShownRuns());
+  ASSIGN_OR_RETURN(manager, JobManager::Start(ManagerOptions(), ManagerParts()));
+  spdlog::info("coordinator term {}, state in {}, checkpoints in {}", manager->term(),
+               flags.state_dir, flags.checkpoint_dir);
+  FollowJobs();
+  return absl::OkStatus();
+}
+
+JobManagerOptions CoordinatorServer::State::ManagerOptions() const {
   JobManagerOptions options;
   options.state_folder = flags.state_dir;
   options.lease_seconds = flags.lease_seconds;
@@ -186,10 +200,14 @@ absl::Status CoordinatorServer::State::StartManager() {
     options.keep_ended_days = 0;
     options.keep_ended_jobs = options.max_jobs = std::numeric_limits<int32_t>::max();
   }
+  return options;
+}
+
+JobManager::Parts CoordinatorServer::State::ManagerParts() {
   JobManager::Parts parts;
   parts.stages = stages.get();
   parts.checkpoints = checkpoints.get();
-  parts.file_system = files;
+  parts.file_system = PosixFileSystem();
   parts.codec = &codec;
   parts.clock = SystemClock::Get();
   parts.on_record = LogRecord;
@@ -224,11 +242,7 @@ absl::Status CoordinatorServer::State::StartManager() {
     job_metrics->Follow(view);
     records->Follow(view.id);
   };
-  ASSIGN_OR_RETURN(manager, JobManager::Start(options, parts));
-  spdlog::info("coordinator term {}, state in {}, checkpoints in {}", manager->term(),
-               flags.state_dir, flags.checkpoint_dir);
-  FollowJobs();
-  return absl::OkStatus();
+  return parts;
 }
 
 // Before the first call of a client, so that no acceptance is missed.

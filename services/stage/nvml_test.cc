@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_clock.h"
+
 namespace stagecoach {
 namespace {
 

@@ -12,7 +12,7 @@
 #include "services/common/grpc/peer_identity.h"
 #include "services/common/tls/certificates_testing.h"
 #include "services/common/tls/tls_identity.h"
-#include "stage/link/grpc/grpc_link_fixture.h"
+#include "stage/link/grpc/grpc_link_testing.h"
 #include "stage/link/grpc/waiting_streams.h"
 
 namespace stagecoach {

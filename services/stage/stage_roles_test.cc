@@ -17,7 +17,7 @@
 #include "services/common/observe/log.h"
 #include "services/common/tls/certificates_testing.h"
 #include "services/stage/stage_server.h"
-#include "stage/link/grpc/grpc_link_fixture.h"
+#include "stage/link/grpc/grpc_link_testing.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 

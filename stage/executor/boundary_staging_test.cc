@@ -1,10 +1,12 @@
 // Boundaries of stages whose memory is not the host's: the same bits as without, and no copy where
 // none is needed.
 #include "base/sanitized.h"
+#include "base/testing/manual_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/schedules/schedule_kinds.h"
 #include "stage/executor/boundary_port.h"
+#include "stage/link/testing/in_process_link.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"
 

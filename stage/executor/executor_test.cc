@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/sanitized.h"
+#include "base/testing/manual_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/schedules/schedule_kinds.h"

@@ -18,6 +18,7 @@
 #include "plan/optimizers/adamw.h"
 #include "plan/schedules/schedule_kinds.h"
 #include "stage/executor/boundary_port.h"
+#include "stage/link/testing/in_process_link.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"
 #include "stage/testing/staged_backend.h"

@@ -92,10 +92,6 @@ struct LinkOptions {
   int64_t chunk_bytes = 512 << 10;        // payload bytes of one frame
 };
 
-// The two ends of a boundary in one process: for tests and for a single-process pipeline.
-std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> MakeInProcessLinkPair(
-    const LinkOptions& options);
-
 // Which boundary a stream serves; both ends must agree before anything flows.
 struct BoundaryId {
   std::string job;

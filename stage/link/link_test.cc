@@ -5,8 +5,9 @@
 #include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/link/in_process_connector.h"
-#include "stage/link/link_doubles.h"
+#include "stage/link/testing/faulty_link.h"
+#include "stage/link/testing/in_process_connector.h"
+#include "stage/link/testing/in_process_link.h"
 
 namespace stagecoach {
 namespace {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/testing/manual_clock.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
 

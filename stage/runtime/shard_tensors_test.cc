@@ -1,6 +1,6 @@
 #include "stage/runtime/shard_tensors.h"
 
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/manifest_file.h"

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/testing/manual_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/reference/reference_backend.h"
-#include "stage/link/link_doubles.h"
+#include "stage/link/testing/faulty_link.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {

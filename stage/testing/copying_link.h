@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "stage/link/link.h"
+#include "stage/link/testing/in_process_link.h"
 
 namespace stagecoach {
 

@@ -33,6 +33,7 @@
 #include "stage/cell/optimizer.h"
 #include "stage/data/token_source.h"
 #include "stage/executor/executor.h"
+#include "stage/link/testing/in_process_link.h"
 #include "stage/runtime/shard_tensors.h"
 #include "stage/testing/copying_link.h"
 #include "stage/testing/made_up_images.h"

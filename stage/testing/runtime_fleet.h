@@ -22,11 +22,11 @@
 #include "base/current_work.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
 #include "stage/files/any_file_testing.h"
-#include "stage/link/in_process_connector.h"
+#include "stage/link/testing/in_process_connector.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/testing/manifest_file.h"
 

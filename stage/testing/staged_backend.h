@@ -16,8 +16,8 @@
 #include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_memory.h"
 #include "stage/backends/device/device_progress.h"
-#include "stage/backends/device/fake_device_api.h"
 #include "stage/backends/device/link_staging.h"
+#include "stage/backends/device/testing/fake_device_api.h"
 
 namespace stagecoach {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/testing/manual_clock.h"
 #include "gtest/gtest.h"
 
 namespace stagecoach {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/testing/manual_clock.h"
 #include "stage/watch/step_tracer.h"
 
 namespace stagecoach {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/resnet.h"

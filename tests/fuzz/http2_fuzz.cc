@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/clock.h"
+#include "base/testing/manual_clock.h"
 #include "services/common/http2/frame_watch.h"
 #include "services/common/http2/frames_testing.h"
 #include "tests/fuzz/fuzz_target.h"

@@ -18,8 +18,8 @@
 
 #include "base/progress.h"
 #include "checkpoint/store.h"
-#include "coordinator/journal/memory_disk_testing.h"
 #include "coordinator/loop/job_loop.h"
+#include "coordinator/testing/memory_disk.h"
 #include "tests/simulation/simulated_channel.h"
 #include "tests/simulation/stage_server_process.h"
 

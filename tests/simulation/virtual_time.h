@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/testing/manual_clock.h"
 
 namespace stagecoach {
 

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/fault_file_system.h"
-#include "coordinator/journal/memory_disk_testing.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "coordinator/loop/list_codec_testing.h"
+#include "coordinator/testing/memory_disk.h"
 #include "tests/simulation/coordinator_process.h"
 #include "tests/simulation/event_trace.h"
 #include "tests/simulation/host_files.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layers/embedding.h"

@@ -7,11 +7,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "services/cli/client/fake_job_client.h"
+#include "base/testing/manual_clock.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/follow_view.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/testing/fake_job_client.h"
 
 namespace stagecoach {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <sstream>
 
-#include "services/cli/client/fake_job_client.h"
 #include "services/cli/commands/local_run.h"
 #include "services/cli/commands/what_next.h"
+#include "services/cli/testing/fake_job_client.h"
 
 namespace stagecoach {
 namespace {

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "services/cli/client/fake_job_client.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/log_text.h"
+#include "services/cli/testing/fake_job_client.h"
 
 namespace stagecoach {
 namespace {

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint/toy_checkpoint.h"
-#include "services/cli/client/fake_job_client.h"
+#include "checkpoint/testing/toy_checkpoint.h"
+#include "services/cli/testing/fake_job_client.h"
 
 namespace stagecoach {
 namespace {

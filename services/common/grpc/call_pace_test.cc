@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/manual_clock.h"
 
 namespace stagecoach {
 namespace {

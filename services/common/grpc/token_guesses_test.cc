@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/manual_clock.h"
 
 namespace stagecoach {
 namespace {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "base/testing/manual_clock.h"
 
 namespace stagecoach {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/testing/manual_clock.h"
 #include "services/common/http2/frames_testing.h"
 
 namespace stagecoach {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/clock.h"
+#include "base/testing/manual_clock.h"
 
 namespace stagecoach {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/clock.h"
+#include "base/testing/manual_clock.h"
 #include "services/common/listener/self_dial.h"
 
 namespace stagecoach {

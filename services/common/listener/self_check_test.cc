@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_clock.h"
 #include "services/common/observe/log.h"
 
 namespace stagecoach {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "checkpoint/fault_file_system.h"
-#include "checkpoint/toy_checkpoint.h"
+#include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 
 namespace stagecoach {
 namespace {

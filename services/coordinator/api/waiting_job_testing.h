@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "base/testing/manual_clock.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/shard.h"
 #include "checkpoint/store.h"
@@ -25,7 +26,7 @@
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/api/job_service.h"
 #include "services/coordinator/convert/job_codec.h"
-#include "services/coordinator/stages/fake_stage_observer.h"
+#include "services/coordinator/testing/fake_stage_observer.h"
 #include "services/coordinator/watch/await.h"
 #include "services/coordinator/watch/trace_collector.h"
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/statvfs.h>
 
+#include "base/testing/manual_clock.h"
+
 namespace stagecoach {
 namespace {
 

@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "services/coordinator/stages/fake_stage_observer.h"
+#include "base/testing/manual_clock.h"
+#include "services/coordinator/testing/fake_stage_observer.h"
 
 namespace stagecoach {
 namespace {

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/device_memory.h"
-#include "stage/backends/device/fake_device_api.h"
-#include "stage/backends/device/fake_graph_api.h"
+#include "stage/backends/device/testing/fake_device_api.h"
+#include "stage/backends/device/testing/fake_graph_api.h"
 
 namespace stagecoach {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/backends/device/fake_device_api.h"
+#include "stage/backends/device/testing/fake_device_api.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {

@@ -5,7 +5,7 @@
 
 #include "base/progress.h"
 #include "gtest/gtest.h"
-#include "stage/backends/device/fake_device_api.h"
+#include "stage/backends/device/testing/fake_device_api.h"
 
 namespace stagecoach {
 namespace {

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/device_memory.h"
-#include "stage/backends/device/fake_device_api.h"
+#include "stage/backends/device/testing/fake_device_api.h"
 
 namespace stagecoach {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "base/progress.h"
+#include "base/testing/manual_clock.h"
 #include "operations/catalogue.h"
 #include "operations/layer_norm.h"
 #include "operations/linear.h"

@@ -1,7 +1,7 @@
 // Links over loopback: order, credit, sizes, and every way in which one ends.
 #include <gmock/gmock.h>
 
-#include "stage/link/grpc/grpc_link_fixture.h"
+#include "stage/link/grpc/grpc_link_testing.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 

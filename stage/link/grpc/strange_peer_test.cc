@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "stage/link/grpc/checksum_testing.h"
-#include "stage/link/grpc/grpc_link_fixture.h"
+#include "stage/link/grpc/grpc_link_testing.h"
 #include "stage/link/grpc/waiting_streams.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 

@@ -22,8 +22,8 @@
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/device/call_queue.h"
 #include "stage/backends/device/device_memory.h"
-#include "stage/backends/device/fake_device_api.h"
-#include "stage/backends/device/fake_graph_api.h"
+#include "stage/backends/device/testing/fake_device_api.h"
+#include "stage/backends/device/testing/fake_graph_api.h"
 
 namespace stagecoach::cuda {
 

@@ -8,7 +8,7 @@
 #include "operations/convolution.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
-#include "stage/backends/cuda/cudnn/convolution/host_convolutions.h"
+#include "stage/backends/cuda/cudnn/testing/host_convolutions.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/operation_testing.h"
 

@@ -9,7 +9,7 @@
 #include "operations/pool.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
-#include "stage/backends/cuda/cudnn/pool/host_pools.h"
+#include "stage/backends/cuda/cudnn/testing/host_pools.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/operation_testing.h"
 

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/attention.h"
-#include "stage/backends/cuda/cudnn/attention/host_graphs.h"
+#include "stage/backends/cuda/cudnn/testing/host_graphs.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach::cudnn {

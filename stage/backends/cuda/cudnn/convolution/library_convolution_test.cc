@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/backends/cuda/cudnn/convolution/host_convolutions.h"
+#include "stage/backends/cuda/cudnn/testing/host_convolutions.h"
 
 namespace stagecoach::cudnn {
 namespace {

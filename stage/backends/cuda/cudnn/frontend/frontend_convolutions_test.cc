@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "plan/costs/card_memory.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
-#include "stage/backends/cuda/cudnn/frontend/h100_properties.h"
+#include "stage/backends/cuda/cudnn/testing/h100_properties.h"
 
 namespace stagecoach::cudnn {
 namespace {

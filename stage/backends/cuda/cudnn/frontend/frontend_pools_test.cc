@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/costs/card_memory.h"
-#include "stage/backends/cuda/cudnn/frontend/h100_properties.h"
 #include "stage/backends/cuda/cudnn/frontend/pool_graph_builder.h"
+#include "stage/backends/cuda/cudnn/testing/h100_properties.h"
 
 namespace stagecoach::cudnn {
 namespace {

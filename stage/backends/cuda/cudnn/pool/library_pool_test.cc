@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/backends/cuda/cudnn/pool/host_pools.h"
+#include "stage/backends/cuda/cudnn/testing/host_pools.h"
 
 namespace stagecoach::cudnn {
 namespace {

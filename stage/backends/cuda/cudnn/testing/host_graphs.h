@@ -1,8 +1,8 @@
 // HostGraphs: attention graphs computed by plain loops over the layouts that cuDNN would be given.
 // They compare strides, slices, pointers and workspaces with the reference without a card. For
 // tests.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_HOST_GRAPHS_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_HOST_GRAPHS_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_GRAPHS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_GRAPHS_H_
 
 #include <algorithm>
 #include <cmath>
@@ -154,4 +154,4 @@ class HostGraphs final : public AttentionGraphs {
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_HOST_GRAPHS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_GRAPHS_H_

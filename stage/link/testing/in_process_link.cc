@@ -1,4 +1,6 @@
 // Two queues behind one mutex. Callbacks are copied under the mutex and called outside it.
+#include "stage/link/testing/in_process_link.h"
+
 #include <array>
 #include <deque>
 #include <mutex>
@@ -6,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
-#include "stage/link/link.h"
 
 namespace stagecoach {
 namespace {

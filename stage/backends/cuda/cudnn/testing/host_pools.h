@@ -1,8 +1,8 @@
 // HostPools: pool graphs computed by plain loops over the volumes that cuDNN would be given. They
 // compare strides, windows and pointers with the reference without a card. Sums are doubles, so
 // they say nothing about cuDNN's numbers. For tests.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_HOST_POOLS_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_HOST_POOLS_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_POOLS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_POOLS_H_
 
 #include <array>
 #include <cstring>
@@ -139,4 +139,4 @@ class HostPools final : public PoolGraphs {
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_HOST_POOLS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_POOLS_H_

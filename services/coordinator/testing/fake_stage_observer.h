@@ -1,14 +1,14 @@
 // FakeStageObserver: stages for tests of those who only look. Answers at once, or holds what it is
 // asked until the test answers.
-#ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_FAKE_STAGE_OBSERVER_H_
-#define STAGECOACH_SERVICES_COORDINATOR_STAGES_FAKE_STAGE_OBSERVER_H_
+#ifndef STAGECOACH_SERVICES_COORDINATOR_TESTING_FAKE_STAGE_OBSERVER_H_
+#define STAGECOACH_SERVICES_COORDINATOR_TESTING_FAKE_STAGE_OBSERVER_H_
 
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/testing/manual_clock.h"
 #include "services/coordinator/stages/stage_observer.h"
 
 namespace stagecoach {
@@ -91,4 +91,4 @@ class FakeStageObserver final : public StageObserver {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_COORDINATOR_STAGES_FAKE_STAGE_OBSERVER_H_
+#endif  // STAGECOACH_SERVICES_COORDINATOR_TESTING_FAKE_STAGE_OBSERVER_H_

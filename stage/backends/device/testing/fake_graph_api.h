@@ -1,7 +1,7 @@
 // FakeGraphApi: captures as functions, for tests. Launches are handed to Do: they run at once, or are written down while
 // somebody captures. Any call can be told to fail.
-#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_GRAPH_API_H_
-#define STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_GRAPH_API_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_
+#define STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_
 
 #include <functional>
 #include <memory>
@@ -79,4 +79,4 @@ class FakeGraphApi final : public GraphApi {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_GRAPH_API_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_

@@ -1,4 +1,4 @@
-#include "checkpoint/fault_file_system.h"
+#include "checkpoint/testing/fault_file_system.h"
 
 #include <algorithm>
 #include <cstring>

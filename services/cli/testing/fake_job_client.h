@@ -1,7 +1,7 @@
 // FakeJobClient: a coordinator in memory for tests of the commands: one job with a list of records,
 // and outages on demand.
-#ifndef STAGECOACH_SERVICES_CLI_CLIENT_FAKE_JOB_CLIENT_H_
-#define STAGECOACH_SERVICES_CLI_CLIENT_FAKE_JOB_CLIENT_H_
+#ifndef STAGECOACH_SERVICES_CLI_TESTING_FAKE_JOB_CLIENT_H_
+#define STAGECOACH_SERVICES_CLI_TESTING_FAKE_JOB_CLIENT_H_
 
 #include <deque>
 #include <string>
@@ -171,4 +171,4 @@ class BorrowedJobClient final : public JobClient {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_CLI_CLIENT_FAKE_JOB_CLIENT_H_
+#endif  // STAGECOACH_SERVICES_CLI_TESTING_FAKE_JOB_CLIENT_H_

@@ -1,6 +1,8 @@
-#include "stage/link/in_process_connector.h"
+#include "stage/link/testing/in_process_connector.h"
 
 #include <utility>
+
+#include "stage/link/testing/in_process_link.h"
 
 namespace stagecoach {
 

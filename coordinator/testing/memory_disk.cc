@@ -1,10 +1,10 @@
-// The implementation of memory_disk_testing.h: what needs it is a test, or links this file.
+#include "coordinator/testing/memory_disk.h"
+
 #include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "base/check.h"
-#include "coordinator/journal/memory_disk_testing.h"
 
 namespace stagecoach {
 

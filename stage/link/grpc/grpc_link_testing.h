@@ -1,7 +1,7 @@
 // What tests of links over loopback share: a server with the connector's service, and a second
 // connector that dials it.
-#ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_FIXTURE_H_
-#define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_FIXTURE_H_
+#ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_TESTING_H_
+#define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_TESTING_H_
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -170,4 +170,4 @@ class GrpcLinkTest : public ::testing::Test {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_FIXTURE_H_
+#endif  // STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_TESTING_H_

@@ -1,7 +1,7 @@
 // A small model for the tests of this folder. It has two layers whose values depend on the step
 // only. It is saved in as many shards as asked for.
-#ifndef STAGECOACH_CHECKPOINT_TOY_CHECKPOINT_H_
-#define STAGECOACH_CHECKPOINT_TOY_CHECKPOINT_H_
+#ifndef STAGECOACH_CHECKPOINT_TESTING_TOY_CHECKPOINT_H_
+#define STAGECOACH_CHECKPOINT_TESTING_TOY_CHECKPOINT_H_
 
 #include <spdlog/spdlog.h>
 
@@ -128,4 +128,4 @@ inline uint64_t LoadToy(FileSystem& files, CheckpointStore& store, const std::st
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_CHECKPOINT_TOY_CHECKPOINT_H_
+#endif  // STAGECOACH_CHECKPOINT_TESTING_TOY_CHECKPOINT_H_

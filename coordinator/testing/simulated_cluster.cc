@@ -1,11 +1,14 @@
 // The coordinator of a SimulatedCluster, its virtual time, and what tests ask for.
+#include "coordinator/testing/simulated_cluster.h"
+
+#include <stdlib.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
 #include "plan/learning_rates/constant.h"

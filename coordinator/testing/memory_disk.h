@@ -5,8 +5,8 @@
 // Threads:   one.
 // Not here:  locks, but for those that tell a connection whether it is the last one; the log's shared
 //            index, which lies in memory anyway and is made anew after a crash.
-#ifndef STAGECOACH_COORDINATOR_JOURNAL_MEMORY_DISK_TESTING_H_
-#define STAGECOACH_COORDINATOR_JOURNAL_MEMORY_DISK_TESTING_H_
+#ifndef STAGECOACH_COORDINATOR_TESTING_MEMORY_DISK_H_
+#define STAGECOACH_COORDINATOR_TESTING_MEMORY_DISK_H_
 
 #include <sqlite3.h>
 
@@ -98,4 +98,4 @@ class MemoryDisk {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_COORDINATOR_JOURNAL_MEMORY_DISK_TESTING_H_
+#endif  // STAGECOACH_COORDINATOR_TESTING_MEMORY_DISK_H_

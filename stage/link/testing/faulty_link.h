@@ -1,8 +1,8 @@
 // Link doubles for tests: a link that stalls or closes on command, and a connector that hands them
 // out.
 // Threads:   as Link; the switches may be turned from any thread.
-#ifndef STAGECOACH_STAGE_LINK_LINK_DOUBLES_H_
-#define STAGECOACH_STAGE_LINK_LINK_DOUBLES_H_
+#ifndef STAGECOACH_STAGE_LINK_TESTING_FAULTY_LINK_H_
+#define STAGECOACH_STAGE_LINK_TESTING_FAULTY_LINK_H_
 
 #include <atomic>
 #include <memory>
@@ -86,4 +86,4 @@ class FaultyConnector final : public LinkConnector {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_LINK_LINK_DOUBLES_H_
+#endif  // STAGECOACH_STAGE_LINK_TESTING_FAULTY_LINK_H_

@@ -3,8 +3,8 @@
 // Messages of any size pass: they are made in this process.
 // Ownership: the links belong to the callers; an end that is never asked for stays here.
 // Threads:   thread-safe.
-#ifndef STAGECOACH_STAGE_LINK_IN_PROCESS_CONNECTOR_H_
-#define STAGECOACH_STAGE_LINK_IN_PROCESS_CONNECTOR_H_
+#ifndef STAGECOACH_STAGE_LINK_TESTING_IN_PROCESS_CONNECTOR_H_
+#define STAGECOACH_STAGE_LINK_TESTING_IN_PROCESS_CONNECTOR_H_
 
 #include <map>
 #include <memory>
@@ -37,4 +37,4 @@ class InProcessConnector final : public LinkConnector {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_LINK_IN_PROCESS_CONNECTOR_H_
+#endif  // STAGECOACH_STAGE_LINK_TESTING_IN_PROCESS_CONNECTOR_H_

@@ -1,8 +1,8 @@
 // HostConvolutions: convolution graphs computed by plain loops over the layouts that cuDNN would be
 // given. They compare strides, pointers, slices and workspaces with the reference without a card.
 // Sums are doubles, so they say nothing about cuDNN's numbers. For tests.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_HOST_CONVOLUTIONS_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_HOST_CONVOLUTIONS_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_CONVOLUTIONS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_CONVOLUTIONS_H_
 
 #include <cstring>
 #include <memory>
@@ -142,4 +142,4 @@ class HostConvolutions final : public ConvolutionGraphs {
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_HOST_CONVOLUTIONS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_HOST_CONVOLUTIONS_H_

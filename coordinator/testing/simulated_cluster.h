@@ -4,8 +4,8 @@
 // only when all neighbours run it. So whole jobs run in milliseconds, a fault can be put at every
 // single event, and a step may take hours. With real engines: tests/simulation.
 // Units: virtual seconds.
-#ifndef STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
-#define STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
+#ifndef STAGECOACH_COORDINATOR_TESTING_SIMULATED_CLUSTER_H_
+#define STAGECOACH_COORDINATOR_TESTING_SIMULATED_CLUSTER_H_
 
 #include <deque>
 #include <functional>
@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "checkpoint/fault_file_system.h"
-#include "coordinator/journal/memory_disk_testing.h"
+#include "base/testing/manual_clock.h"
+#include "checkpoint/testing/fault_file_system.h"
 #include "coordinator/loop/job_loop.h"
 #include "coordinator/loop/list_codec_testing.h"
+#include "coordinator/testing/memory_disk.h"
 #include "network/model_spec.h"
 
 namespace stagecoach {
@@ -202,4 +202,4 @@ class SimulatedCluster : private StageClient {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
+#endif  // STAGECOACH_COORDINATOR_TESTING_SIMULATED_CLUSTER_H_

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
-#include "coordinator/whole_jobs/simulated_cluster_testing.h"
+#include "coordinator/testing/simulated_cluster.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {

@@ -7,8 +7,8 @@
 //            RemoveAll fails; nothing otherwise (but see Fault::after_effect).
 // What counts as a call: every function of FileSystem and of its files except Exists, size and
 //            destructors.
-#ifndef STAGECOACH_CHECKPOINT_FAULT_FILE_SYSTEM_H_
-#define STAGECOACH_CHECKPOINT_FAULT_FILE_SYSTEM_H_
+#ifndef STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_
+#define STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_
 
 #include <cstdint>
 #include <limits>
@@ -90,4 +90,4 @@ class FaultFileSystem final : public FileSystem {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_CHECKPOINT_FAULT_FILE_SYSTEM_H_
+#endif  // STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_

@@ -2,8 +2,8 @@
 // Nothing runs before a caller waits for it or lets the card run. A wait runs only what it needs;
 // RunSome draws the order of the streams from a seed. So a test finds a missing wait, whichever
 // stream was late. Any call can be told to fail.
-#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
-#define STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_DEVICE_API_H_
+#define STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_DEVICE_API_H_
 
 #include <cstdlib>
 #include <cstring>
@@ -244,4 +244,4 @@ class FakeDeviceApi final : public DeviceApi {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_DEVICE_API_H_
