@@ -183,7 +183,7 @@ void StageRuntime::Drain(double seconds) {
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto deadline = now() + Nanoseconds(seconds);
   while (const std::optional<uint64_t> returns = mailbox.WaitAtRest(deadline)) {
-    const std::string state = Snapshot().state;
+    const std::string state = Status().state;
     if (state == "empty" || state == "aborted") return;  // nothing to lose
     if (!mailbox.WaitStirred(*returns, std::min(deadline, now() + state_->drain_idle))) return;
   }
