@@ -105,8 +105,8 @@ absl::StatusOr<CheckpointRef> CheckpointStore::FindLoadable(const std::string& j
     return absl::Status(
         verified.code(),
         absl::StrCat("checkpoint of job ", job, " at step ", step, ": ", verified.message(),
-                     "; `stagecoach checkpoints ", job,
-                     " --verify` shows which steps can be used: name one of them, or none for the "
+                     "; `stagecoach checkpoints verify ", job,
+                     "` shows which steps can be used: name one of them, or none for the "
                      "newest"));
   }
   ASSIGN_OR_RETURN(const std::vector<CheckpointRef> refs, StepFolders(job));

@@ -28,13 +28,11 @@ constexpr int64_t kLine = 64;                            // what is allocated co
 
 int64_t Blocks(int64_t n, int64_t block) { return n / block + (n % block != 0 ? 1 : 0); }
 
-// The last block of rows may be lower, and then reads its second operand as it stands.
+// The second operand is counted as it stands: a lower last block of rows reads it so, and so do
+// micro-batches of few rows, as the last ones of an evaluation may be.
 int64_t ScratchOfRows(Product p, int64_t rows, const HostProfile& host) {
   p.m = std::min(rows, kRowBlock);
-  p.packed = rows >= kPackRows;
-  const int64_t whole = ProductScratchBytes(p, host);
-  p.packed = rows % p.m == 0 && p.packed;
-  return std::max(whole, ProductScratchBytes(p, host));
+  return ProductScratchBytes(p, host);
 }
 
 // y[rows, n] = x[rows, k] weight[k, n]: RunRowProduct, RunPanelProduct.
@@ -128,19 +126,18 @@ KernelWorkspace OfRest(const CallTypes& types, bool narrow) {
 KernelWorkspace OfCall(const Call& call, const CallTypes& types, int64_t samples, bool narrow,
                        const HostProfile& host) {
   const std::string_view operation = call.operation;
-  const auto rows = [&](const ValueType& type) { return RuntimeShape(type, samples)[0]; };
   KernelWorkspace taken = OfRest(types, narrow);
   if (operation == "linear" || operation == "linear_input_gradient") {
     const Shape& weight = types.inputs[1].shape;
     const bool forward = operation == "linear";
-    taken.Raise(OfRows(rows(types.inputs[0]), weight[forward ? 1 : 0], weight[forward ? 0 : 1],
-                       narrow, host));
+    taken.Raise(OfRows(RuntimeShape(types.inputs[0], samples)[0], weight[forward ? 1 : 0],
+                       weight[forward ? 0 : 1], narrow, host));
   } else if (operation == "linear_weight_gradient") {
     const Shape& weight = types.adds[0].shape;
-    // Some micro-batches have a sample less.
+    // Some micro-batches have a sample less, and fewer rows may take more scratch.
     for (const int64_t of : {samples, samples - 1}) {
-      const int64_t count = RuntimeShape(types.inputs[0], of)[0];
-      taken.Raise(OfWeightGradient(count, weight[1], weight[0], narrow, host));
+      taken.Raise(OfWeightGradient(RuntimeShape(types.inputs[0], of)[0], weight[1], weight[0],
+                                   narrow, host));
     }
   } else if (operation == "attention") {
     taken.Raise(OfAttention(call, types.inputs[0], false));

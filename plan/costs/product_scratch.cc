@@ -12,6 +12,7 @@ constexpr int64_t kColumns = 64;    // of B in one copy; blocks of the packed or
 constexpr int64_t kNotes = 1024;    // what is noted of blocks
 constexpr int64_t kTiles = 4096;    // of AMX
 constexpr int64_t kDepth = 512;     // of k in one copy, and twice that where k is larger
+constexpr int64_t kFewRows = 96;    // of A turned, whose product has one copy of B
 constexpr int64_t kPairDepth = 32;  // of bfloat16 that a block takes without a copy
 
 int64_t MatrixBytes(int64_t rows, int64_t columns, int64_t element) {
@@ -27,8 +28,8 @@ int64_t Float32Scratch(const Product& p) {
   }
   // Lines of A are 16 elements longer where k fills a block.
   if (p.k > kDepth) {
-    return kNotes + MatrixBytes(p.m, 2 * kDepth + 16, kSingle) +
-           MatrixBytes(5 * kDepth / 2, kColumns, kSingle);
+    const int64_t b = MatrixBytes(5 * kDepth / 2, kColumns, kSingle);
+    return kNotes + MatrixBytes(p.m, 2 * kDepth + 16, kSingle) + (p.m > kFewRows ? 2 * b : b);
   }
   // B is read in place unless its rows lie a multiple of 2 KiB apart.
   const int64_t b = p.n % kDepth == 0 ? MatrixBytes(depth, kColumns, kSingle) : 0;
@@ -65,7 +66,10 @@ int64_t ProductScratchBytes(const Product& product, const HostProfile& host) {
 }
 
 int64_t PackedMatrixBytes(int64_t k, int64_t n, int64_t element) {
-  return MatrixBytes(SaturatingRoundUp(k, kColumns), SaturatingRoundUp(n, kColumns), element);
+  // AMX takes 96 columns of bfloat16 where there are 64.
+  const int64_t columns =
+      std::max(SaturatingRoundUp(n, kColumns), element == kHalf ? int64_t{96} : 0);
+  return MatrixBytes(SaturatingRoundUp(k, kColumns), columns, element);
 }
 
 }  // namespace stagecoach

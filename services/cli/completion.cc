@@ -14,7 +14,7 @@
 namespace stagecoach {
 namespace {
 
-// Bash breaks words at colons: "cuda:1" comes as three, and bash replaces the one behind the colon.
+// Bash breaks words at ":" and "=": "cuda:1" comes as three, and bash replaces the last one.
 // Of FILE and the like it also gives a folder its slash, and a name its quotes.
 constexpr char kBash[] =
     R"sh(# bash completion of stagecoach; load it with:  source <(stagecoach completion bash)
@@ -22,13 +22,14 @@ _stagecoach() {
   local current word files i
   local -a line=()
   for ((i = 0; i <= COMP_CWORD; i++)); do
-    if [[ $i -gt 0 && ( ${COMP_WORDS[i]} == : || ${line[-1]} == *: ) ]]; then
+    if [[ $i -gt 0 && ( ${COMP_WORDS[i]} == [:=] || ${line[-1]} == *[:=] ) ]]; then
       line[-1]+="${COMP_WORDS[i]}"
     else
       line+=("${COMP_WORDS[i]}")
     fi
   done
   current="${line[-1]}"
+  [[ $current != --*=* ]] || current="${current#*=}"
   COMPREPLY=()
   while IFS=$'\t' read -r word _; do
     case "$word" in
@@ -36,7 +37,7 @@ _stagecoach() {
       DIR) files=-d ;;
       "$current"*) COMPREPLY+=("$word") ;;
     esac
-  done < <("${line[0]}" __complete -- "${line[@]}" 2>/dev/null)
+  done < <("${line[0]/#\~/$HOME}" __complete -- "${line[@]}" 2>/dev/null)
   if [[ -n $files ]]; then
     mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen $files -- "$current")
     compopt -o filenames 2>/dev/null
@@ -185,10 +186,14 @@ std::string CompletionScript(const std::string& shell) {
 
 int RunComplete(const CLI::App& app, std::span<const std::string> line, CommandContext& context) {
   if (line.size() < 2) return kExitUsage;
-  const Place place = PlaceBehind(app, line.subspan(1, line.size() - 2));
+  const std::string& word = line.back();
+  Place place = PlaceBehind(app, line.subspan(1, line.size() - 2));
+  if (const size_t sign = word.find('='); absl::StartsWith(word, "--") && sign != word.npos) {
+    place.option = FindOption(place.command, word.substr(0, sign));
+  }
   if (place.option != nullptr) {
     PrintValues(*place.option, context);
-  } else if (absl::StartsWith(line.back(), "-")) {
+  } else if (absl::StartsWith(word, "-")) {
     PrintOptions(place.command, context);
   } else if (const CLI::Option* positional = PositionalAt(place)) {
     PrintValues(*positional, context);

@@ -222,6 +222,17 @@ ask stagecoach --address 127.0.0.1 : 8001 che
   EXPECT_EQ(*answer, "cuda:0 cuda:1 cuda:10\n0 1 10\n1 10\ncheckpoints\n");
 }
 
+// Symptom: "=" was taken for the option's value, and the value for the job file.
+TEST_F(CompletionTest, BashCompletesBehindAnEqualsSign) {
+  const std::optional<std::string> answer = Ask("bash", "", R"(
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
+ask stagecoach list --output = nd
+ask stagecoach describe --timeout = 3 tiny-2
+)");
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(*answer, "ndjson\ntiny-2\n");
+}
+
 TEST_F(CompletionTest, OfJobsIsSilentWithoutACoordinator) {
   address_ = "127.0.0.1:1";
   EXPECT_EQ(Answer({"describe", ""}), "");

@@ -89,7 +89,7 @@ TEST_F(CheckpointListTest, WhatIsThereAndDamagedIsShownAsBroken) {
   EXPECT_THAT(list.checkpoints(1).error(), HasSubstr("CHECKPOINTS/job/step-000000000003/layer"));
 }
 
-// Symptom: `checkpoints --verify` said nothing of a step whose manifest had been deleted.
+// Symptom: `checkpoints verify` said nothing of a step whose manifest had been deleted.
 TEST_F(CheckpointListTest, AFolderWithoutItsManifestIsShownAsBroken) {
   ASSERT_TRUE(memory_.RemoveAll(oldest_ + "/MANIFEST.json").ok());
   for (const bool verify : {false, true}) {
