@@ -19,12 +19,17 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kScratch = int64_t{1} << 20;
+constexpr HostProfile kBelowAvx512 = {.avx512 = false};
 
-int64_t Bytes(const Network& model, int first, int last, int64_t samples) {
-  const KernelWorkspace taken = ConvolutionWorkspace(model, first, last, samples, {});
+int64_t Bytes(const Network& model, int first, int last, int64_t samples,
+              const HostProfile& host = {}) {
+  const KernelWorkspace taken = ConvolutionWorkspace(model, first, last, samples, host);
   return taken.room + taken.shared;
 }
+
+// A thread's room for so many places that read `row` numbers each. Below AVX-512 the product itself
+// takes no scratch.
+int64_t Columns(int64_t places, int64_t row) { return (64 << 10) + 4 * places * row; }
 
 Network SmallAmoebanet(Precision precision = Precision::kFloat32) {
   AmoebanetDSpec spec;
@@ -40,15 +45,17 @@ TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
   const Network network = SmallAmoebanet();
   // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares, and
   // few samples are cut into as many, of 256 places at least.
-  const int64_t weight = 4 * 9 * 3 * 16;
-  EXPECT_EQ(Bytes(network, 0, 1, 1), 4 * weight + kScratch);
-  EXPECT_EQ(Bytes(network, 0, 1, 2), 8 * weight + kScratch);
-  EXPECT_EQ(Bytes(network, 0, 1, 3), 6 * weight + kScratch);
-  EXPECT_EQ(Bytes(network, 0, 1, 5), 5 * weight + kScratch);
-  EXPECT_EQ(Bytes(network, 0, 1, 64), 8 * weight + kScratch);
+  const int64_t weight = 4 * 9 * 3 * 16, room = Columns(128, 9 * 3);
+  const auto stem = [&](int64_t samples) { return Bytes(network, 0, 1, samples, kBelowAvx512); };
+  EXPECT_EQ(stem(1), 4 * weight + room);
+  EXPECT_EQ(stem(2), 8 * weight + room);
+  EXPECT_EQ(stem(3), 6 * weight + room);
+  EXPECT_EQ(stem(5), 5 * weight + room);
+  EXPECT_EQ(stem(64), 8 * weight + room);
   // The last cell: 1x1 from 192 to 64 channels on 8x8 places, of which four samples make a share.
-  EXPECT_EQ(Bytes(network, 5, 6, 4), 4 * 192 * 64 + kScratch);
-  EXPECT_EQ(Bytes(network, 5, 6, 8), 2 * 4 * 192 * 64 + kScratch);
+  const auto cell = [&](int64_t samples) { return Bytes(network, 5, 6, samples, kBelowAvx512); };
+  EXPECT_EQ(cell(4), 4 * 192 * 64 + Columns(64, 192));
+  EXPECT_EQ(cell(8), 2 * 4 * 192 * 64 + Columns(64, 192));
   EXPECT_EQ(Bytes(network, 6, 7, 8), 0) << "a head without convolutions";
 }
 
@@ -79,11 +86,13 @@ TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
                                      GlobalPoolSpec{}, LinearSpec{.out = 10}},
                           .image = {16, 16, 512},
                           .classes = 10};
-  const int64_t weight = 4 * 25 * 512 * 16, columns = 4 * 128 * 25 * 512 + (64 << 10);
-  EXPECT_EQ(Bytes(*ExpandModel(wide), 0, 1, 1), weight + columns);
+  const int64_t weight = 4 * 25 * 512 * 16, columns = Columns(128, 25 * 512);
+  EXPECT_EQ(Bytes(*ExpandModel(wide), 0, 1, 1, kBelowAvx512), weight + columns);
+  // With AVX-512 the product copies 64 columns of the weight, 1,024 deep.
+  EXPECT_EQ(Bytes(*ExpandModel(wide), 0, 1, 1), weight + columns + 1024 + 4 * 64 * 1024);
   SequenceSpec small = wide;
   small.image = {4, 4, 512};  // 16 places in all
-  EXPECT_EQ(Bytes(*ExpandModel(small), 0, 1, 1), weight + kScratch);
+  EXPECT_EQ(Bytes(*ExpandModel(small), 0, 1, 1, kBelowAvx512), weight + Columns(16, 25 * 512));
 }
 
 // Symptom: a network that was planned to fit was refused memory within a step. The widest weight has the largest shares, the
@@ -95,7 +104,7 @@ TEST(HostMemory, HasTheLargestSharesAndTheLargestRoomOfDifferentLayers) {
   const int64_t block = Bytes(network, 1, 2, 8), share = 4 * 9 * 64 * 64;
   // 3x3 from 256 channels to 256 on 4x4 places: eight samples are one share.
   const int64_t widest = 4 * 9 * 256 * 256;
-  EXPECT_EQ(Bytes(network, 3, 4, 8), widest + kScratch);
+  EXPECT_EQ(Bytes(network, 3, 4, 8), widest + Columns(16, 9 * 256) + 1024 + 4 * 64 * 1024);
   ASSERT_GT(widest, 8 * share);
   EXPECT_EQ(Bytes(network, 0, layers, 8), block - 8 * share + widest);
 }
@@ -110,8 +119,10 @@ TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
 TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
   const Network network = SmallAmoebanet(Precision::kBfloat16);
   const int64_t weight = 4 * 9 * 3 * 16, operands = 4 * 32 * 32 * (3 + 16);
-  EXPECT_EQ(Bytes(network, 0, 1, 5), 5 * weight + kScratch + 5 * operands + weight);
-  EXPECT_EQ(Bytes(network, 0, 1, 4096), 8 * weight + kScratch + (int64_t{16} << 20) + weight);
+  const int64_t room = Columns(128, 9 * 3);
+  EXPECT_EQ(Bytes(network, 0, 1, 5, kBelowAvx512), 5 * weight + room + 5 * operands + weight);
+  EXPECT_EQ(Bytes(network, 0, 1, 4096, kBelowAvx512),
+            8 * weight + room + (int64_t{16} << 20) + weight);
 }
 
 TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
