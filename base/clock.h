@@ -1,4 +1,5 @@
-// Clock: monotonic time for decisions, wall time for logs and file names only.
+// Clock: monotonic time for decisions in a run. Wall time is for logs, file names, traces, times
+// compared between machines, and numbers that differ between starts (terms, job ids).
 // Threads: thread-safe.
 // Units: nanoseconds.
 #ifndef STAGECOACH_BASE_CLOCK_H_

@@ -1,10 +1,13 @@
 // CurrentWork: the work that the executor of a stage has at hand. A handler of a fatal signal may
 // read its fields at any moment. Code at work calls NoteInstruction() and NoteOperation() and knows
-// no reader. The scope of its thread chooses the CurrentWork, as for TickProgress().
-// Ownership: a scope borrows its CurrentWork. Noted texts are borrowed until the next note.
+// no reader. The scope of its thread chooses the CurrentWork, as for TickProgress()
+// (base/progress.h).
+// Ownership: a scope borrows its CurrentWork. An instruction's text is borrowed until the next
+//            BeginWork, NoteInstruction or EndWork, an operation's until the next note of any kind.
 // Threads:   one thread notes; Look() from any thread, and from a signal handler.
 // Cost:      a few stores; no lock, no allocation.
-// Errors:    a look that falls into BeginWork() may see parts of two jobs.
+// Errors:    a look during BeginWork() may see parts of two jobs. A look during NoteInstruction()
+//            may see the new micro-batch with the old instruction.
 #ifndef STAGECOACH_BASE_CURRENT_WORK_H_
 #define STAGECOACH_BASE_CURRENT_WORK_H_
 
@@ -23,7 +26,7 @@ namespace stagecoach {
 
 class CurrentWork {
  public:
-  // Of plain values, for a signal handler.
+  // A copy as plain values, for a signal handler.
   struct View {
     std::array<char, kMaxJobNameLength + 1> job{};  // ends with 0
     uint64_t term = 0, generation = 0, step = 0;
@@ -62,10 +65,11 @@ class CurrentWorkScope {
 
  private:
   CurrentWork* const outer_;
-  std::unique_ptr<std::array<char, size_t{64} << 10>> stack_;  // null: somebody else's is there
+  std::unique_ptr<std::array<char, size_t{64} << 10>> stack_;  // null: the thread had one
 };
 
-// Of the calling thread; without a scope they do nothing. A note ends what was noted before it.
+// These note in the CurrentWork of the calling thread. Without a scope they do nothing. A new
+// instruction ends the operation; a new operation leaves the instruction.
 void BeginWork(const Fence& fence);
 void NoteInstruction(const char* instruction, MicroBatchId micro_batch = MicroBatchId());
 void NoteOperation(const char* operation);

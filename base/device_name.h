@@ -1,4 +1,4 @@
-// The names of cards on the command line: "cuda" is "cuda:0".
+// The names of CUDA devices on the command line: "cuda" is "cuda:0".
 #ifndef STAGECOACH_BASE_DEVICE_NAME_H_
 #define STAGECOACH_BASE_DEVICE_NAME_H_
 
@@ -8,7 +8,7 @@
 
 namespace stagecoach {
 
-// True of "cuda" and of whatever begins with "cuda:", well formed or not.
+// True for "cuda" and for every text that begins with "cuda:", well formed or not.
 bool IsCudaDevice(const std::string& device);
 
 // The ordinal of "cuda" or "cuda:N", 0 <= N < 1024. INVALID_ARGUMENT otherwise.

@@ -1,6 +1,6 @@
 // Status helpers: returning early, and adding context on the way up.
-// Errors: every layer adds what it knows ("link 2 -> 3", "step 17"); the code stays the first
-// one's.
+// Errors: every layer adds what it knows ("link 2 -> 3", "step 17"). The status code stays that of
+// the original error.
 #ifndef STAGECOACH_BASE_STATUS_H_
 #define STAGECOACH_BASE_STATUS_H_
 

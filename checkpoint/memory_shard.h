@@ -1,8 +1,9 @@
-// MemoryShard: a shard in memory, byte for byte the file that a checkpoint would have. Its tensors are filled where they
-// lie, so it is written once; what it contains is hashed later, on a thread that has the time.
+// MemoryShard: a shard in memory, byte for byte the file that a checkpoint would have. Its tensors
+// are filled in place, so every byte is written once. A thread that has time hashes the content
+// later.
 // Ownership: owns its bytes.
-// Threads:   thread-compatible; what is filled may be read by any number.
-// Errors:    LayOut: INVALID_ARGUMENT as WriteSafetensors; RESOURCE_EXHAUSTED where the memory is not given.
+// Threads:   thread-compatible; once filled, any number of threads may read it.
+// Errors:    LayOut: INVALID_ARGUMENT as WriteSafetensors; RESOURCE_EXHAUSTED: no memory.
 // See:       docs/formats.md, "Snapshots".
 #ifndef STAGECOACH_CHECKPOINT_MEMORY_SHARD_H_
 #define STAGECOACH_CHECKPOINT_MEMORY_SHARD_H_
@@ -24,8 +25,9 @@ namespace stagecoach {
 
 class MemoryShard {
  public:
-  // Of layers [first, last). The tensors are sorted here; nobody is asked for their bytes.
-  // spare: whose memory is taken where it fits; null: none. It is not to be used any more.
+  // Lays out a shard of layers [first, last). Sorts the tensors by name; does not read their bytes.
+  // spare: if its file has the same size, its memory is reused. The spare must not be used
+  // afterwards. Null: new memory.
   static absl::StatusOr<MemoryShard> LayOut(int first_layer, int last_layer,
                                             std::vector<TensorSource> tensors,
                                             MemoryShard* spare = nullptr);
@@ -33,7 +35,8 @@ class MemoryShard {
   const std::vector<TensorEntry>& tensors() const { return tensors_; }
   std::span<std::byte> Tensor(size_t index);  // to be filled; index into tensors()
   std::span<const std::byte> file() const { return {bytes_.get(), static_cast<size_t>(size_)}; }
-  // Of what is in it now; nothing once `given_up`, asked every megabyte, says so. Ticks progress.
+  // Description and hashes of the present content. nullopt if `given_up` returns true; it is asked
+  // at least once a megabyte. Ticks progress.
   std::optional<ShardInfo> Digest(const std::function<bool()>& given_up) const;
 
  private:
@@ -46,7 +49,7 @@ class MemoryShard {
 // Memory that nobody has written to yet; RESOURCE_EXHAUSTED where it is not given.
 absl::StatusOr<std::unique_ptr<std::byte[]>> TakeBytes(int64_t bytes);
 
-// Reads what lies in memory. The bytes outlive it: `keeps` holds whoever owns them.
+// A file that reads `bytes`. `keeps` holds their owner, so they outlive the file.
 std::unique_ptr<ReadableFile> ReadableMemory(std::span<const std::byte> bytes, std::string path,
                                              std::shared_ptr<const void> keeps);
 

@@ -38,7 +38,7 @@ class ShardSet {
 };
 
 inline constexpr char kParameterPrefix[] = "model/";
-// Of a parameter's average, in the place of that.
+// Prefix of a parameter's average; it replaces kParameterPrefix.
 inline constexpr char kAveragePrefix[] = "opt/average/";
 
 // Feeds one parameter after the other, in the byte order of names, into a weights digest.

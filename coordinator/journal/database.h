@@ -1,4 +1,5 @@
-// Database and Statement: SQLite with owners and Status. No query builder: the SQL is text.
+// Database and Statement: SQLite with owning handles and absl::Status. No query builder: the SQL is
+// text.
 // Ownership: a Statement borrows its Database.
 // Threads:   thread-compatible (the job loop's).
 // Errors:    RESOURCE_EXHAUSTED (disk full), DATA_LOSS (corrupt, I/O error), UNAVAILABLE (locked by
@@ -31,7 +32,7 @@ class Database {
   int64_t changed_rows() const;  // by the last statement that ran
   sqlite3* handle() { return handle_; }
   const std::string& path() const { return path_; }
-  absl::Status Error(const std::string& what) const;  // of the call just made, `what`
+  absl::Status Error(const std::string& what) const;  // of the last call, which `what` names
 
  private:
   Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}

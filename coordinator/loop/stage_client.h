@@ -1,10 +1,10 @@
-// StageClient: how the coordinator reaches stages; services implements it over gRPC, tests by a
-// fake fleet on virtual time.
+// StageClient: how the coordinator reaches stages; services/ implements it over gRPC; tests use
+// a fake fleet on virtual time.
 // Ownership: borrowed by the job manager.
 // Threads:   called from the job loop; `done` runs on any thread, exactly once, also after a
 //            deadline or a broken connection, and must not block.
-// Errors:    UNAVAILABLE (gone, or another than the named stage is at its address), DEADLINE_EXCEEDED, ABORTED (older incarnation), what the stage
-//            said.
+// Errors:    UNAVAILABLE (the stage is gone, or a different stage is at its address),
+//            DEADLINE_EXCEEDED, ABORTED (older incarnation), or the stage's own error.
 #ifndef STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_
 #define STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_
 
@@ -37,11 +37,11 @@ class StageClient {
   virtual void FindSnapshots(const StagePeer& stage, const std::string& job, const std::string& key,
                              double deadline_seconds,
                              std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) = 0;
-  // Best effort; the result is not waited for by anyone.
+  // Abort and Release: best effort; nobody waits for the result.
   virtual void Abort(const StagePeer& stage, const Fence& fence, const std::string& reason) = 0;
   virtual void Release(const StagePeer& stage, const Fence& fence) = 0;
-  // A process has just registered as this stage: a connection made before may lead to one that is
-  // gone. Calls under way are left alone.
+  // A new process has registered as this stage, so an older connection may lead to a process that
+  // is gone. Calls in progress continue.
   virtual void Reconnect(const StagePeer& stage) = 0;
 };
 

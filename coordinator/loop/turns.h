@@ -1,8 +1,7 @@
 // Turns: work that several askers have for one thread. One piece is with the thread at a time, and
-// the askers take turns. An asker with much work waits behind its own pieces, and not in front of
-// others.
-// Ownership: owns what waits. A piece calls back into it when done, so no piece may outlive it.
-// Threads:   one, the job loop's.
+// the askers take turns. An asker with much work delays itself, not the others.
+// Ownership: owns what waits. A finished piece posts a call to Next(), so no piece may outlive it.
+// Threads:   Add and Next: the job loop's. Pieces: where `run` puts them.
 #ifndef STAGECOACH_COORDINATOR_LOOP_TURNS_H_
 #define STAGECOACH_COORDINATOR_LOOP_TURNS_H_
 
@@ -17,8 +16,8 @@ namespace stagecoach {
 class Turns {
  public:
   using Work = std::function<void()>;
-  // run: gives a piece to the thread. post: gives work to this one, behind what the piece posted
-  // itself.
+  // run: gives a piece to the thread that does the work. post: runs work on the job loop's thread,
+  // after everything that the piece itself posted.
   Turns(std::function<void(Work)> run, std::function<void(Work)> post)
       : run_(std::move(run)), post_(std::move(post)) {}
 

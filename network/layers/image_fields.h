@@ -1,6 +1,7 @@
 // Helpers of the kinds of layers on images. Fields are one number, or height and width. An input is
 // refused if it is no image, or is smaller than the window that moves over it.
-// Errors: INVALID_ARGUMENT with the field's path in the job, both types and the remedy.
+// Errors: INVALID_ARGUMENT with the field's path in the job, the input's type, the requirement and
+// the remedy.
 #ifndef STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_
 #define STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_
 
@@ -20,7 +21,7 @@ Plane PlaneOfField(const std::vector<int64_t>& numbers, const Plane& unless);
 std::string PlaneText(const Plane& plane);  // "3x3"
 
 absl::Status CheckReadsImage(std::string_view kind, const ValueType& x, const LayerPlace& place);
-// Also that the window fits into the image once.
+// Also checks that the window, with its dilation, fits into the padded image.
 absl::Status CheckWindow(std::string_view kind, const Window& window, const ValueType& x,
                          const LayerPlace& place);
 

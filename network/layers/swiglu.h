@@ -1,5 +1,5 @@
-// swiglu: down(silu(gate(x)) * up(x)), three linears without bias. Parameters: gate.weight [hidden, width],
-// up.weight [hidden, width], down.weight [width, hidden].
+// swiglu: down(silu(gate(x)) * up(x)), three linears without bias. Parameters: gate.weight [hidden,
+// width], up.weight [hidden, width], down.weight [width, hidden].
 #ifndef STAGECOACH_NETWORK_LAYERS_SWIGLU_H_
 #define STAGECOACH_NETWORK_LAYERS_SWIGLU_H_
 
@@ -11,7 +11,7 @@ namespace stagecoach {
 
 struct SwigluSpec {
   static constexpr const char* kKind = "swiglu";
-  int64_t hidden = 0;  // width that gate and up give
+  int64_t hidden = 0;  // width of the outputs of gate and up
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("hidden", hidden, 1, kMaxHidden);

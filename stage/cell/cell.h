@@ -2,9 +2,10 @@
 // micro-batch in it:
 //            absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
 //            absent -Forward(keep)-> stashed -Backward-> absent
-// If a forward will be recomputed, the last stage computes nothing in it: nobody reads the logits
-// before. If its head goes by chunks (network/passes/head_chunks.h), the loss runs the last layer,
-// forward and back. The other functions stop before the head and return its input as the outputs.
+// If a forward will be recomputed, the last stage computes nothing in it, because nobody reads the
+// logits before the recompute. If the last stage's head goes by chunks
+// (network/passes/head_chunks.h), Loss runs the last layer forward and backward, EvaluateLoss
+// forward. Forward, Evaluate and Recompute stop before it, and its input is their output.
 // Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective;
 //            borrows the back end.
 // Threads:   executor thread only.
@@ -34,15 +35,14 @@ namespace stagecoach {
 class Cell {
  public:
   // Initial values of parameters and states by their names, instead of a draw. If the name has
-  // some, it fills `values` and returns true. Otherwise it returns false and leaves them. Without
-  // `values` it only says whether there are some.
+  // values, the function fills `values` and returns true. Otherwise it returns false and leaves
+  // `values` alone. If `values` is empty, it only tells whether the name has values.
   using Given =
       std::function<absl::StatusOr<bool>(const std::string& name, std::span<float> values)>;
-  // Layers [first, last) of the model, initial weights drawn from the seed but where they are
-  // given. Without a seed the weights are anything: the caller sets every one of them and the
-  // copies of ties(), then calls RefreshCompute. For large cells the draw takes long. The last
-  // layer goes by chunks where the back end says so and the network allows it, unless it is wanted
-  // whole.
+  // Layers [first, last) of the model, initial weights drawn from the seed unless they are given.
+  // Without a seed the weights are undefined: the caller must set all of them and the copies in
+  // ties(), then call RefreshCompute(). Drawing takes long for large cells. The last layer goes by
+  // chunks if the back end says so and the network allows it, unless it is wanted whole.
   enum class Head { kAsBackendSays, kWhole };
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
@@ -51,8 +51,8 @@ class Cell {
                                                       Head head = Head::kAsBackendSays);
   ~Cell();
 
-  // On the last stage gives nothing without keep_stash. Where nothing is trained here or before,
-  // this is all that happens to the micro-batch: nothing of it is kept.
+  // If something is trained here or before, the last stage returns no outputs unless keep_stash.
+  // If nothing is, nothing of the micro-batch is kept.
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, bool keep_stash);
   // Forward without a trace of it: for evaluation.
   absl::StatusOr<Tensors> Evaluate(Tensors inputs, const ForwardContext& context);
@@ -62,17 +62,18 @@ class Cell {
   absl::Status BackwardWeight(MicroBatchId micro_batch);
   // The outputs of a recompute or kept forward of the last stage, whose loss is still to come.
   const Tensors& outputs(MicroBatchId micro_batch) const;
-  // The loss of such a micro-batch: what its backward begins with.
+  // The loss of such a micro-batch. Returns the gradients of the outputs, which Backward takes.
   absl::StatusOr<Tensors> Loss(MicroBatchId micro_batch, ObjectiveRunner::Targets targets,
                                const LookAtLogits& look);
-  // Of what Evaluate gave.
+  // Adds the loss of Evaluate's outputs to the objective's sums.
   absl::Status EvaluateLoss(const ForwardContext& context, Tensors outputs,
                             ObjectiveRunner::Targets targets, const LookAtLogits& look);
 
   void DropAllMicroBatches();  // after an abort
-  // What the step has gathered for states becomes a part of them: once, where it is applied.
+  // Merges what the step has gathered for the states into them. Call once, when the
+  // step is applied.
   absl::Status CommitStates();
-  void ZeroGradients();  // and what was gathered for states
+  void ZeroGradients();  // also clears what was gathered for states
   // After values were set from outside (a checkpoint): Parameter::compute follows.
   void RefreshCompute();
 
@@ -82,11 +83,11 @@ class Cell {
   int last_layer() const;
   bool has_backward() const;  // something is trained here or before
   TiedExchange& ties();
-  // Parameters in layer order, without tied ones, which are their owner's, and the squared gradient
-  // norm of each layer (double, layer order).
+  // In layer order, without tied ones, which belong to their owner.
   std::vector<Parameter*> parameters();
-  std::vector<Parameter*> trained();  // those that are
+  std::vector<Parameter*> trained();  // parameters that are trained
   std::vector<LayerState*> states();  // layer order
+  // Of each layer, in layer order.
   absl::StatusOr<std::vector<double>> LayerSquaredGradientNorms();
 
  private:

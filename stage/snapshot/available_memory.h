@@ -1,5 +1,5 @@
-// AvailableMemory: what this machine, or the container that the process is in, could give without taking from anybody.
-// Threads: any.  Errors: none; a large number where nobody says.
+// AvailableMemory: memory that this machine, or the process's container, has available, in bytes.
+// Threads: any.  Errors: none; INT64_MAX if no file tells.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_AVAILABLE_MEMORY_H_
 #define STAGECOACH_STAGE_SNAPSHOT_AVAILABLE_MEMORY_H_
 
@@ -11,18 +11,18 @@
 namespace stagecoach {
 
 int64_t AvailableMemory();
-// Of the texts of /proc/meminfo and of a control group's limit, use and statistics; empty ones say nothing. What the group
-// has of files in memory goes when memory is asked for.
+// The same from the texts of /proc/meminfo and of a control group's limit, use and statistics. An
+// empty text is ignored. A group's file cache counts as available.
 int64_t AvailableMemory(const std::string& meminfo, const std::string& limit,
                         const std::string& use, const std::string& statistics);
-// Below /sys/fs/cgroup, of the text of /proc/self/cgroup: where the process's memory is counted, in version 2 of control
-// groups or in version 1; empty: nowhere.
+// The control group (path below /sys/fs/cgroup) that counts the process's memory, from the text of
+// /proc/self/cgroup. Version 1 or 2. Empty: none.
 std::string MemoryGroup(const std::string& groups);
 
-// So much is written to between two looks at what is available: others take from it, too, perhaps for the same snapshot.
+// Bytes written between two checks of the available memory. Others use it at the same time.
 inline constexpr int64_t kLookBytes = int64_t{64} << 20;
 
-// RESOURCE_EXHAUSTED where so many bytes would be too many of those that are available.
+// RESOURCE_EXHAUSTED unless at least twice `bytes` are available.
 absl::Status CheckMemory(int64_t bytes, int64_t available);
 
 }  // namespace stagecoach

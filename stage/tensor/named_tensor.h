@@ -1,4 +1,5 @@
-// A tensor under the global, K-free name that checkpoints and snapshots have for it.
+// A tensor under the name, the same for every number of stages, that checkpoints and snapshots have
+// for it.
 #ifndef STAGECOACH_STAGE_TENSOR_NAMED_TENSOR_H_
 #define STAGECOACH_STAGE_TENSOR_NAMED_TENSOR_H_
 

@@ -2,9 +2,8 @@
 // service, reflection and RPC counters. With TLS it checks who may call what (role_processor.h).
 // It accepts connections itself (grpc_listener.h) and hands them to gRPC.
 // Ownership: owns the grpc::Server; borrows services and metrics, which outlive it.
-// Threads:   owner thread, except reachable.
-// Errors:    Start: UNAVAILABLE if the address cannot be bound (ports are never shared). Shutdown:
-//            refuse (SetServing(false)), drain until a deadline, then cancel what is left.
+// Threads:   owner thread; reachable and WriteMetrics from any thread.
+// Errors:    Start: UNAVAILABLE if the address cannot be bound (ports are never shared).
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_SERVER_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_SERVER_H_
 
@@ -33,17 +32,17 @@ class TlsIdentity;
 struct GrpcServerOptions {
   std::string listen;
   TlsFlags tls;
-  // Of `tls`, outlives the server; null: the server loads its own.
+  // The identity for `tls`; outlives the server. Null: the server loads its own.
   const TlsIdentity* identity = nullptr;
-  // Outlive the server; null: by certificates alone. Where they take tokens, a connection needs no
-  // certificate.
+  // Knows the callers; outlives the server. Null: certificates alone tell who calls. If it takes
+  // tokens, a connection needs no certificate.
   const Callers* callers = nullptr;
   ConnectionLimits connections;
   std::optional<CallPace::Limits> pace;  // of each caller, with TLS; none: RoleProcessor's own
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection
-  // Of a connection that says nothing; gRPC's own is two minutes, in which 1,000 of them hold every
-  // descriptor.
+  // Time for a connection to finish its handshake. gRPC's default is two minutes; 1,000 silent
+  // connections would hold every file descriptor for that long.
   int handshake_timeout_ms = 10000;
   int keepalive_time_ms = 30000;
   int keepalive_timeout_ms = 10000;
@@ -55,9 +54,9 @@ struct GrpcServerOptions {
   // so long that the process had better end; must not block. Empty: nobody dials.
   std::function<void()> on_unreachable;
   // For asynchronous services: called in Start with the queue that they will be served on, before
-  // there is a server. Whoever takes it polls it at once and all the time, and shuts it down and
-  // empties it after Shutdown, before this object goes. Nothing else in the process polls then for
-  // this server, health and reflection included.
+  // there is a server. The receiver polls the queue at once and all the time. It shuts the queue
+  // down and empties it after Shutdown, before this object goes. Nothing else in the process then
+  // polls for this server, health and reflection included.
   std::function<void(std::unique_ptr<grpc::ServerCompletionQueue>)> take_queue;
 };
 
@@ -73,11 +72,13 @@ class GrpcServer {
   ~GrpcServer();
   absl::Status Start();
   int port() const;
-  bool reachable() const;  // by what the process hears when it dials its own port
-  void WriteMetrics(MetricWriter& writer) const;  // of its connections; between Start and Shutdown
-  // "" (whole server), every service, "readiness". "liveness" is SERVING from Start to Shutdown.
-  // The process dials itself between true and false.
+  bool reachable() const;  // false: the server does not answer the process's own dials
+  // Metrics of its connections. Call between Start and Shutdown.
+  void WriteMetrics(MetricWriter& writer) const;
+  // Sets the health of "" (whole server), every service and "readiness". "liveness" is SERVING from
+  // Start to Shutdown. The self-check runs while serving.
   void SetServing(bool serving);
+  // Refuses new calls, waits up to drain_seconds, then cancels the rest.
   void Shutdown(double drain_seconds);
 
  private:

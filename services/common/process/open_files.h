@@ -8,11 +8,10 @@
 
 namespace stagecoach {
 
-// A half, an eighth and a sixteenth: more than a quarter is left.
+// One half, one eighth and one sixteenth: five sixteenths are left.
 enum class FileShare { kGrpc, kHttp, kProbes };
 
-// How many connections such a server may have in a process that may open so many files: what is
-// asked for, or its share.
+// The smaller of `asked` and the server's share of `open_files`.
 int MostConnections(FileShare share, int asked, rlim_t open_files);
 
 }  // namespace stagecoach

@@ -1,4 +1,5 @@
-// Products of linear maps in float32: by oneDNN in fixed blocks, what follows on a block while it is hot.
+// Products of linear maps in float32. oneDNN computes fixed blocks of rows; the caller's next step
+// runs on each block while it is in the cache.
 // Threads: the back end's.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_FLOAT32_PRODUCTS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_FLOAT32_PRODUCTS_H_
@@ -10,7 +11,7 @@
 
 namespace stagecoach::cpu {
 
-// c[rows, n] = a[rows, k] b[k, n] + bias, b with `strides`.
+// c[rows, n] = a[rows, k] b[k, n] + bias; b is read with `strides`.
 struct RowProduct {
   int64_t rows, k, n;
   const float* a;
@@ -20,10 +21,10 @@ struct RowProduct {
   float* c;
 };
 
-// Block by block of rows, with the matrix in common; `finish` then runs on the rows.
+// Computes blocks of rows; all share b. Then runs `finish` on each block's rows.
 void RunRowProduct(CpuBackend& backend, const RowProduct& product, CpuBackend::BlockBody finish);
 
-// d_weight[out, in] adds dy[rows, out]^T x[rows, in].
+// d_weight[out, in] += dy[rows, out]^T x[rows, in].
 void AddWeightGradientFloat32(CpuBackend& backend, const Tensor& dy, const Tensor& x,
                               const Tensor& d_weight);
 

@@ -1,12 +1,12 @@
-// The seam where cuDNN's convolutions begin: graphs that are built for a problem and then run on a
-// stream. In production cudnn-frontend is behind it (frontend/), in tests plain loops. Programs
-// built without cudnn-frontend have only an error text there (absent/).
+// Interface to cuDNN's convolutions: a graph is built for a problem, then run on a CUDA stream. In
+// production cudnn-frontend is behind it (frontend/), in tests plain loops. Programs built
+// without cudnn-frontend have only an error text there (absent/).
 // Ownership: graphs borrow their ConvolutionGraphs. Pointers and workspace of Run are borrowed
-//            until the stream has passed.
-// Threads:   one at a time, with the card current.
+//            until the stream has finished the run.
+// Threads:   one at a time, with the device's context current.
 // Errors:    Build: UNIMPLEMENTED if no allowed engine supports the problem in the available
-//            workspace. Else, and from Run: RESOURCE_EXHAUSTED if cuDNN was refused memory,
-//            INTERNAL with its message otherwise.
+//            workspace. Other errors of Build, and all of Run: RESOURCE_EXHAUSTED if cuDNN was
+//            refused memory, else INTERNAL with cuDNN's message.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_
 
@@ -20,8 +20,9 @@
 
 namespace stagecoach::cudnn {
 
-// Tensors in the layouts of LayoutsOf(problem). The pass says which one is written, and not read; a
-// weight's gradient is float32, everything else has the problem's type.
+// Tensors in the layouts of LayoutsOf(problem). The problem's pass decides which one is written; it
+// is not read. A weight's gradient is float32; the others have the problem's type. places: the
+// output (forward) or its gradient.
 struct ConvolutionPointers {
   void *image = nullptr, *weight = nullptr, *places = nullptr;
   void* bias = nullptr;  // of a problem that has one
@@ -39,10 +40,10 @@ class ConvolutionGraphs {
  public:
   virtual ~ConvolutionGraphs() = default;
   virtual CudnnOffer offer() const = 0;
-  // What must be equal for equal bits: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
+  // Equal bits need the same text: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
   virtual std::string version() const = 0;
-  // A graph by an engine without BarredNotes(problem.precision), and with at most so much
-  // workspace.
+  // Builds a graph with an engine that has none of BarredNotes(problem.precision) and needs at most
+  // `workspace_bytes`.
   virtual absl::StatusOr<std::unique_ptr<ConvolutionGraph>> Build(const ConvolutionProblem& problem,
                                                                   int64_t workspace_bytes) = 0;
 };
