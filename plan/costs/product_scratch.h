@@ -22,7 +22,8 @@ struct Product {
   bool bfloat16 = false;  // A and B are
 };
 
-// Rises with m. It does not rise with k where bfloat16 is: 32 divides some k.
+// Rises with m, and in float32 with k. In bfloat16 a depth k that 32 does not divide may take more
+// than a larger one.
 int64_t ProductScratchBytes(const Product& product, const HostProfile& host);
 
 // A matrix [k, n] in the library's order. element: bytes.
