@@ -5,17 +5,17 @@
 #include <thread>
 #include <vector>
 
-#include "base/bfloat16.h"
-#include "base/bounded_queue.h"
-#include "base/clock.h"
-#include "base/dtype.h"
-#include "base/hash.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/ids.h"
-#include "base/random.h"
-#include "base/shape.h"
-#include "base/status.h"
-#include "base/task_thread.h"
-#include "base/thread.h"
+#include "base/numbers/bfloat16.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/random.h"
+#include "base/numbers/shape.h"
+#include "base/threads/bounded_queue.h"
+#include "base/threads/clock.h"
+#include "base/threads/task_thread.h"
+#include "base/threads/thread.h"
 #include "gtest/gtest.h"
 
 namespace stagecoach {

@@ -1,6 +1,6 @@
 // Lists of things that have a file each, as the kinds of layers. A list has their names in order,
-// and nothing else registers a thing. No constructor of a thing runs before main, so no linker drops
-// one, and a file without its function does not link.
+// and nothing else registers a thing. No constructor of a thing runs before main, so no linker
+// drops one, and a file without its function does not link.
 #ifndef STAGECOACH_BASE_LISTED_H_
 #define STAGECOACH_BASE_LISTED_H_
 

@@ -1,7 +1,9 @@
-// NamedList: the one list of things that are found by their name, as the kinds of layers: objects without state.
+// NamedList: the one list of things that are found by their name, as the kinds of layers: objects
+// without state.
 // Ownership: owns nothing; the things and their list live as long as the process.
 // Threads:   any.
-// Errors:    Find answers NOT_FOUND with the nearest known name. Two of one name are a CHECK when the list is made.
+// Errors:    Find answers NOT_FOUND with the nearest known name. Two of one name are a CHECK when
+//            the list is made.
 #ifndef STAGECOACH_BASE_NAMED_LIST_H_
 #define STAGECOACH_BASE_NAMED_LIST_H_
 
@@ -14,8 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/suggest.h"
+#include "base/errors/check.h"
+#include "base/errors/suggest.h"
 
 namespace stagecoach {
 

@@ -1,4 +1,5 @@
-// Whether this build has a sanitizer: tests then do enough for all code to run, not all that they compare.
+// Whether this build has a sanitizer: tests then do enough for all code to run, not all that they
+// compare.
 #ifndef STAGECOACH_BASE_SANITIZED_H_
 #define STAGECOACH_BASE_SANITIZED_H_
 

@@ -40,8 +40,8 @@ size_t SequenceAt(std::string_view text, size_t i) {
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
 
-// Commands to terminals beyond ASCII: C1 controls (U+009B is an escape sequence's beginning), other lines' ends, and
-// what turns the direction of writing, so that a text reads as another one.
+// Commands to terminals beyond ASCII: C1 controls (U+009B is an escape sequence's beginning), other
+// lines' ends, and what turns the direction of writing, so that a text reads as another one.
 bool IsHiddenCommand(std::string_view sequence) {
   if (sequence.size() == 2) {
     return (sequence[0] == '\xc2' && static_cast<uint8_t>(sequence[1]) < 0xA0) ||

@@ -12,8 +12,8 @@ namespace stagecoach {
 // Well-formed UTF-8 (no overlong forms, surrogates or values over U+10FFFF) without NUL.
 bool IsUtf8Text(std::string_view text);
 
-// A file's name for a message: what is no UTF-8, and whatever a terminal would take for a command or a line's end, as
-// "\x1b".
+// A file's name for a message: what is no UTF-8, and whatever a terminal would take for a command
+// or a line's end, as "\x1b".
 std::string ShownName(std::string_view name);
 // The same for a whole message, which may have lines.
 std::string ShownText(std::string_view text);

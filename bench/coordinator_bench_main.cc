@@ -1,6 +1,6 @@
 // coordinator-bench: what the coordinator's own thread spends on a training step, on a start and on
-// a list of jobs, for pipelines and histories larger than the machine. Stages are played and time is
-// virtual (coordinator/testing/simulated_cluster.h); job loop, journal and checkpoint store are
+// a list of jobs, for pipelines and histories larger than the machine. Stages are played and time
+// is virtual (coordinator/testing/simulated_cluster.h); job loop, journal and checkpoint store are
 // the real ones. Prints a table; docs/benchmarks.md has its results.
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/testing/simulated_cluster.h"
 #include "network/zoo/gpt.h"

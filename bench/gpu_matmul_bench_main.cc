@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "bench/operations/bench_device.h"
 #include "bench/operations/ceilings.h"
 #include "services/common/flags/flag_parser.h"

@@ -1,15 +1,20 @@
-// gpu-operations: every operation at the shapes of real networks: how long it takes, what it reaches of the ceilings that
-// the device showed a moment before, and which library and algorithm computed it. So that a report says why, not only how slow.
+// gpu-operations: every operation at the shapes of real networks: how long it takes, what it
+// reaches of the ceilings that the device showed a moment before, and which library and algorithm
+// computed it. So that a report says why, not only how slow.
 //
-//   gpu-operations [--device cuda:0] [--networks gpt2_1.5b,gpt2_124m,resnet_50] [--precision bfloat16] [--seconds 110]
+//   gpu-operations [--device cuda:0] [--networks gpt2_1.5b,gpt2_124m,resnet_50]
+//     [--precision bfloat16] [--seconds 110]
 //
-// One line of JSON each: the ceilings, who computes attention of which shape, what ends a step, the operations, those with the largest share
-// of a micro-batch first. Floor: what a call's FLOPs and bytes take at the ceilings at least; of_ceiling: floor / median. Operands
-// lie beyond the caches where 16 sets of them suffice. After --seconds the rest is named as not run.
+// One line of JSON each: the ceilings, who computes attention of which shape, what ends a step, the
+// operations, those with the largest share of a micro-batch first. Floor: what a call's FLOPs and
+// bytes take at the ceilings at least; of_ceiling: floor / median. Operands lie beyond the caches
+// where 16 sets of them suffice. After --seconds the rest is named as not run.
 //
-//   gpu-operations --matmul-table-out FILE [--device cuda:0] [--job FILE | --networks ...] [--samples N]
+//   gpu-operations --matmul-table-out FILE [--device cuda:0] [--job FILE | --networks ...]
+//     [--samples N]
 //
-// times what cuBLASLt offers for each linear call instead, and writes which offers to take: docs/gpu.md, "Choice of matrix algorithms".
+// times what cuBLASLt offers for each linear call instead, and writes which offers to take:
+// docs/gpu.md, "Choice of matrix algorithms".
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -32,7 +37,7 @@
 #include "operations/catalogue.h"
 #include "services/cli/spec/spec_reader.h"
 #include "services/common/flags/flag_parser.h"
-#include "stage/backends/cuda/matmul_table_file.h"
+#include "stage/backends/cuda/matmul/matmul_table_file.h"
 
 namespace stagecoach {
 namespace {
@@ -285,7 +290,8 @@ absl::Status Table::Run() {
   return absl::OkStatus();
 }
 
-// What was chosen for one product: the call's time with the offer that the library would be believed, and with the chosen one.
+// What was chosen for one product: the call's time with the offer that the library would be
+// believed, and with the chosen one.
 Json ChoiceRow(const MeasuredNetwork& row, const NetworkCall& call,
                const cuda::TunedProduct& tuned) {
   Json json{{"row", "matmul"},

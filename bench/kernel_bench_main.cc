@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "bench/fma_peak.h"
-#include "operations/attention.h"
-#include "operations/dropout.h"
-#include "operations/layer_norm.h"
+#include "operations/attention/attention.h"
 #include "operations/linear.h"
+#include "operations/norms/layer_norm.h"
+#include "operations/pointwise/dropout.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/loss_testing.h"
 #include "stage/backends/operation_testing.h"

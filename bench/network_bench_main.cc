@@ -1,10 +1,13 @@
-// network-bench: training steps of image networks on the cpu back end, one stage, and where their time goes.
+// network-bench: training steps of image networks on the cpu back end, one stage, and where their
+// time goes.
 //
-//   network-bench [--network=NAME] [--batch=N] [--micro-batches=M] [--threads=T] [--rounds=R] [--calls]
+//   network-bench [--network=NAME] [--batch=N] [--micro-batches=M] [--threads=T]
+//     [--rounds=R] [--calls]
 //
-// Images are drawn from a seed. A step is what StageExecutor runs for K = 1 without recomputation, plus SGD with
-// momentum. Seconds are this thread's own with one thread, the wall's with more; medians of the rounds. Model FLOPs: 3 x
-// forward, products only. --calls: a table of the operations by shape, of the seconds of all rounds.
+// Images are drawn from a seed. A step is what StageExecutor runs for K = 1 without recomputation,
+// plus SGD with momentum. Seconds are this thread's own with one thread, the wall's with more;
+// medians of the rounds. Model FLOPs: 3 x forward, products only. --calls: a table of the
+// operations by shape, of the seconds of all rounds.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +19,7 @@
 #include "bench/fma_peak.h"
 #include "bench/timed_backend.h"
 #include "network/network_kinds.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/resnet.h"
 #include "plan/costs/cost_model.h"
 #include "plan/optimizers/sgd.h"

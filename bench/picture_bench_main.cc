@@ -1,5 +1,6 @@
-// picture-bench: how many images a second sources of pictures give, with nothing else to do: decoded, augmented, as
-// numbers. Files are made by the libraries that read them, in a temporary folder.
+// picture-bench: how many images a second sources of pictures give, with nothing else to do:
+// decoded, augmented, as numbers. Files are made by the libraries that read them, in a temporary
+// folder.
 //
 //   picture-bench [seconds a row, 2]
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "plan/data/cifar.h"
 #include "plan/data/image_folder.h"
 #include "stage/data/open_source.h"

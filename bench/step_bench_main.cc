@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "bench/fma_peak.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"

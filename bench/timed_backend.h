@@ -1,5 +1,5 @@
-// TimedBackend: a back end whose calls are counted and timed by operation and types; what is no call of a network is
-// not. For tables of where a step's time goes.
+// TimedBackend: a back end whose calls are counted and timed by operation and types; what is no
+// call of a network is not. For tables of where a step's time goes.
 // Ownership: owns the inner back end. Threads: as Backend; seconds of the calling thread.
 #ifndef STAGECOACH_BENCH_TIMED_BACKEND_H_
 #define STAGECOACH_BENCH_TIMED_BACKEND_H_
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

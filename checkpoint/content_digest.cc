@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/threads/progress.h"
 #include "base/utf8.h"
 
 namespace stagecoach {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "checkpoint/names.h"
 
 namespace stagecoach {

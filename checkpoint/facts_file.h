@@ -1,6 +1,7 @@
 // FactsFile: data.json beside exported weights: what the data set tells beside the job.
 // Threads: any.
-// Errors:  DATA_LOSS naming the file: it is not what FormatFacts writes. No file: there are no facts.
+// Errors:  DATA_LOSS naming the file: it is not what FormatFacts writes. No file: there are no
+//          facts.
 // See:     docs/formats.md, "Export".
 #ifndef STAGECOACH_CHECKPOINT_FACTS_FILE_H_
 #define STAGECOACH_CHECKPOINT_FACTS_FILE_H_
@@ -8,8 +9,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/data_facts.h"
-#include "checkpoint/file_system.h"
+#include "base/files/data_facts.h"
+#include "checkpoint/files/file_system.h"
 
 namespace stagecoach {
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 
 namespace stagecoach {
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "checkpoint/testing/fault_file_system.h"
 
 namespace stagecoach {
@@ -38,7 +38,8 @@ TEST_F(FolderProbeTest, OneFolderIsSeenFromBothSides) {
   EXPECT_THAT(*files_.List("/root/job"), IsEmpty());
 }
 
-// Training went on for days while every checkpoint failed: the stages had a folder of that name too.
+// Training went on for days while every checkpoint failed: the stages had a folder of that name
+// too.
 TEST_F(FolderProbeTest, AFolderOfTheSameNameOnAnotherDiskIsNotTheSame) {
   const FolderProbe probe = Begin();
   ASSERT_TRUE(others_.MakeFolders("/root/job").ok());

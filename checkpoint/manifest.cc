@@ -7,11 +7,11 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/check.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "checkpoint/names.h"
-#include "checkpoint/safetensors_header.h"
+#include "checkpoint/safetensors/safetensors_header.h"
 
 namespace stagecoach {
 namespace {

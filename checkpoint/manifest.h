@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/data_facts.h"
+#include "base/files/data_facts.h"
 #include "checkpoint/shard.h"
 
 namespace stagecoach {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/hash.h"
-#include "base/random.h"
+#include "base/files/hash.h"
+#include "base/numbers/random.h"
 #include "checkpoint/testing/toy_checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/hash.h"
-#include "base/progress.h"
-#include "base/status.h"
-#include "checkpoint/safetensors_header.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/threads/progress.h"
+#include "checkpoint/safetensors/safetensors_header.h"
 
 namespace stagecoach {
 namespace {

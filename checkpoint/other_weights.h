@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 
 namespace stagecoach {
 
-// "holds sharded weights (model.safetensors.index.json); write the tensors of all shards into one safetensors file";
-// empty: none that is known by its name.
+// "holds sharded weights (model.safetensors.index.json); write the tensors of all shards into one
+// safetensors file"; empty: none that is known by its name.
 std::string OtherWeightsIn(ReadableFiles& files, const std::string& folder);
 
 }  // namespace stagecoach

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/check.h"
-#include "base/hash.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/threads/progress.h"
 #include "checkpoint/names.h"
 
 namespace stagecoach {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace stagecoach {
 
@@ -35,8 +35,8 @@ absl::StatusOr<ShardInfo> WriteShard(FileSystem& file_system, const std::string&
                                      int first_layer, int last_layer,
                                      std::vector<TensorSource> tensors);
 
-// Writes the bytes of a shard that lies in memory into folder/info.file. DATA_LOSS unless they have info.sha256: nothing
-// stays in the folder then.
+// Writes the bytes of a shard that lies in memory into folder/info.file. DATA_LOSS unless they have
+// info.sha256: nothing stays in the folder then.
 absl::Status WriteShardBytes(FileSystem& file_system, const std::string& folder,
                              const ShardInfo& info, std::span<const std::byte> bytes);
 

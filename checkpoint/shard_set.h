@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "checkpoint/manifest.h"
 
 namespace stagecoach {

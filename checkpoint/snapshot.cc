@@ -21,8 +21,8 @@ bool SayTheSame(const Manifest& a, const Manifest& b) {
          a.dataset_sha256 == b.dataset_sha256 && a.fingerprint == b.fingerprint;
 }
 
-// Shards from layer 0 to the last one, each beginning where the one before ends. From the end: what a layer is followed by
-// is known when it is looked at.
+// Shards from layer 0 to the last one, each beginning where the one before ends. From the end: what
+// a layer is followed by is known when it is looked at.
 std::vector<Told> Tile(const std::vector<Told>& shards, int layers) {
   std::map<int, Told> from;  // by first layer: one that leads to the end
   std::set<int> reaches = {layers};
@@ -44,8 +44,8 @@ std::vector<Told> Tile(const std::vector<Told>& shards, int layers) {
   return tiles;
 }
 
-// Those that say the same, by groups, the largest first. Several groups: somebody is wrong, and what is whole in the eyes of
-// most is no worse than a checkpoint.
+// Those that say the same, by groups, the largest first. Several groups: somebody is wrong, and
+// what is whole in the eyes of most is no worse than a checkpoint.
 std::vector<std::vector<Told>> Agreed(const std::vector<Told>& told) {
   std::vector<std::vector<Told>> groups;
   for (const Told& one : told) {

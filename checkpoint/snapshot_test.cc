@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "checkpoint/memory_shard.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

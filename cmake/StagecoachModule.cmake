@@ -144,7 +144,7 @@ endfunction()
 # stagecoach_kernels(TARGET FOLDER): adds a back end's kernel files. Each is compiled alone, as they
 # name functions alike.
 function(stagecoach_kernels target folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/kernels/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/kernels/*.cc)
   target_sources(${target} PRIVATE ${sources})
   set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

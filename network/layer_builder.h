@@ -19,7 +19,8 @@
 namespace stagecoach {
 
 inline constexpr double kInitStddev = 0.02;
-// Of a weight that so many inputs of each output go through, before a ReLU (He et al. 2015, 1502.01852).
+// Of a weight that so many inputs of each output go through, before a ReLU (He et al. 2015,
+// 1502.01852).
 double HeStddev(int64_t inputs);
 
 // What the names of a layer's parameters and states begin with: "model/0003/".
@@ -92,8 +93,8 @@ class LayerBuilder {
   std::vector<StateSpec> states_;
 };
 
-// Writes a layer of any kind; what comes out of it. A layer that reads ids must be given some, and no other
-// may be.
+// Writes a layer of any kind; what comes out of it. A layer that reads ids must be given some, and
+// no other may be.
 absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const LayerPlace& place,
                                    LayerBuilder& builder);
 

@@ -8,9 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/lists/lists.h"
-#include "operations/batch_norm.h"
 #include "operations/catalogue.h"
 #include "operations/linear.h"
+#include "operations/norms/batch_norm.h"
 
 namespace stagecoach {
 namespace {
@@ -82,7 +82,8 @@ TEST_F(ForeignLayer, HaveNamesThatAreKeysOfACheckpoint) {
   EXPECT_THAT(Refusal({x_}), HasSubstr("must be 1 to 512 letters"));
 }
 
-// Nobody asks for the gradient of a layer in front of all that is trained, so its calls could be any.
+// Nobody asks for the gradient of a layer in front of all that is trained, so its calls could be
+// any.
 TEST_F(ForeignLayer, HaveNoOperationOfABackwardEvenWhereNothingIsTrained) {
   LayerWriter writer;
   const ValueId dy = writer.Input(ActivationType({4, 8}), false);

@@ -7,17 +7,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
-#include "network/layers/batch_norm.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
-#include "network/layers/group_norm.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
-#include "network/layers/rms_norm.h"
 #include "network/layers/swiglu.h"
 
 namespace stagecoach {
@@ -121,7 +118,8 @@ TEST(LayerKinds, RotaryPositionsNeedHeadsOfEvenWidth) {
       << "one that follows from the width";
 }
 
-// Each number was in its range, and the floating point operations of one sequence did not fit into 64 bits.
+// Each number was in its range, and the floating point operations of one sequence did not fit into
+// 64 bits.
 TEST(LayerKinds, HeadsThatTogetherAreTooWideAreRefused) {
   EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 20000, .key_heads = 1, .head_width = 65536}),
             "model.sequence.layers[1].attention.head_width: 65536; must be <= 52 with 20000 heads "

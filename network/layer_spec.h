@@ -1,5 +1,5 @@
-// LayerSpec: a layer as a job lists it: the name of its kind and the fields that a user gives. What a kind
-// means is in network/layers, one file a kind; nothing else knows one.
+// LayerSpec: a layer as a job lists it: the name of its kind and the fields that a user gives. What
+// a kind means is in network/layers, one file a kind; nothing else knows one.
 // Ownership: a plain value.
 // Errors:    none here: BuildLayer (network/layer_builder.h) checks kind and fields.
 #ifndef STAGECOACH_NETWORK_LAYER_SPEC_H_
@@ -15,8 +15,8 @@
 
 namespace stagecoach {
 
-// A kind's fields as a struct, in the kind's header: for tests and the zoo. Its name is kKind, and it visits
-// its fields once, as an operation's struct does (operations/attributes.h).
+// A kind's fields as a struct, in the kind's header: for tests and the zoo. Its name is kKind, and
+// it visits its fields once, as an operation's struct does (operations/attributes.h).
 template <typename Fields>
 concept LayerFields = requires {
   { Fields::kKind } -> std::convertible_to<std::string_view>;

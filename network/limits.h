@@ -20,7 +20,8 @@ inline constexpr int kMaxCutValues =
     64;  // that cross one cut: tensors of a message (docs/formats.md)
 inline constexpr int kMaxTiedUses = kMaxCutValues;  // their gradients may be in one message
 inline constexpr int kMaxDepth = 8;                 // residuals inside residuals
-// Streams of random numbers of one layer: those from here on draw initial values (base/random.h).
+// Streams of random numbers of one layer: those from here on draw initial values
+// (base/numbers/random.h).
 inline constexpr int64_t kMaxDraws = 0x8000;
 // Of an auxiliary output's loss beside the output's.
 inline constexpr double kLeastAuxiliaryWeight = 1e-6, kMostAuxiliaryWeight = 1000;

@@ -1,5 +1,5 @@
-// ModelSpec: a network as a job asks for it: the name of its kind and the fields that a user gives. What a kind means
-// is in network/zoo, one file a kind; nothing else knows one.
+// ModelSpec: a network as a job asks for it: the name of its kind and the fields that a user gives.
+// What a kind means is in network/zoo, one file a kind; nothing else knows one.
 // Ownership: a plain value.
 // Errors:    none here: ExpandModel (network/network_kinds.h) checks kind and fields.
 #ifndef STAGECOACH_NETWORK_MODEL_SPEC_H_
@@ -18,8 +18,8 @@
 
 namespace stagecoach {
 
-// A kind's fields as a struct, in the kind's header, as those of layers are (network/layer_spec.h). Its name is
-// kNetwork, and it visits its fields once.
+// A kind's fields as a struct, in the kind's header, as those of layers are (network/layer_spec.h).
+// Its name is kNetwork, and it visits its fields once.
 template <typename Fields>
 concept NetworkFields = requires {
   { Fields::kNetwork } -> std::convertible_to<std::string_view>;

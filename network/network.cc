@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <iterator>
 
-#include "base/check.h"
-#include "operations/loss_types.h"
+#include "base/errors/check.h"
+#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/lists/lists.h"
 #include "network/parameter.h"
 #include "network/state.h"
@@ -55,9 +55,9 @@ struct NetworkLayer {
   std::shared_ptr<const LayerGraph> graph;  // that the lists were derived from
 };
 
-// Objective: one call of a loss for each micro-batch (operations/loss_types.h). It compares the
-// output of the last layer with the targets of the data source. Over a mini-batch it is the sum of
-// the losses divided by the sum of the terms. Measures are divided so too.
+// Objective: one call of a loss for each micro-batch (operations/losses/loss_types.h). It compares
+// the output of the last layer with the targets of the data source. Over a mini-batch it is the sum
+// of the losses divided by the sum of the terms. Measures are divided so too.
 struct Objective {
   std::string operation;          // "cross_entropy"
   Attributes attributes;          // of an evaluation; training takes them with `gradient`

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/layer_kinds.h"
 #include "network/limits.h"
 #include "network/lists/cost.h"
@@ -134,7 +134,8 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
                     naming.path);
   }
   for (size_t i = 0; i < lists.outputs.size(); ++i) {
-    // What a layer hands on as it is, as a dropout that is off does, stays the same wire: it is the same memory.
+    // What a layer hands on as it is, as a dropout that is off does, stays the same wire: it is the
+    // same memory.
     const auto same = std::find(lists.inputs.begin(), lists.inputs.end(), lists.outputs[i]);
     if (same != lists.inputs.end()) {
       layer.outputs.push_back(inputs[static_cast<size_t>(same - lists.inputs.begin())]);

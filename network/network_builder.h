@@ -33,8 +33,8 @@ class NetworkBuilder {
       const std::vector<ValueId>& inputs, LayerBuilder& builder)>;
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           const Write& write);
-  // A layer that was written already; its parameters and states have their names, its graph's inputs the types of
-  // those wires.
+  // A layer that was written already; its parameters and states have their names, its graph's
+  // inputs the types of those wires.
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           BuiltLayer built);
   // A layer with one input and one output, as a job lists it.

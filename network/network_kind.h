@@ -1,8 +1,10 @@
-// NetworkKind: a network that a job can name. One object a kind, without state; its file in network/zoo writes the
-// network's layers, everything else follows from them.
-// Ownership: the list of kinds (network/network_kinds.h) owns all kinds for the life of the process.
+// NetworkKind: a network that a job can name. One object a kind, without state; its file in
+// network/zoo writes the network's layers, everything else follows from them.
+// Ownership: the list of kinds (network/network_kinds.h) owns all kinds for the life of the
+//            process.
 // Threads:   any.
-// Errors:    Expand answers INVALID_ARGUMENT with the field's path in the job, its value and the remedy.
+// Errors:    Expand answers INVALID_ARGUMENT with the field's path in the job, its value and the
+//            remedy.
 #ifndef STAGECOACH_NETWORK_NETWORK_KIND_H_
 #define STAGECOACH_NETWORK_NETWORK_KIND_H_
 
@@ -11,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/model_spec.h"
 #include "network/network.h"
 
@@ -22,7 +24,8 @@ class NetworkKind {
  public:
   virtual ~NetworkKind() = default;
   virtual std::string_view name() const = 0;
-  // Every field with the value that it has where a job does not give it: the list of the fields too.
+  // Every field with the value that it has where a job does not give it: the list of the fields
+  // too.
   virtual Attributes Defaults() const = 0;
   virtual bool HasLayers() const = 0;  // listed ones
   virtual absl::StatusOr<Network> Expand(const ModelSpec& model) const = 0;

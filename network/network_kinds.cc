@@ -1,9 +1,9 @@
 #include "network/network_kinds.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
 #include "base/listed.h"
 #include "base/named_list.h"
-#include "base/status.h"
 #include "network/objective_kind.h"
 
 namespace stagecoach {

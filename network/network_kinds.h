@@ -1,7 +1,7 @@
 // The one list of the networks that a job can name.
 // Threads: any.
-// Errors:  FindNetworkKind answers NOT_FOUND with the nearest known name; ExpandModel INVALID_ARGUMENT with the
-//          field's path in the job.
+// Errors:  FindNetworkKind answers NOT_FOUND with the nearest known name; ExpandModel
+//          INVALID_ARGUMENT with the field's path in the job.
 #ifndef STAGECOACH_NETWORK_NETWORK_KINDS_H_
 #define STAGECOACH_NETWORK_NETWORK_KINDS_H_
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/model_spec.h"
 #include "network/network.h"
 #include "network/network_kind.h"

@@ -8,17 +8,17 @@
 #include <cmath>
 
 #include "base/golden_testing.h"
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/model_text.h"
 #include "network/objective_kind.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 

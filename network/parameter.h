@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/shape.h"
+#include "base/numbers/shape.h"
 
 namespace stagecoach {
 

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {

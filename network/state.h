@@ -1,11 +1,12 @@
-// StateSpec: an array that a layer keeps and that no optimizer trains, as batch norm's moving averages. It is
-// in checkpoints and exported weights beside the parameters, has no gradient, and changes when a step is applied.
+// StateSpec: an array that a layer keeps and that no optimizer trains, as batch norm's moving
+// averages. It is in checkpoints and exported weights beside the parameters, has no gradient, and
+// changes when a step is applied.
 #ifndef STAGECOACH_NETWORK_STATE_H_
 #define STAGECOACH_NETWORK_STATE_H_
 
 #include <string>
 
-#include "base/shape.h"
+#include "base/numbers/shape.h"
 
 namespace stagecoach {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
-#include "base/suggest.h"
+#include "base/errors/check.h"
+#include "base/errors/suggest.h"
 
 namespace stagecoach {
 namespace {

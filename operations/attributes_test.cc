@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 
 namespace stagecoach {
 namespace {

@@ -56,8 +56,8 @@ TEST(Cases, WithAnOperandLessOrMoreAreRefused) {
   }
 }
 
-// Any operand as ids where it is none, or as numbers where it is ids; and one that is there once where each
-// sample has its own, or the other way round.
+// Any operand as ids where it is none, or as numbers where it is ids; and one that is there once
+// where each sample has its own, or the other way round.
 TEST(Cases, WithAnOperandOfAnotherKindAreRefusedAndToldWhatWouldBeRight) {
   for (const OperationCase& of : AllCases()) {
     const std::vector<ValueType> inputs = TypesOf(of.call.inputs);

@@ -1,6 +1,6 @@
 #include "operations/catalogue.h"
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/listed.h"
 #include "base/named_list.h"
 

@@ -16,8 +16,8 @@ absl::StatusOr<const Operation*> FindOperation(std::string_view name);
 // Of a call that was checked: CHECKs that there is such an operation.
 const Operation& OperationNamed(std::string_view name);
 
-// A file has an operation and those of its gradient: operations/add.cc defines `OperationList
-// AddOperations()`. A file of the same name in each back end has the kernels
+// A file has an operation and those of its gradient: operations/pointwise/add.cc defines
+// `OperationList AddOperations()`. A file of the same name in each back end has the kernels
 // (stage/backends/kernel_table.h).
 using OperationList = std::vector<const Operation*>;
 #define STAGECOACH_OPERATIONS                                                                  \

@@ -1,5 +1,6 @@
-// Nominal FLOPs per element of what is not a matrix product, so that no layer is free. The cost model
-// and the simulated device count with the same ones, so that a forecast can be checked by a run.
+// Nominal FLOPs per element of what is not a matrix product, so that no layer is free. The cost
+// model and the simulated device count with the same ones, so that a forecast can be checked by a
+// run.
 #ifndef STAGECOACH_OPERATIONS_ELEMENTWISE_FLOPS_H_
 #define STAGECOACH_OPERATIONS_ELEMENTWISE_FLOPS_H_
 

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/catalogue.h"
-#include "operations/layer_norm.h"
+#include "operations/norms/layer_norm.h"
 
 namespace stagecoach {
 namespace {

@@ -1,5 +1,6 @@
-// KindSpec: one of several kinds by its name, with the fields that a user gives: an objective, a data source, an
-// optimizer, a form of the learning rate. What a kind is stands in a file of its own; nothing else knows one.
+// KindSpec: one of several kinds by its name, with the fields that a user gives: an objective, a
+// data source, an optimizer, a form of the learning rate. What a kind is stands in a file of its
+// own; nothing else knows one.
 // Ownership: a plain value.
 // Errors:    none here: who has the list of the kinds (base/named_list.h) checks name and fields.
 #ifndef STAGECOACH_OPERATIONS_KIND_SPEC_H_
@@ -11,13 +12,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "operations/attributes.h"
 
 namespace stagecoach {
 
-// A kind's fields as a struct, in the kind's header. Its name is kKind, and it visits its fields once
-// (operations/attributes.h). Names, types and defaults are those of its message.
+// A kind's fields as a struct, in the kind's header. Its name is kKind, and it visits its fields
+// once (operations/attributes.h). Names, types and defaults are those of its message.
 template <typename Fields>
 concept KindFields = requires {
   { Fields::kKind } -> std::convertible_to<std::string_view>;

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "operations/attributes.h"
 #include "operations/call_case.h"
 #include "operations/value_type.h"
@@ -139,9 +139,9 @@ class Operation {
   virtual const JointParts* Parts() const { return nullptr; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
-  // The names of the sums that a loss gives, in their order (operations/loss_types.h): "loss",
-  // "terms", then measures. Measures are sums over the terms as well. Counts class by class come
-  // behind them, without names. No other operation has sums.
+  // The names of the sums that a loss gives, in their order (operations/losses/loss_types.h):
+  // "loss", "terms", then measures. Measures are sums over the terms as well. Counts class by class
+  // come behind them, without names. No other operation has sums.
   virtual std::vector<std::string> Sums(const Attributes&) const { return {}; }
   // Cases that its tests are made from. Operations of the backward are tested with those that they
   // are the gradient of. They name calls that no gradient rule writes.

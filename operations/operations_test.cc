@@ -5,11 +5,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 #include "operations/catalogue.h"
-#include "operations/dropout.h"
-#include "operations/layer_norm.h"
 #include "operations/linear.h"
+#include "operations/norms/layer_norm.h"
+#include "operations/pointwise/dropout.h"
 
 namespace stagecoach {
 namespace {

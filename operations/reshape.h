@@ -1,11 +1,12 @@
-// reshape: y has the numbers of x in their order, under other extents. It may take x's place, where nothing is moved.
+// reshape: y has the numbers of x in their order, under other extents. It may take x's place, where
+// nothing is moved.
 #ifndef STAGECOACH_OPERATIONS_RESHAPE_H_
 #define STAGECOACH_OPERATIONS_RESHAPE_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "base/shape.h"
+#include "base/numbers/shape.h"
 #include "operations/attributes.h"
 
 namespace stagecoach {

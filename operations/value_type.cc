@@ -1,7 +1,7 @@
 #include "operations/value_type.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/dtype.h"
 #include "base/ids.h"
-#include "base/shape.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/shape.h"
 
 namespace stagecoach {
 

@@ -11,7 +11,8 @@
 namespace stagecoach {
 namespace {
 
-// Weights that a cell holds, and what comes in at its front, as memory has it; each stage has another limit.
+// Weights that a cell holds, and what comes in at its front, as memory has it; each stage has
+// another limit.
 struct Case {
   std::vector<int> weights, fronts, limits;
   bool Fits(int stage, int first, int last) const {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/data_facts.h"
+#include "base/files/data_facts.h"
 #include "base/ids.h"
 #include "plan/costs/cost_model.h"
 #include "plan/job/held_out.h"
@@ -32,20 +32,21 @@ struct DatasetManifest {
   friend bool operator==(const DatasetManifest&, const DatasetManifest&) = default;
 };
 
-// What identifies the file that a job begins with (JobSpec::initialize): compared between all stages, and with every
-// load before the job's first checkpoint.
+// What identifies the file that a job begins with (JobSpec::initialize): compared between all
+// stages, and with every load before the job's first checkpoint.
 struct WeightsManifest {
   int64_t bytes = 0;
   std::string sha256;  // of its content (checkpoint/content_digest.h); empty: there is none
   friend bool operator==(const WeightsManifest&, const WeightsManifest&) = default;
 };
 
-// Snapshots in the memory of stages (checkpoint/snapshot.h): each stage keeps its own shard, and sends it to a neighbour.
+// Snapshots in the memory of stages (checkpoint/snapshot.h): each stage keeps its own shard, and
+// sends it to a neighbour.
 struct SnapshotPlan {
   std::string key;  // which job it is, whatever its id was used for before; empty: none are taken
   std::string replica_address;  // of the stage that holds this one's shard, too
-  // To load from, in the place of a checkpoint's folder: the manifest as FormatManifest writes it (empty: there is none),
-  // and who holds its shards.
+  // To load from, in the place of a checkpoint's folder: the manifest as FormatManifest writes it
+  // (empty: there is none), and who holds its shards.
   std::string manifest;
   struct Holder {
     std::string file, address;
@@ -157,7 +158,8 @@ struct StepReport {
 struct WriteShardCommand {
   Fence fence;         // step: what the checkpoint is of
   std::string folder;  // exists; the coordinator made it under the checkpoint root
-  // Not empty: these shards of the snapshot of step fence.step, which are held under the key, in place of the cell's.
+  // Not empty: these shards of the snapshot of step fence.step, which are held under the key, in
+  // place of the cell's.
   std::vector<std::string> snapshot_files;
   std::string snapshot_key;
 };

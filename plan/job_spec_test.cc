@@ -8,11 +8,11 @@
 #include <functional>
 #include <limits>
 
-#include "network/layers/batch_norm.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
+#include "network/layers/norms.h"
 #include "network/objectives/cross_entropy.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "plan/data/idx.h"

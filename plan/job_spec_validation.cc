@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
+#include "base/files/name_patterns.h"
 #include "base/job_name.h"
-#include "base/name_patterns.h"
-#include "base/status.h"
 #include "network/lists/cost.h"
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"

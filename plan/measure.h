@@ -1,5 +1,5 @@
-// Measure: a number that says how good a network is, beside its loss: "accuracy", "top_5" (Objective::sums),
-// "mean_iou", and of one class "iou/7" (coordinator/job/class_measures.h).
+// Measure: a number that says how good a network is, beside its loss: "accuracy", "top_5"
+// (Objective::sums), "mean_iou", and of one class "iou/7" (coordinator/job/view/class_measures.h).
 #ifndef STAGECOACH_PLAN_MEASURE_H_
 #define STAGECOACH_PLAN_MEASURE_H_
 
@@ -23,7 +23,7 @@ inline bool IsOfAClass(std::string_view name) { return name.find('/') != std::st
 // All others are shares.
 inline bool IsALoss(std::string_view name) { return name.ends_with("_loss"); }
 
-// Of one class, over the targets that count (operations/cross_entropy.h). Whole numbers.
+// Of one class, over the targets that count (operations/losses/cross_entropy.h). Whole numbers.
 struct ClassCounts {
   double right = 0, targets = 0, guesses = 0;
   friend bool operator==(const ClassCounts&, const ClassCounts&) = default;

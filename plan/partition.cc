@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "plan/cell_ends.h"
 #include "plan/plan.h"
 
@@ -100,8 +100,9 @@ class Partitioner {
     return best[layers_];
   }
 
-  // Among the partitions with no cell over `limit` or behind its end: least sum of squares, then earliest cuts. Goes
-  // from the end, so that the cut of a stage is the first that can be completed at the least sum.
+  // Among the partitions with no cell over `limit` or behind its end: least sum of squares, then
+  // earliest cuts. Goes from the end, so that the cut of a stage is the first that can be completed
+  // at the least sum.
   Partition SmoothestWithin(double limit, const CellEnds* ends = nullptr) const {
     const double infinity = std::numeric_limits<double>::infinity();
     std::vector<double> least(layers_ + 1, infinity);  // of layers [i, end) in the stages to come

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
@@ -86,8 +86,8 @@ void SetRate(const PlanAssumptions& assumptions, std::span<const LayerProfile> p
   plan->flops_per_second = assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
 }
 
-// By stage, the part of its forwards that the schedule runs a second time. The last stage has none: it
-// computes nothing in a forward that it will recompute.
+// By stage, the part of its forwards that the schedule runs a second time. The last stage has none:
+// it computes nothing in a forward that it will recompute.
 std::vector<double> RecomputedShares(const Schedule& schedule) {
   std::vector<double> shares;
   for (const StageProgram& program : schedule.programs) {
@@ -297,8 +297,8 @@ bool IsSearched(int64_t searches, int64_t stages, int64_t layers, int64_t micro_
   return searches * stages * layers <= kMost / (kOneForecast + stages * micro_batches);
 }
 
-// A partition in which the stage has these layers; the others have what they may, and the first backward is as far down
-// as it can be.
+// A partition in which the stage has these layers; the others have what they may, and the first
+// backward is as far down as it can be.
 Partition PartitionAround(int stages, int layers, int stage, int first, int last) {
   Partition partition;
   for (int k = 0; k < stages; ++k) {
@@ -309,9 +309,10 @@ Partition PartitionAround(int stages, int layers, int stage, int first, int last
   return partition;
 }
 
-// The fastest partition whose cells all fit a stage's memory, which none of the candidates does; none if there is none.
-// Where the first backward is decides what zero_bubble keeps on the stages behind it. With `first_backward` it is on that
-// stage; without, each cell is asked where it costs least, and what is found need not fit.
+// The fastest partition whose cells all fit a stage's memory, which none of the candidates does;
+// none if there is none. Where the first backward is decides what zero_bubble keeps on the stages
+// behind it. With `first_backward` it is on that stage; without, each cell is asked where it costs
+// least, and what is found need not fit.
 std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& model,
                                          const PlanAssumptions& assumptions, const Seconds& seconds,
                                          const Schedule& schedule,
@@ -419,7 +420,8 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
     };
     const std::optional<Partition> least = within(std::nullopt);
     if (least.has_value()) RETURN_IF_ERROR(consider(*least));
-    // Exactly, then; the programs of other schedules hang on their own stage alone, and never come here.
+    // Exactly, then; the programs of other schedules hang on their own stage alone, and never come
+    // here.
     if (least.has_value() && !best.has_value()) {
       for (int stage = 0; stage < stages; ++stage) {
         const std::optional<Partition> found = within(stage);

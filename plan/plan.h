@@ -1,5 +1,5 @@
-// Plan: a job made concrete for K stages: which layers go where, what each stage costs and needs, and
-// a forecast to check against. A pure function of its arguments.
+// Plan: a job made concrete for K stages: which layers go where, what each stage costs and needs,
+// and a forecast to check against. A pure function of its arguments.
 // Errors: INVALID_ARGUMENT: more stages than layers, bad cuts. RESOURCE_EXHAUSTED: does not fit.
 #ifndef STAGECOACH_PLAN_PLAN_H_
 #define STAGECOACH_PLAN_PLAN_H_
@@ -32,15 +32,15 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// The options with what the network's cut asks of a schedule: which stages load, where the first backward is, and
-// where tied parameters pass.
+// The options with what the network's cut asks of a schedule: which stages load, where the first
+// backward is, and where tied parameters pass.
 ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
                              ScheduleOptions options);
 
-// Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell; among
-// those the one with the smallest sum of squares (the paper's variance), then the earliest cuts.
-// `repeats` and `shares`: layer i costs costs[i] + shares[k] * repeats[i] on stage k (shares in
-// [0, 1], one per stage), as a forward that only some stages run a second time.
+// Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell;
+// among those the one with the smallest sum of squares (the paper's variance), then the earliest
+// cuts. `repeats` and `shares`: layer i costs costs[i] + shares[k] * repeats[i] on stage k (shares
+// in [0, 1], one per stage), as a forward that only some stages run a second time.
 absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages);
 absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs,
                                           std::span<const double> repeats,
@@ -92,8 +92,8 @@ struct Plan {
   double bubble_ideal = 0;      // (K - 1) / (M + K - 1)
 };
 
-// network: the job's. profile: empty for costs from the cost model. stages: > 0; the caller resolves
-// auto.
+// network: the job's. profile: empty for costs from the cost model. stages: > 0; the caller
+// resolves auto.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int stages,
                               const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile);

@@ -10,9 +10,9 @@
 #include <set>
 #include <sstream>
 
+#include "base/errors/status.h"
 #include "base/golden_testing.h"
 #include "base/sanitized.h"
-#include "base/status.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/costs/host_memory.h"
@@ -229,8 +229,9 @@ TEST(MakePlan, TakesTheFastestPartitionThatFits) {
       << "cuts that a job gives are its own";
 }
 
-// Symptom: zero_bubble keeps more on a stage the further up the first backward is; a search that took it to be as far down as
-// it can be found a partition that does not fit, and the job was refused though another one did.
+// Symptom: zero_bubble keeps more on a stage the further up the first backward is; a search that
+// took it to be as far down as it can be found a partition that does not fit, and the job was
+// refused though another one did.
 TEST(MakePlan, FindsThePartitionThatFitsWhereverItsFirstBackwardIs) {
   JobSpec spec = Spec();
   spec.model = GptSpec{.layers = 3, .width = 16, .heads = 2, .context = 128, .vocabulary = 256};

@@ -126,8 +126,9 @@ TEST(TiedSchedule, TakesTheTimeOfItsMessages) {
              quick = Simulate(schedule, without, link, {});
   ASSERT_TRUE(slow.ok() && quick.ok());
   EXPECT_EQ(quick->step_seconds, 3 + 3 * 2);
-  // The last stage begins two hops of values later but one second of forwards, which runs meanwhile; its gradients
-  // leave with its gradient and take two hops, of which the others' backwards hide the first.
+  // The last stage begins two hops of values later but one second of forwards, which runs
+  // meanwhile; its gradients leave with its gradient and take two hops, of which the others'
+  // backwards hide the first.
   EXPECT_EQ(slow->step_seconds, 13 + 2);
   EXPECT_EQ(slow->busy_seconds, quick->busy_seconds);
 }

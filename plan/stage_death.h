@@ -1,4 +1,5 @@
-// StageDeath: how a stage's process ended by a fatal signal, as the next process of the stage tells it.
+// StageDeath: how a stage's process ended by a fatal signal, as the next process of the stage tells
+// it.
 // Threads: a value.
 #ifndef STAGECOACH_PLAN_STAGE_DEATH_H_
 #define STAGECOACH_PLAN_STAGE_DEATH_H_

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace stagecoach {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/device_name.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 

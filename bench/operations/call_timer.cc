@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {

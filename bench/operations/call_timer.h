@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "bench/operations/made_up_tensors.h"
 #include "bench/operations/network_calls.h"
 

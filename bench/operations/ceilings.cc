@@ -1,6 +1,6 @@
 #include "bench/operations/ceilings.h"
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "operations/linear.h"
 
 namespace stagecoach {

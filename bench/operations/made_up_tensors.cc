@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
 
 namespace stagecoach {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/resnet.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/network.h"
 #include "plan/job/job_spec.h"
 

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/passes/padded_output.h"
 #include "operations/catalogue.h"
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 namespace {

@@ -60,7 +60,8 @@ TEST(NetworkCalls, CountEveryOperandOnceAndWhatIsAddedToTwice) {
   const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 100};
   const std::vector<NetworkCall> calls = NetworkCalls(*ExpandModel(gpt, Precision::kBfloat16), 3);
   const CallTypes& head = First(calls, "attention").types;
-  // [4, 24] in, [4, 8] out, in 2 bytes each, and a float32 statistic of each row and head, of 3 samples
+  // [4, 24] in, [4, 8] out, in 2 bytes each, and a float32 statistic of each row and head, of 3
+  // samples
   EXPECT_EQ(LeastBytes(head, 3, DType::kBF16), 3 * (2 * 4 * 24 + 2 * 4 * 8 + 4 * 2 * 4));
   // Three samples look up 12 of the 100 tokens and all of the 4 positions.
   const CallTypes& embedding = First(calls, "embedding").types;

@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 
 namespace stagecoach {

@@ -1,6 +1,6 @@
-// ProductTuner: makes a table of matrix algorithms (stage/backends/cuda/matmul_table.h). It times
-// the algorithms that the matrix library offers for the linear calls of networks, on the GPU and
-// in the way that a training step runs them.
+// ProductTuner: makes a table of matrix algorithms (stage/backends/cuda/matmul/matmul_table.h). It
+// times the algorithms that the matrix library offers for the linear calls of networks, on the GPU
+// and in the way that a training step runs them.
 // Ownership: borrows the back end, which must be a GPU's.
 // Threads:   one at a time.
 // Units and shapes: seconds.
@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "bench/operations/call_timer.h"
 #include "bench/operations/network_calls.h"
-#include "stage/backends/cuda/matmul_table.h"
-#include "stage/backends/cuda/matmul_tuning.h"
+#include "stage/backends/cuda/matmul/matmul_table.h"
+#include "stage/backends/cuda/matmul/matmul_tuning.h"
 
 namespace stagecoach {
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "bench/operations/measured_networks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 
 namespace stagecoach {
 
@@ -30,7 +30,8 @@ class FaultFileSystem final : public FileSystem {
     absl::StatusCode code = absl::StatusCode::kUnavailable;
     bool from_then_on = false;  // the later calls fail too: the process has died
     bool after_effect = false;  // the call does its work and then answers the error
-    // What reads answers UNAVAILABLE for DATA_LOSS, as PosixFileSystem does: what cannot be read now is not broken yet.
+    // What reads answers UNAVAILABLE for DATA_LOSS, as PosixFileSystem does: what cannot be read
+    // now is not broken yet.
     bool as_posix = false;
   };
   // What a power cut leaves besides everything synced. Real disks do any of these.

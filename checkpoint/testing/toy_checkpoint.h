@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "checkpoint/shard_set.h"
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "gtest/gtest.h"
 
 namespace stagecoach {

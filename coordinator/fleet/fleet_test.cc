@@ -49,7 +49,8 @@ std::vector<std::string> Usable(const Fleet& fleet, const std::string& job) {
   return names;
 }
 
-// The story: one certificate registered 9,999 names in 7.5 s, and no new stage could register for an hour.
+// The story: one certificate registered 9,999 names in 7.5 s, and no new stage could register for
+// an hour.
 TEST(FleetTest, WhereThePlacesAreFullALostStageGivesWayToANewOne) {
   Fleet fleet(1.5);
   std::vector<LostStage> lost;

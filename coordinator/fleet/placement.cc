@@ -103,8 +103,9 @@ class Placer {
     }
   }
 
-  // Without those that are known not to see the folder of checkpoints. A queued job waits for stages
-  // that others hold; one that recovers fails if it waits for long, so it counts what it could have now.
+  // Without those that are known not to see the folder of checkpoints. A queued job waits for
+  // stages that others hold; one that recovers fails if it waits for long, so it counts what it
+  // could have now.
   bool OthersSuffice(const WaitingJob& job, const std::vector<StageRegistration>& free) const {
     if (!job.recovering) return alive_with_folder_ >= Needed(job);
     const auto sees = [this](const StageRegistration& s) { return fleet_.SeesFolder(s.name); };

@@ -118,7 +118,8 @@ TEST(PlacementTest, TakesASuspectOnlyIfThereIsNoOther) {
   EXPECT_EQ(Place(FleetOf(2), {job}), "a: s1 s0; ");
 }
 
-// A spare one that came back under an earlier name must not take the place of who has a part of the job in memory.
+// A spare one that came back under an earlier name must not take the place of who has a part of the
+// job in memory.
 TEST(PlacementTest, TakesThoseThatHoldAPartOfTheJobFirst) {
   WaitingJob job = Job("a", 3);
   job.recovering = true;
@@ -128,8 +129,8 @@ TEST(PlacementTest, TakesThoseThatHoldAPartOfTheJobFirst) {
   EXPECT_EQ(Place(FleetOf(5), {job}), "a: s0 s1 s2; ");
 }
 
-// Seen by the simulator: of three stages one job that recovered held two and the one before it was left the third, and both
-// failed for want of stages.
+// Seen by the simulator: of three stages one job that recovered held two and the one before it was
+// left the third, and both failed for want of stages.
 TEST(PlacementTest, TakesWhatAJobBehindHoldsWhereThatServesTheOneBefore) {
   Fleet fleet = FleetOf(3);
   fleet.Hold("b", {"s1", "s2"});

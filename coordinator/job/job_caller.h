@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/caller_error.h"
+#include "base/errors/caller_error.h"
 
 namespace stagecoach {
 

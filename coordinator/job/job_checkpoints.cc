@@ -3,8 +3,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/error_place.h"
-#include "base/status.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
 #include "coordinator/job/job_transition.h"
 #include "plan/costs/training_state.h"
 #include "plan/job/optimizer_slots.h"
@@ -18,8 +18,8 @@ constexpr double kLeastTrainSeconds = 180;
 // Of a disk, where no checkpoint was measured yet.
 constexpr double kDiskBytesPerSecond = 100e6;
 
-// Full, away, read-only, broken: whoever runs the cluster mends it, and the job is none the worse. That it ends with its
-// result unwritten would be.
+// Full, away, read-only, broken: whoever runs the cluster mends it, and the job is none the worse.
+// That it ends with its result unwritten would be.
 bool IsOfTheDisk(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -166,7 +166,8 @@ std::vector<ShardInfo> JobTransition::WrittenShards() const {
 void JobTransition::FinishShards() {
   if (!state_.checkpoint_error.ok()) return CheckpointFailed(state_.checkpoint_error);
   BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
-  // Whether a job ends well is known once its last checkpoint is exported; until then none goes that may be better.
+  // Whether a job ends well is known once its last checkpoint is exported; until then none goes
+  // that may be better.
   const int64_t keep = state_.step >= last_step() ? kKeepAll : spec().checkpoint.keep;
   Manifest manifest = state_.snapshots.saving ? SavedManifest() : MakeManifest(WrittenShards());
   std::vector<ExpectedTensor> expected = ExpectedTensors(manifest.shards);
@@ -236,7 +237,8 @@ void JobTransition::Export() {
 void JobTransition::On(const WeightsExported& event) {
   if (!Expects(Activity::kExport, event.fence)) return;
   if (const absl::Status& status = event.result.status(); !status.ok()) {
-    // A step is only known to have spoilt them by the next one's loss: this is the last one's doing.
+    // A step is only known to have spoilt them by the next one's loss: this is the last one's
+    // doing.
     const absl::Status failed =
         Annotate(status, absl::StrCat("export of the weights after step ", state_.step));
     // Away, or the checkpoint is broken by now: the one before it leads here, too.

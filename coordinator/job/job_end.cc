@@ -1,5 +1,5 @@
-// How a job ends that has done its last step: well, with its weights exported, or FAILED if it has learned nothing. Its
-// checkpoints stay either way.
+// How a job ends that has done its last step: well, with its weights exported, or FAILED if it has
+// learned nothing. Its checkpoints stay either way.
 #include <algorithm>
 #include <cmath>
 #include <string>

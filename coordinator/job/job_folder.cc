@@ -1,15 +1,16 @@
-// Do the coordinator and all stages see one folder of checkpoints? Asked with every placement: before
-// the stages load (kProbeFolder), answered by them as they load, checked before the first step
-// (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster must act. Only a disk that
-// answers with errors may come back, and is tried again.
-// A job that ran once had such a folder. Where another stage sees it, a stage that does not is wrong, and the job goes on
-// without it; where none of them does, it may come back, and others are taken until then, if there are any.
+// Do the coordinator and all stages see one folder of checkpoints? Asked with every placement:
+// before the stages load (kProbeFolder), answered by them as they load, checked before the first
+// step (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster
+// must act. Only a disk that answers with errors may come back, and is tried again.
+// A job that ran once had such a folder. Where another stage sees it, a stage that does not is
+// wrong, and the job goes on without it; where none of them does, it may come back, and others are
+// taken until then, if there are any.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/error_place.h"
-#include "base/status.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
 #include "coordinator/job/job_transition.h"
 
 namespace stagecoach {
@@ -69,7 +70,8 @@ void JobTransition::On(const FolderProbed& event) {
     if (!DiskFails(status)) return Fail(status);
     return StorageFailed(status.ToString());
   }
-  // A full disk costs checkpoints, not the training that went on without them. One that is away comes back.
+  // A full disk costs checkpoints, not the training that went on without them. One that is away
+  // comes back.
   if (!absl::IsResourceExhausted(status)) return Recover(status.ToString());
   Record(JobRecord::Kind::kRecovery,
          absl::StrCat("goes on without a look at what the stages see: ", status.ToString()));
@@ -107,8 +109,8 @@ bool JobTransition::RefusedBeforeFirstRun() {
   return !faults.empty();
 }
 
-// The load has failed for another reason before all had answered: those that refused are left aside as well. What is to be
-// said of them, behind that reason.
+// The load has failed for another reason before all had answered: those that refused are left aside
+// as well. What is to be said of them, behind that reason.
 std::string JobTransition::LeaveRefusersAside() {
   const std::map<int, absl::Status> faults = RefusedFolders();
   if (faults.empty()) return "";
@@ -116,8 +118,9 @@ std::string JobTransition::LeaveRefusersAside() {
   return absl::StrCat("; ", RefusalText(faults));
 }
 
-// Only when all have answered is it known whether one stage has lost the folder or all have: the first of them to say so was
-// left aside, and a job of all the stages there are failed for want of another.
+// Only when all have answered is it known whether one stage has lost the folder or all have: the
+// first of them to say so was left aside, and a job of all the stages there are failed for want of
+// another.
 void JobTransition::CheckAnswers() {
   if (const std::map<int, absl::Status> faults = RefusedFolders(); !faults.empty()) {
     return FolderRefused(faults, SeenByStages());
@@ -180,7 +183,8 @@ void JobTransition::NoteRefusals(const std::map<int, absl::Status>& faults, Fold
   if (!note.stages.empty()) actions_.push_back(std::move(note));
 }
 
-// Of a job that goes on: for good where another stage sees the folder, else until there is no other one.
+// Of a job that goes on: for good where another stage sees the folder, else until there is no other
+// one.
 void JobTransition::LeaveAside(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
   NoteRefusals(faults, seen_by);
   for (const auto& [k, fault] : faults) {

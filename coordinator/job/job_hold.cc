@@ -1,5 +1,5 @@
-// Held and resumed: an unfinished job that a coordinator found at its start, and that goes on only when
-// somebody asks for it, perhaps with another number of stages.
+// Held and resumed: an unfinished job that a coordinator found at its start, and that goes on only
+// when somebody asks for it, perhaps with another number of stages.
 #include "absl/strings/str_cat.h"
 #include "coordinator/job/job_transition.h"
 
@@ -21,7 +21,8 @@ void JobTransition::On(const JobResumed& event) {
   const int64_t before = spec().pipeline.stages;
   state_.job = event.job;
   const int64_t stages = spec().pipeline.stages;
-  // One whose devices stay in their places goes on with as many as it began with, whoever has joined since.
+  // One whose devices stay in their places goes on with as many as it began with, whoever has
+  // joined since.
   const bool in_places = spec().pipeline.mixed_devices && HasRun();
   if (!in_places) state_.wanted_stages = static_cast<int>(stages);
   state_.ready_stages = 0;

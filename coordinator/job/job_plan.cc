@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "coordinator/job/job_state.h"
 
 namespace stagecoach {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/error_place.h"
-#include "base/status.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
 #include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_transition.h"
 
@@ -51,8 +51,9 @@ bool JobTransition::IsOfLastGeneration(const Fence& fence) const {
          state_.activity != Activity::kHeld;
 }
 
-// A stage that fails for a reason of its own breaks its links, and its neighbours may be heard first, with nothing to tell
-// but a broken link. By then its answer is one to the generation before; what it says of job and step is so in this one too.
+// A stage that fails for a reason of its own breaks its links, and its neighbours may be heard
+// first, with nothing to tell but a broken link. By then its answer is one to the generation
+// before; what it says of job and step is so in this one too.
 void JobTransition::LateFailure(const Reported& event) {
   const absl::Status& status = event.report.status();
   const std::string place =
@@ -161,8 +162,9 @@ bool JobTransition::WorkedAt(const Fence& fence, const std::string& stage_name) 
                      [&](const StageSlot& slot) { return slot.stage.name == stage_name; });
 }
 
-// By then the stage is lost, and the job recovers or has gone on elsewhere. A stage may tell anything of any job: what counts is
-// said by one that had a place in this generation or the one before, which is as late as a restart is.
+// By then the stage is lost, and the job recovers or has gone on elsewhere. A stage may tell
+// anything of any job: what counts is said by one that had a place in this generation or the one
+// before, which is as late as a restart is.
 void JobTransition::On(const StageDied& event) {
   const Fence& fence = event.death.fence;
   StageDeaths& deaths = state_.deaths;
@@ -252,7 +254,8 @@ void JobTransition::Recover(const std::string& cause) {
   FindWeights();
 }
 
-// An answer of the generation before may still end the job meanwhile; stages that are lost are one less to ask for.
+// An answer of the generation before may still end the job meanwhile; stages that are lost are one
+// less to ask for.
 void JobTransition::BackOff(double seconds) {
   state_.activity = Activity::kBackOff;
   state_.stall_seconds = 0;
@@ -317,8 +320,8 @@ void JobTransition::StorageOverdue() {
              Place()));
 }
 
-// A disk that is away, stuck or answers with errors may come back. Before a job's first step it may as well be one that was
-// never mounted well: it has a number of tries.
+// A disk that is away, stuck or answers with errors may come back. Before a job's first step it may
+// as well be one that was never mounted well: it has a number of tries.
 void JobTransition::StorageFailed(const std::string& text) {
   if (HasRun() || !LoadsTooOften(text)) Recover(text);
 }
@@ -384,7 +387,8 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
              Place());
   const bool computes = !loads && state_.activity != Activity::kWriteShards;
   if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
-  // Files that stand still stand still for all who use them; and of many at once none is the one to blame.
+  // Files that stand still stand still for all who use them; and of many at once none is the one to
+  // blame.
   state_.suspects.insert(state_.suspects.end(), stuck.begin(), stuck.end());
   Recover(cause);
 }

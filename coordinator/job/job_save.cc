@@ -1,5 +1,5 @@
-// While a job waits for stages: the newest snapshot in the memory of those that are left is written as a checkpoint, so that
-// the job can go on from there if they go away too, or if nobody comes.
+// While a job waits for stages: the newest snapshot in the memory of those that are left is written
+// as a checkpoint, so that the job can go on from there if they go away too, or if nobody comes.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace stagecoach {
 
-// Once a generation, as nothing new is held meanwhile; and once more where there was no room, but the job is to fail or
-// somebody asks for a checkpoint.
+// Once a generation, as nothing new is held meanwhile; and once more where there was no room, but
+// the job is to fail or somebody asks for a checkpoint.
 bool JobTransition::MaySave() const {
   const bool anybody = !state_.slots.empty() || !state_.ready.empty();
   const bool again = state_.snapshots.save_lacked_room && (GivesUp() || state_.save_requested);
@@ -79,7 +79,8 @@ void JobTransition::WriteSnapshotShards() {
   }
 }
 
-// As the stages have it, with what the coordinator alone knows: snapshots come without the facts of the data.
+// As the stages have it, with what the coordinator alone knows: snapshots come without the facts of
+// the data.
 Manifest JobTransition::SavedManifest() const {
   Manifest manifest = state_.snapshots.saved->manifest;
   manifest.facts = state_.facts;

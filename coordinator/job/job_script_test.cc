@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "coordinator/job/job_script_testing.h"
 #include "coordinator/job/resume_check.h"
 #include "network/network_kinds.h"

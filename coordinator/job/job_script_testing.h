@@ -3,20 +3,23 @@
 //
 //   job stages=2 steps=4 checkpoint=2 evaluation=0 partition=uniform   a new job, not opened; with
 //                  probe=1 the question about the checkpoint folder is not answered by itself
-//                  in epochs, of 10 samples in batches of 4:  job epochs=2 each=1; until=2 ends it by a loss of 2
+//                  in epochs, of 10 samples in batches of 4: job epochs=2 each=1
+//                  until=2 ends it by a loss of 2; iou=0.3 ends it by that mean_iou
 //                  average=1: evaluations are of the averages of the weights too
-//                  classes=1: classes are counted, of which reports tell; iou=0.3 ends it by that mean_iou
+//                  classes=1: classes are counted, of which reports tell
 //   open | restart term=2 | term 7 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   short needed=2 ready=1 alive=1 a:1   the stages that are ready
-//   died a SIGSEGV generation=1 step=0 instruction=forward   as the next process of stage a tells; term=1
+//   died a SIGSEGV generation=1 step=0 instruction=forward   as the next process of a tells; term=1
 //   found step=2 | found none | found error | found away | found unmounted
 //   job hold=1             plans wait for `planned`; else they are made at once
-//   job snapshots=2        with snapshots every 2 steps, whole with the report of that step; stay=1: never whole;
-//                        snapshots=auto, with cost=0.2 seconds each
-//   held 0 2:0-3 2:3-5     stage 0 has these shards in memory: step 2, layers 0 to 2, and so on; held 0 old
+//   job snapshots=2        with snapshots every 2 steps, whole with the report of that step;
+//                          stay=1: never whole; snapshots=auto, with cost=0.2 seconds each
+//   held 0 2:0-3 2:3-5     stage 0 has these shards in memory: step 2, layers 0 to 2, and so on
+//   held 0 old
 //   probed [CODE] | checked [fault=1] | loaded 0 folder=CODE
-//   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | otherwise | CODE]
-//   begun | begun RESOURCE_EXHAUSTED | shard 0 [CODE] | committed [CODE] | exported [CODE]
+//   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT
+//   reported 0 [nan | otherwise | CODE] | begun | begun RESOURCE_EXHAUSTED
+//   shard 0 [CODE] | committed [CODE] | exported [CODE]
 //   all            the answers of all stages to the operation at hand
 //   wait 5         time passes; the deadline, if it was reached, is told
 //   moves b        a heartbeat of stage b tells of progress; "moves effect": file work gets on

@@ -1,5 +1,5 @@
-// Snapshots in the memory of stages: when one is taken, and a recovery that begins with the newest that is whole. What is
-// not there, or cannot be loaded, is a matter of the checkpoint on disk.
+// Snapshots in the memory of stages: when one is taken, and a recovery that begins with the newest
+// that is whole. What is not there, or cannot be loaded, is a matter of the checkpoint on disk.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
 #include "plan/costs/training_state.h"
@@ -22,14 +22,15 @@ constexpr double kShare = 0.035;
 constexpr double kLeastSeconds = 3;
 // Copied, hashed and sent, where none was measured yet.
 constexpr double kLikelyBytesPerSecond = 400e6;
-// Loads that end as the world ends them: the stage that failed may have been the one that is lost next.
+// Loads that end as the world ends them: the stage that failed may have been the one that is lost
+// next.
 constexpr int64_t kTries = 3;
 constexpr int64_t kUnfinished = 3, kMostWaitDoublings = 12;
 // Each load takes the manifest along, and a message has an end (kControlMessageBytes).
 constexpr size_t kMostManifestBytes = size_t{8} << 20;
 
-// Ids come again once a job is forgotten, and stages may still hold what another job had under one. Whoever has a key gets
-// the weights: the job's stages are told it, and others cannot guess it.
+// Ids come again once a job is forgotten, and stages may still hold what another job had under one.
+// Whoever has a key gets the weights: the job's stages are told it, and others cannot guess it.
 std::string KeyOf(const JobDefinition& job) {
   return Sha256Hex(absl::StrFormat("%s\n%s\n%d\n%a\n%s\n%s", job.secret, job.id, job.sequence,
                                    job.submitted_unix_seconds, job.owner, job.model_sha256));
@@ -81,8 +82,8 @@ std::optional<Snapshot> JobTransition::NewestHeld(uint64_t least) {
   std::vector<std::vector<HeldShard>> held;
   for (StageSlot& slot : state_.slots) held.push_back(std::exchange(slot.held, {}));
   if (state_.snapshots.tries >= kTries) least = std::max(least, state_.snapshots.tried_step + 1);
-  // What no record tells of did not happen. A coordinator that was restarted may know less than its stages, and not
-  // whether the newest step that it knows was evaluated.
+  // What no record tells of did not happen. A coordinator that was restarted may know less than its
+  // stages, and not whether the newest step that it knows was evaluated.
   const uint64_t furthest = state_.furthest_step;
   const uint64_t most =
       state_.snapshots.opened_step == furthest && furthest > 0 ? furthest - 1 : furthest;
@@ -213,8 +214,8 @@ std::string JobTransition::SnapshotManifest() const {
 bool JobTransition::SnapshotDue() const {
   const JobSnapshots& snapshots = state_.snapshots;
   if (!snapshots.possible || state_.step == 0) return false;
-  // Perhaps it is the snapshot that ends stages, on a machine that has less memory than it says: then it must not be the
-  // first thing that each of them does.
+  // Perhaps it is the snapshot that ends stages, on a machine that has less memory than it says:
+  // then it must not be the first thing that each of them does.
   if (snapshots.unfinished >= kUnfinished) {
     const auto doublings = std::min<int64_t>(snapshots.unfinished, kMostWaitDoublings);
     if (state_.step < snapshots.begun_step + (uint64_t{1} << doublings)) return false;
@@ -223,7 +224,8 @@ bool JobTransition::SnapshotDue() const {
                                 [](const StageSlot& slot) { return slot.report.snapshot.busy; });
   if (busy) return false;
   const auto every = static_cast<uint64_t>(SnapshotEvery());
-  // After a load there is none of the stages as they are now: the next loss would cost more than one does.
+  // After a load there is none of the stages as they are now: the next loss would cost more than
+  // one does.
   if (!snapshots.taken_step.has_value()) return Resumes() || state_.step >= every;
   return state_.step - *snapshots.taken_step >= every;
 }

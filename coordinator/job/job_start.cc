@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/error_place.h"
-#include "base/status.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
 #include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
@@ -26,8 +26,8 @@ bool IsUsable(const LayerProfile& layer) {
          std::isfinite(layer.backward_seconds) && layer.backward_seconds >= 0;
 }
 
-// A folder that cannot be listed or read now. Of a job that has run the rights were good. A checkpoint of another job that
-// is broken stays so.
+// A folder that cannot be listed or read now. Of a job that has run the rights were good. A
+// checkpoint of another job that is broken stays so.
 bool IsOfTheStorage(const absl::Status& status, bool own, bool has_run) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
          (absl::IsDataLoss(status) && own) || (absl::IsPermissionDenied(status) && has_run);
@@ -104,7 +104,8 @@ void JobTransition::TakeTrainState(const TrainState& train) {
   state_.consecutive_nonfinite = train.consecutive_nonfinite;
   const auto nonfinite = static_cast<uint64_t>(train.consecutive_nonfinite);
   if (nonfinite == 0) state_.nonfinite_since = 0;
-  // Steps without a target that counts may stand between: where it began is known to the journal alone.
+  // Steps without a target that counts may stand between: where it began is known to the journal
+  // alone.
   if (nonfinite > 0 && (state_.nonfinite_since == 0 || state_.nonfinite_since > train.step)) {
     state_.nonfinite_since = train.step - nonfinite + 1;
   }
@@ -150,8 +151,8 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
   WaitForStages();
 }
 
-// Stages that were left aside for want of the folder are tried again after a while: somebody may have mounted it. How long a
-// job does without others goes on meanwhile, or it would never end.
+// Stages that were left aside for want of the folder are tried again after a while: somebody may
+// have mounted it. How long a job does without others goes on meanwhile, or it would never end.
 void JobTransition::WaitForStages() {
   state_.activity = Activity::kWaitStages;
   state_.stall_seconds = 0;
@@ -487,8 +488,8 @@ void JobTransition::FinishLoad() {
   const int64_t batches = (state_.data.evaluation_samples + batch - 1) / batch;
   state_.evaluation_batches = std::min(spec().evaluation.batches, batches);
   state_.evaluated = state_.saved = true;  // a loaded boundary was dealt with before
-  // But for an end that it may have brought, which only the journal knows, and perhaps could not be told: looked at again,
-  // or the job would go on past it to other weights.
+  // But for an end that it may have brought, which only the journal knows, and perhaps could not be
+  // told: looked at again, or the job would go on past it to other weights.
   const bool own = state_.last_checkpoint_step == static_cast<int64_t>(state_.step);
   if (spec().training.until.given() && state_.reached_step == 0 && own) state_.evaluated = false;
   Enter(JobPhase::kRunning, "");

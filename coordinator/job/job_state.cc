@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/utf8.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"

@@ -33,11 +33,11 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/folder_probe.h"
 #include "checkpoint/snapshot.h"
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "coordinator/fleet/fleet.h"
-#include "coordinator/job/held_out_watch.h"
 #include "coordinator/job/job_plan.h"
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/held_out_watch.h"
+#include "coordinator/job/view/job_view.h"
 #include "plan/control.h"
 #include "plan/plan.h"
 #include "plan/stage_death.h"
@@ -67,7 +67,8 @@ struct StepFailures {
   std::set<std::string> stages;  // names
 };
 
-// Of stages' processes by a signal of their own, in a row at one step and instruction, without a new step behind it.
+// Of stages' processes by a signal of their own, in a row at one step and instruction, without a
+// new step behind it.
 struct StageDeaths {
   int64_t count = 0;
   uint64_t step = 0;
@@ -87,9 +88,10 @@ struct JobLimits {
   double profile_deadline_seconds = 60;
   double effect_deadline_seconds = 600;  // one call on the checkpoint store
   double snapshot_deadline_seconds = 5;  // who has not said by then what it holds is not asked
-  // A step that fails so often for reasons of stages' own, on different ones, is poison: the job ends. If it was one
-  // stage each time, because there is no other, twice as often. Kills, broken connections and the like do not count.
-  // Of deaths by a signal so many in a row are the end, on whichever stage.
+  // A step that fails so often for reasons of stages' own, on different ones, is poison: the job
+  // ends. If it was one stage each time, because there is no other, twice as often. Kills, broken
+  // connections and the like do not count. Of deaths by a signal so many in a row are the end, on
+  // whichever stage.
   int64_t max_failures_per_step = 3;
   double average_weight = 0.2;          // of the newest step in the average step time
   double deadline_factor = 5;           // of the average step time
@@ -139,16 +141,17 @@ struct JobSnapshots {
   bool taken = false;     // stages may hold some, of this coordinator's time or before
   bool asked = false;     // for them, in this generation
   bool possible = false;  // all stages of this load have room
-  // Of this load: what it was loaded from, the last one that was asked for, and the newest that each stage and its neighbour
-  // have.
+  // Of this load: what it was loaded from, the last one that was asked for, and the newest that
+  // each stage and its neighbour have.
   std::optional<uint64_t> loaded_step, taken_step, whole_step;
   double seconds = 0;  // that the last one took, of the stage that it took longest; 0: not known
   int64_t unfinished = 0;   // generations in a row that ended while one was on its way
   uint64_t begun_step = 0;  // of this load
-  // A job that waits for stages writes what those that are left hold as a checkpoint (job_save.cc): that is the operation
-  // at hand, or was tried in this generation; and what was chosen.
+  // A job that waits for stages writes what those that are left hold as a checkpoint (job_save.cc):
+  // that is the operation at hand, or was tried in this generation; and what was chosen.
   bool saving = false, save_tried = false;
-  // It leaves room for the job's last checkpoint, and there was none. Before the job fails it takes that.
+  // It leaves room for the job's last checkpoint, and there was none. Before the job fails it takes
+  // that.
   bool save_spares = false, save_lacked_room = false;
   std::optional<Snapshot> saved;
   // What is loaded from; no manifest: nothing.
@@ -196,7 +199,8 @@ struct JobState {
   double evaluation_loss_sum = 0, evaluation_terms = 0;
   std::vector<Measure> evaluation_sums;
   std::vector<ClassCounts> evaluation_counts;
-  // The second half of an evaluation, with the averages of the weights; the first one's means wait for it.
+  // The second half of an evaluation, with the averages of the weights; the first one's means wait
+  // for it.
   bool evaluation_average = false;
   double live_loss = 0;
   std::vector<Measure> live_measures;
@@ -234,7 +238,8 @@ struct JobState {
   uint64_t optimizer_start = 0;   // see TrainState
   uint64_t applied_at_start = 0;  // steps of the job that this one resumed
   int64_t consecutive_nonfinite = 0;
-  // The first of the steps in a row, and of the evaluations in a row, that are not finite; 0: the last one is.
+  // The first of the steps in a row, and of the evaluations in a row, that are not finite; 0: the
+  // last one is.
   uint64_t nonfinite_since = 0, nonfinite_evaluation_since = 0;
   double last_loss = 0, evaluation_loss = 0;  // finite or not
   std::vector<Measure> last_measures, evaluation_measures;
@@ -265,7 +270,8 @@ struct JobState {
 
 JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits);
-// Steps of the whole job, which the learning rate goes by; 0: it has epochs and has not loaded its data yet.
+// Steps of the whole job, which the learning rate goes by; 0: it has epochs and has not loaded its
+// data yet.
 int64_t TotalSteps(const JobState& state);
 double StepsPerEpochOf(const JobState& state);  // 0: the data is not known yet
 // At which the job ends: that, or where it reached training.until.
@@ -287,8 +293,9 @@ struct JobOpened {
   bool restarted = false;
   bool hold = false;
 };
-// The coordinator has a higher term now, for a stage knew one above its own (JobLoop::MeetTerm). What is under way goes on
-// with the old one, and the next recovery takes the new one: stages that refuse the old one bring it about.
+// The coordinator has a higher term now, for a stage knew one above its own (JobLoop::MeetTerm).
+// What is under way goes on with the old one, and the next recovery takes the new one: stages that
+// refuse the old one bring it about.
 struct TermRaised {
   uint64_t term = 0;
   std::string why;

@@ -92,7 +92,8 @@ TEST(JobStateTest, SnapshotsCostAShareOfTheTimeAndComeNoMoreOftenThanALossIsMend
   }
 }
 
-// Seen: stages that a snapshot ended, for want of memory, took the next one as the first thing behind their load, for ever.
+// Seen: stages that a snapshot ended, for want of memory, took the next one as the first thing
+// behind their load, for ever.
 TEST(JobStateTest, ASnapshotThatNeverEndsIsNotTheFirstThingBehindEachLoad) {
   JobScript script;
   script.Run("job stages=2 steps=99 checkpoint=0 snapshots=1 stay=1");
@@ -291,7 +292,8 @@ TEST(JobStateTest, CountsWhatACardNeedsForTheStagesThatRegisteredOne) {
   EXPECT_THAT(offer("cuda:0"), HasSubstr("plan: stage 1 with layers"));
 }
 
-// Symptom: the spec of a job in epochs was shown with the steps that they came to, and could not be submitted again.
+// Symptom: the spec of a job in epochs was shown with the steps that they came to, and could not be
+// submitted again.
 TEST(JobStateTest, AViewTellsWhatEpochsComeToBesideTheSpec) {
   JobScript script;
   for (const char* line : {"job stages=1 epochs=2", "open", "offer a:1"}) script.Run(line);
@@ -392,7 +394,8 @@ TEST(JobStateTest, AMeasureThatIsNoNumberIsLeftOutOfWhatTheJournalSays) {
   EXPECT_EQ(back.evaluation_measures[0].name, "accuracy");
 }
 
-// Symptom: one byte of a stage's error that is no UTF-8 broke `list` for good: a message of protobuf holds no such text.
+// Symptom: one byte of a stage's error that is no UTF-8 broke `list` for good: a message of
+// protobuf holds no such text.
 TEST(JobStateTest, AnErrorsBytesBecomeTextBeforeTheyAreKept) {
   JobScript script;
   for (const char* line :

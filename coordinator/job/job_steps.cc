@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/device_name.h"
-#include "base/error_place.h"
-#include "base/status.h"
-#include "coordinator/job/class_measures.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
+#include "coordinator/job/view/class_measures.h"
 #include "plan/job/epochs.h"
 #include "plan/job/learning_rate_kinds.h"
 
@@ -39,8 +39,8 @@ double JobTransition::StepStallSeconds() const {
   const double floor =
       measured ? limits.step_deadline_floor_seconds
                : std::max(limits.first_step_deadline_seconds, limits.step_deadline_floor_seconds);
-  // A card's driver frees memory and loads kernels without a sign, behind all that is queued. A host
-  // that computes itself shows progress many times within an operation, however long it takes.
+  // A card's driver frees memory and loads kernels without a sign, behind all that is queued. A
+  // host that computes itself shows progress many times within an operation, however long it takes.
   const bool on_card =
       std::any_of(state_.slots.begin(), state_.slots.end(),
                   [](const StageSlot& slot) { return IsCudaDevice(slot.stage.device); });
@@ -149,8 +149,9 @@ void JobTransition::FinishTrain() {
   state_.pending = apply;
   ++state_.step;
   state_.evaluated = state_.saved = false;
-  // Steps that are done again, behind an old checkpoint, are no trouble either if they go on for long.
-  // But where they are done for the last checkpoint alone, each try waits longer, however long they take.
+  // Steps that are done again, behind an old checkpoint, are no trouble either if they go on for
+  // long. But where they are done for the last checkpoint alone, each try waits longer, however
+  // long they take.
   const bool calm = now_.seconds - state_.loaded_seconds >= kCalmSeconds;
   if (calm && state_.unsaved.empty()) state_.setbacks = 0;
   if (state_.step > state_.deaths.step) state_.deaths.count = 0;

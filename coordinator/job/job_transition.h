@@ -72,7 +72,7 @@ class JobTransition {
   void Say(const std::string& message);
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
   // "job a, step 17, train", and ", stage 1 (b)": behind the cause of an error
-  // (base/error_place.h).
+  // (base/errors/error_place.h).
   std::string Place() const;
   std::string Place(int stage) const;
   std::string StageText(int stage) const;

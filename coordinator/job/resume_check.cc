@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "network/model_text.h"
 #include "plan/job/optimizer_slots.h"
 
@@ -25,7 +25,8 @@ std::string SlotsText(const std::vector<std::string>& slots) {
   return slots.empty() ? "no state" : absl::StrCat("state ", absl::StrJoin(slots, " and "));
 }
 
-// The optimizer's state of everything that is trained has to be there: a parameter that was frozen has none.
+// The optimizer's state of everything that is trained has to be there: a parameter that was frozen
+// has none.
 absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
                           const std::vector<std::string>& slots, const Manifest& manifest) {
   for (const NetworkLayer& layer : job.model.layers) {

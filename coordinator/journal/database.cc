@@ -10,8 +10,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "coordinator/journal/wal_check.h"
 
 namespace stagecoach {
@@ -70,8 +70,9 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return database->Error("open");
-  // It has specs, and the secret of snapshots' keys. What SQLite puts beside it gets the same rights; what was there before
-  // is not written again. A file of another user's is as its owner has it.
+  // It has specs, and the secret of snapshots' keys. What SQLite puts beside it gets the same
+  // rights; what was there before is not written again. A file of another user's is as its owner
+  // has it.
   for (const char* const beside : {"", "-wal", "-shm"}) {
     static_cast<void>(chmod(absl::StrCat(path, beside).c_str(), S_IRUSR | S_IWUSR));
   }

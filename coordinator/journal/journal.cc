@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
 #include "coordinator/journal/row_checksums.h"
 
@@ -410,7 +410,8 @@ absl::StatusOr<int> Journal::Purge(std::span<const std::string> jobs, int64_t ro
   return gone;
 }
 
-// A job's own row goes last: what is left of it when the process ends is found again by the next one.
+// A job's own row goes last: what is left of it when the process ends is found again by the next
+// one.
 absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t rows) {
   ASSIGN_OR_RETURN(
       Statement records,

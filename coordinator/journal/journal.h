@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/machine_random.h"
-#include "coordinator/job/job_view.h"
+#include "base/numbers/machine_random.h"
+#include "coordinator/job/view/job_view.h"
 #include "coordinator/journal/database.h"
 
 namespace stagecoach {

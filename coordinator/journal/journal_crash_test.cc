@@ -1,5 +1,6 @@
-// The journal's promise at every call that it makes to the disk: what it said is on disk is there for the next process,
-// and nothing is there by halves, whether that call fails, the process ends at it, or the power.
+// The journal's promise at every call that it makes to the disk: what it said is on disk is there
+// for the next process, and nothing is there by halves, whether that call fails, the process ends
+// at it, or the power.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -58,8 +59,8 @@ JournalUpdate UpdateOf(int round) {
   return update;
 }
 
-// A coordinator's life in short, from an empty folder or from what another one left; an error of one call keeps none of
-// the later ones from being made.
+// A coordinator's life in short, from an empty folder or from what another one left; an error of
+// one call keeps none of the later ones from being made.
 void Live(const std::string& path, Promises* promises) {
   for (int life = 0; life < 2; ++life) {
     const absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(path);

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
 #include "base/job_name.h"
-#include "base/status.h"
 #include "coordinator/journal/journal.h"
 
 namespace stagecoach {

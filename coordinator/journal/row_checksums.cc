@@ -5,12 +5,13 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 
 namespace stagecoach {
 namespace {
 
-// Fields of one row as one text: each behind its length, so that none can be taken for a part of another.
+// Fields of one row as one text: each behind its length, so that none can be taken for a part of
+// another.
 class RowText {
  public:
   RowText& Add(const std::string& text) {

@@ -1,5 +1,5 @@
-// Row checksums: CRC-32C of what a row of the journal says, so that bits that change on the disk are found and not served.
-// SQLite's own pages have none.
+// Row checksums: CRC-32C of what a row of the journal says, so that bits that change on the disk
+// are found and not served. SQLite's own pages have none.
 // Threads: pure functions.
 // See:     docs/formats.md, "The journal".
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_ROW_CHECKSUMS_H_
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 
 namespace stagecoach {
 

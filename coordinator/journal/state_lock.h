@@ -20,7 +20,8 @@ class StateLock {
   ~StateLock();
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;
-  // The file we locked is still the one others would lock. FAILED_PRECONDITION: it is not; UNAVAILABLE: nobody can tell.
+  // The file we locked is still the one others would lock. FAILED_PRECONDITION: it is not;
+  // UNAVAILABLE: nobody can tell.
   absl::Status Check() const;
 
  private:

@@ -58,7 +58,8 @@ struct Log {
   }
   bool OfThisLog(size_t i) const { return PairAt(Frame(i), 8) == salt; }
   bool Commits(size_t i) const { return OfThisLog(i) && BigEndian(Frame(i), 4) != 0; }
-  // By the sum that is stored with the frame before, right or wrong: so damage in one frame ends there.
+  // By the sum that is stored with the frame before, right or wrong: so damage in one frame ends
+  // there.
   bool Fits(size_t i) const {
     const std::string_view frame = Frame(i);
     const Pair before = i == 0 ? header_sum : PairAt(Frame(i - 1), 16);
@@ -76,8 +77,9 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
       "resume them"));
 }
 
-// A header that does not fit makes SQLite take the log for empty. It is written when nothing in the log counts any more,
-// with another first salt and a random second one, so frames that share one of them with it are its own.
+// A header that does not fit makes SQLite take the log for empty. It is written when nothing in the
+// log counts any more, with another first salt and a random second one, so frames that share one of
+// them with it are its own.
 absl::Status CheckHeader(const std::string& path, const Log& log, bool has_magic) {
   if (log.frames() == 0) return absl::OkStatus();
   const Pair first = PairAt(log.Frame(0), 8);
@@ -95,7 +97,8 @@ std::optional<size_t> FirstMisfit(const Log& log) {
   return std::nullopt;
 }
 
-// Behind the transaction that the frame is in. A frame behind one whose stored sum is wrong does not fit either.
+// Behind the transaction that the frame is in. A frame behind one whose stored sum is wrong does
+// not fit either.
 bool WholeTransactionBehind(const Log& log, size_t misfit) {
   size_t i = misfit;
   while (i < log.frames() && !log.Commits(i)) ++i;

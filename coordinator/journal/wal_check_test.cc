@@ -1,5 +1,6 @@
-// Symptom: with one flipped byte in the middle of journal.sqlite-wal a restarted coordinator listed fewer jobs than it
-// had accepted, and said nothing. Cause: SQLite takes the first frame that does not fit for the end of the log.
+// Symptom: with one flipped byte in the middle of journal.sqlite-wal a restarted coordinator listed
+// fewer jobs than it had accepted, and said nothing. Cause: SQLite takes the first frame that does
+// not fit for the end of the log.
 #include "coordinator/journal/wal_check.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,8 @@ constexpr size_t kFrame = 24 + 4096;
 
 class WalCheckTest : public ::testing::Test {
  protected:
-  // A journal with a transaction a job that are all in the log, as a coordinator that is killed leaves it.
+  // A journal with a transaction a job that are all in the log, as a coordinator that is killed
+  // leaves it.
   WalCheckTest() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
     folder_ = absl::StrCat(::testing::TempDir(), "/wal-", getpid(), "-", info->name());
@@ -69,7 +71,8 @@ TEST_F(WalCheckTest, OfAnUndamagedLogAllIsRead) {
   EXPECT_EQ(JobsWith(log_).value(), kJobs);
 }
 
-// A crash cuts the log off anywhere, and may leave any of the pages of the last transaction unwritten.
+// A crash cuts the log off anywhere, and may leave any of the pages of the last transaction
+// unwritten.
 TEST_F(WalCheckTest, ALogThatACrashCutOffIsReadAsFarAsItGoes) {
   for (size_t bytes = 0; bytes < log_.size(); bytes += kSanitized ? 4999 : 509) {
     const absl::StatusOr<int> jobs = JobsWith(log_.substr(0, bytes));

@@ -1,5 +1,5 @@
-// Jobs as a list, and what becomes of those that have ended: a view in memory, their spec and history in the
-// journal, and neither once they are too many or too old.
+// Jobs as a list, and what becomes of those that have ended: a view in memory, their spec and
+// history in the journal, and neither once they are too many or too old.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "coordinator/loop/job_loop.h"
 
 namespace stagecoach {
@@ -54,8 +54,8 @@ bool JobLoop::PurgeWanted() const {
   return days > 0 && by_end_.begin()->first + days * kSecondsOfADay <= Now().unix_seconds;
 }
 
-// Those that are too old, and of too many one after the other the oldest of whoever has the most: one user's many do not push
-// out the others'.
+// Those that are too old, and of too many one after the other the oldest of whoever has the most:
+// one user's many do not push out the others'.
 std::vector<JobLoop::EndOfJob> JobLoop::JobsToPurge() const {
   const double days = parts_.options.keep_ended_days;
   const double oldest = days > 0 ? Now().unix_seconds - days * kSecondsOfADay : -1;
@@ -87,7 +87,8 @@ std::vector<JobLoop::EndOfJob> JobLoop::JobsToPurge() const {
   return chosen;
 }
 
-// The journal only: checkpoints, exports and records of the job stay on disk. Entries that were set aside stay too.
+// The journal only: checkpoints, exports and records of the job stay on disk. Entries that were set
+// aside stay too.
 void JobLoop::PurgeEnded() {
   const double now = Now().seconds;
   if (now < purge_due_seconds_ || !PurgeWanted()) return;

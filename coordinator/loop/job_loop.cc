@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/hash.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/job_name.h"
-#include "base/status.h"
 #include "base/utf8.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
-#include "coordinator/job/shown_json.h"
+#include "coordinator/job/view/shown_json.h"
 #include "coordinator/loop/moved_run.h"
 #include "coordinator/loop/performer.h"
 
@@ -477,7 +477,8 @@ double JobLoop::NextTickSeconds() const {
   return next;
 }
 
-// Whoever removes the lock file lets a second coordinator start, which takes all jobs over by its higher term.
+// Whoever removes the lock file lets a second coordinator start, which takes all jobs over by its
+// higher term.
 absl::Status JobLoop::OwnsFolder() {
   folder_checked_seconds_ = Now().seconds;
   absl::Status status = parts_.owns_folder();
@@ -586,8 +587,8 @@ absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, 
   return LeaseGrant{term_, fleet_.lease_seconds(), fleet_.JobProgressFor(heartbeat.name)};
 }
 
-// A stage obeys no term below the highest that it has met. That is above ours if our journal went back, as one restored
-// from a backup did: the coordinators in between raised it.
+// A stage obeys no term below the highest that it has met. That is above ours if our journal went
+// back, as one restored from a backup did: the coordinators in between raised it.
 void JobLoop::MeetTerm(const StageHeartbeat& heartbeat) {
   const uint64_t met = std::max(heartbeat.newest_term, heartbeat.fence.term);
   if (met <= term_ || met > kHighestTerm) return;

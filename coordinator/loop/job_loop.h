@@ -32,12 +32,13 @@
 
 namespace stagecoach {
 
-// What the term of a coordinator that starts now is at least: the wall clock's milliseconds, finer than two starts can be
-// apart. So one whose journal is a copy from before takes no term that was used since, unless its clock went back too
-// (JobLoop::MeetTerm).
+// What the term of a coordinator that starts now is at least: the wall clock's milliseconds, finer
+// than two starts can be apart. So one whose journal is a copy from before takes no term that was
+// used since, unless its clock went back too (JobLoop::MeetTerm).
 uint64_t LeastTerm(const Clock& clock);
-// Where the clock went back, terms are counted on from the journal's; so many are left out, drawn anew at each start: two
-// starts on one copy of a journal then hardly ever have the same term. Small beside what a clock gains between two starts.
+// Where the clock went back, terms are counted on from the journal's; so many are left out, drawn
+// anew at each start: two starts on one copy of a journal then hardly ever have the same term.
+// Small beside what a clock gains between two starts.
 inline constexpr uint64_t kMostSkippedTerms = 1000;
 
 class JobLoop {
@@ -61,9 +62,9 @@ class JobLoop {
   explicit JobLoop(Parts parts);
 
   absl::Status Open();  // takes unfinished jobs up again
-  // Whatever time has made due. `heard_seconds`: a moment such that everything that was posted before
-  // it has been run. Leases and deadlines end by that clock, so that what came in time and waited
-  // while this thread was busy is never taken for silence.
+  // Whatever time has made due. `heard_seconds`: a moment such that everything that was posted
+  // before it has been run. Leases and deadlines end by that clock, so that what came in time and
+  // waited while this thread was busy is never taken for silence.
   void Tick(double heard_seconds);
   double NextTickSeconds() const;
   // No new jobs, no new placements, and of each job only the step at hand, with a checkpoint after
@@ -121,7 +122,8 @@ class JobLoop {
     JobText text;
     std::vector<JobRecord> unwritten;
     size_t unwritten_steps = 0;  // of them
-    // Records of steps that were dropped since the journal was written last, and the newest's number.
+    // Records of steps that were dropped since the journal was written last, and the newest's
+    // number.
     uint64_t dropped_steps = 0, dropped_up_to = 0;
     HeldOutWatch held_out_on_disk;
     JobPhase phase_on_disk = JobPhase::kSubmitted;

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/machine_random.h"
-#include "base/progress.h"
-#include "base/status.h"
-#include "base/thread.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/numbers/machine_random.h"
+#include "base/threads/progress.h"
+#include "base/threads/thread.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/state_lock.h"
 #include "coordinator/loop/job_loop.h"
@@ -25,7 +25,8 @@ namespace stagecoach {
 namespace {
 
 constexpr int kEffectThreads = 2;
-// Long answers that wait to be copied. Each may hold a spec as text, of a MiB, or a page of a thousand views.
+// Long answers that wait to be copied. Each may hold a spec as text, of a MiB, or a page of a
+// thousand views.
 constexpr size_t kMostAnswers = 64;
 // The loop looks at the clock this often even when nothing is due: the clock may be a manual one.
 constexpr double kLongestWaitSeconds = 0.1;
@@ -57,7 +58,8 @@ struct JobManager::State {
   Thread planner_thread, checks_thread, answers_thread;
   Thread loop_thread;
 
-  // Adds the spec of a job that has ended: read here, on the loop's thread, and made a value elsewhere.
+  // Adds the spec of a job that has ended: read here, on the loop's thread, and made a value
+  // elsewhere.
   void Answer(absl::StatusOr<JobView> view,
               const std::function<void(absl::StatusOr<JobView>)>& done);
   bool Left(uint64_t watch_id) {
@@ -70,8 +72,9 @@ struct JobManager::State {
   // Runs work on the loop thread; false if it was refused.
   bool Ask(Mailbox::Work work) { return mailbox->TryPost(std::move(work)); }
   // Runs work on the loop thread with the moment it came in. Stamp and post are one: the loop meets
-  // the stamps in order, and one from before Heard was posted before it. Were they two, a lease could
-  // end by the stamp of one stage while the heartbeat of another, with an older stamp, is on its way.
+  // the stamps in order, and one from before Heard was posted before it. Were they two, a lease
+  // could end by the stamp of one stage while the heartbeat of another, with an older stamp, is on
+  // its way.
   // Through the inner door: a heartbeat refused for want of room would end a lease by our slowness.
   bool Arrive(std::function<void(Moment)> work) {
     std::lock_guard<std::mutex> lock(arrivals);
@@ -143,7 +146,8 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
   state->parts = parts;
   ASSIGN_OR_RETURN(state->lock, StateLock::Take(options.state_folder));
   ASSIGN_OR_RETURN(state->journal, Journal::Open(options.state_folder + "/journal.sqlite"));
-  // By the clock, so that a coordinator whose journal is a copy from before does not take a term that was used since.
+  // By the clock, so that a coordinator whose journal is a copy from before does not take a term
+  // that was used since.
   ASSIGN_OR_RETURN(state->term, state->journal->RaiseTerm(LeastTerm(*parts.clock),
                                                           MachineRandom() % kMostSkippedTerms));
 

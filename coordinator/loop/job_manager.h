@@ -13,7 +13,7 @@
 //             INVALID_ARGUMENT, FAILED_PRECONDITION (ended, or goes on with other stages). Get,
 //             Cancel, Watch: NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
 // Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
-//             same journal with the next term and takes unfinished jobs up again. While the journal
+// same journal with the next term and takes unfinished jobs up again. While the journal
 //             cannot be written, training goes on, but nobody is told what only memory knows.
 //             Watches of such jobs end within seconds with FAILED_PRECONDITION (file, reason,
 //             remedy, how far the job is on disk). Cancel and Resume answer so too. Get and List
@@ -29,11 +29,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "checkpoint/store.h"
+#include "base/threads/clock.h"
+#include "checkpoint/store/store.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/job/job_caller.h"
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 #include "coordinator/loop/stage_client.h"
 #include "plan/job/job_spec.h"
 #include "plan/plan.h"
@@ -142,7 +142,7 @@ class JobManager {
   void Records(const std::string& id, uint64_t after, int limit,
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;
-  // The held-out pictures that people are shown, as coordinator/job/shown_json.h writes them.
+  // The held-out pictures that people are shown, as coordinator/job/view/shown_json.h writes them.
   void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done);
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // A held job goes on from its newest checkpoint; stages 0: with as many as it says. Harmless on

@@ -1,9 +1,10 @@
-// How many jobs, specs and requests there may be, of all callers and of one user. What a user's calls hold while they are
-// checked counts as what its jobs hold: many large ones in line would else take the room of the others'.
+// How many jobs, specs and requests there may be, of all callers and of one user. What a user's
+// calls hold while they are checked counts as what its jobs hold: many large ones in line would
+// else take the room of the others'.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "coordinator/loop/job_loop.h"
 
 namespace stagecoach {

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/caller_error.h"
-#include "base/hash.h"
+#include "base/errors/caller_error.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/job_name.h"
-#include "base/status.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/loop/job_loop.h"
 #include "coordinator/loop/performer.h"
@@ -50,7 +50,8 @@ absl::StatusOr<JobView> JobLoop::Existing(const std::string& id, const std::stri
       absl::StrCat("job ", id, " exists with another spec; choose another id"));
 }
 
-// Also of a job that was purged: its checkpoints may be there, and whose it was is not known any more.
+// Also of a job that was purged: its checkpoints may be there, and whose it was is not known any
+// more.
 absl::Status JobLoop::MayResumeFrom(const std::string& job, const JobCaller& caller) const {
   if (job.empty() || !caller.own_only) return absl::OkStatus();
   return Annotate(CheckCaller(caller, job), "resume.job");
@@ -126,8 +127,8 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
     if (spec.resume.step >= 0 && ref.step != static_cast<uint64_t>(spec.resume.step)) continue;
     pins_->Pin(holder, spec.resume.job, {ref.step});  // or it is gone when the job begins
     absl::StatusOr<Manifest> manifest = store.ReadManifest(ref);
-    // Without a step the newest one that holds is meant. What is passed over here is set aside, with a record, by the
-    // search that the job begins with.
+    // Without a step the newest one that holds is meant. What is passed over here is set aside,
+    // with a record, by the search that the job begins with.
     const bool broken = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
     if (!broken) {
       check.resume = std::move(manifest);

@@ -1,5 +1,5 @@
-// The history of jobs for those who look: read from the journal, so that nobody is told more than what is
-// on disk.
+// The history of jobs for those who look: read from the journal, so that nobody is told more than
+// what is on disk.
 #include <algorithm>
 #include <utility>
 

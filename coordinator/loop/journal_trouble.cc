@@ -1,10 +1,11 @@
-// When the journal cannot be written, mostly for want of room: training goes on, for after a crash the
-// term is higher anyway, and writing is tried again. But nothing that only memory knows is told as a
-// fact, or a restarted coordinator would contradict it; and nobody is left waiting for it either.
+// When the journal cannot be written, mostly for want of room: training goes on, for after a crash
+// the term is higher anyway, and writing is tried again. But nothing that only memory knows is told
+// as a fact, or a restarted coordinator would contradict it; and nobody is left waiting for it
+// either.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/utf8.h"
 #include "coordinator/loop/job_loop.h"
 
@@ -27,9 +28,9 @@ void JobLoop::JournalFailed(const absl::Status& why) {
   if (JournalGivenUp()) PumpWatchers(unwritten_);
 }
 
-// So that a night without room on the disk does not fill the memory: of more steps than the bound the
-// oldest records go, many at once. A record with the number of the newest of them says how many. A
-// coordinator that ends before there is room repeats these steps anyway. Other kinds stay.
+// So that a night without room on the disk does not fill the memory: of more steps than the bound
+// the oldest records go, many at once. A record with the number of the newest of them says how
+// many. A coordinator that ends before there is room repeats these steps anyway. Other kinds stay.
 void JobLoop::DropOldestSteps(Job& job, std::span<const JobRecord> added) const {
   const auto is_step = [](const JobRecord& r) { return r.kind == JobRecord::Kind::kStep; };
   job.unwritten_steps += static_cast<size_t>(std::count_if(added.begin(), added.end(), is_step));

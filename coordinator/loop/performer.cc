@@ -7,8 +7,8 @@
 namespace stagecoach {
 namespace {
 
-// The state machine ends an operation in which nothing moves and names who did not answer; keepalive
-// ends calls to what is gone. This is the backstop, for stages may compute for hours.
+// The state machine ends an operation in which nothing moves and names who did not answer;
+// keepalive ends calls to what is gone. This is the backstop, for stages may compute for hours.
 constexpr double kCallSeconds = 7 * 86400;
 
 }  // namespace
@@ -140,7 +140,8 @@ void JobLoop::Performer::operator()(const AbandonCheckpoint& action) const {
 
 void JobLoop::Performer::operator()(const ExportCheckpoint& action) const {
   const std::string folder = loop_.ExportFolder(id());
-  // As it was accepted. The journal may be out of order at the moment; what is encoded anew says the same.
+  // As it was accepted. The journal may be out of order at the moment; what is encoded anew says
+  // the same.
   const absl::StatusOr<std::string> kept = loop_.parts_.journal->Spec(id());
   std::string config = kept.ok() ? *kept : loop_.parts_.outside.codec->Encode(job_.state.job->spec);
   Effect(number(),

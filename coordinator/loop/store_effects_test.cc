@@ -18,7 +18,8 @@ using ::testing::ElementsAre;
 
 class StoreEffectsTest : public testing::Test {
  protected:
-  // Step 4, of the toy model, whose first tensor ends with `value`; `keep` as the last checkpoint's.
+  // Step 4, of the toy model, whose first tensor ends with `value`; `keep` as the last
+  // checkpoint's.
   CheckpointRef CommitLast(float value, const DataFacts& facts = {}) {
     std::vector<ToyTensor> model = ToyModel(4);
     std::memcpy(&model[0].bytes.back() - sizeof value + 1, &value, sizeof value);
@@ -51,7 +52,8 @@ class StoreEffectsTest : public testing::Test {
   CheckpointPins pins_;
 };
 
-// With keep: 1 the checkpoint before went at the commit, and weights with infinities were all that was left.
+// With keep: 1 the checkpoint before went at the commit, and weights with infinities were all that
+// was left.
 TEST_F(StoreEffectsTest, OldCheckpointsGoOnceTheWeightsAreExported) {
   ASSERT_TRUE(SaveToy(files_, store_, "job", 1, 2).ok());
   EXPECT_FALSE(Export(CommitLast(std::numeric_limits<float>::infinity())).result.ok());
@@ -66,7 +68,8 @@ TEST_F(StoreEffectsTest, AnExportLeavesSoManyAsTheJobKeeps) {
   EXPECT_THAT(Steps(), ElementsAre(4));
 }
 
-// Snapshots and restarted coordinators have none: an export of such a checkpoint had no names of classes.
+// Snapshots and restarted coordinators have none: an export of such a checkpoint had no names of
+// classes.
 TEST_F(StoreEffectsTest, AManifestWithoutFactsOfTheDataTakesThoseOfTheCheckpointBefore) {
   DataFacts facts;
   facts.classes = {"ape", "bee"};

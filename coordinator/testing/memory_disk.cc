@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 

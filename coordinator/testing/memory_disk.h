@@ -1,9 +1,10 @@
 // MemoryDisk: SQLite's files in memory, with the faults of a disk: it fills up, fails, takes its
-// time, and loses power, when all that was not synced is gone. A fault comes at once, or at the n-th
-// call that changes something. Every database that is opened while the disk lives is on it.
+// time, and loses power, when all that was not synced is gone. A fault comes at once, or at the
+// n-th call that changes something. Every database that is opened while the disk lives is on it.
 // Ownership: must outlive the databases opened on it. One at a time.
 // Threads:   one.
-// Not here:  locks, but for those that tell a connection whether it is the last one; the log's shared
+// Not here:  locks, but for those that tell a connection whether it is the last one; the log's
+// shared
 //            index, which lies in memory anyway and is made anew after a crash.
 #ifndef STAGECOACH_COORDINATOR_TESTING_MEMORY_DISK_H_
 #define STAGECOACH_COORDINATOR_TESTING_MEMORY_DISK_H_
@@ -26,8 +27,8 @@ class MemoryDisk {
   MemoryDisk(const MemoryDisk&) = delete;
   MemoryDisk& operator=(const MemoryDisk&) = delete;
 
-  // What writes, truncations and syncs answer; frozen: nothing changes any more, as when the process has died;
-  // forgets: syncs answer, and are none.
+  // What writes, truncations and syncs answer; frozen: nothing changes any more, as when the
+  // process has died; forgets: syncs answer, and are none.
   enum class State { kGood, kFull, kFails, kFrozen, kForgets };
   void Set(State state) { state_ = state; }
   State state() const { return state_; }
@@ -39,8 +40,8 @@ class MemoryDisk {
   std::function<void()> on_sync = [] {};  // at the beginning of each
 
   // From this call on, counted from 1, the disk is in this state. With kGood the call alone answers
-  // an I/O error. torn: if it is a write and the disk freezes, half of it is there. Calls are writes,
-  // syncs, truncations and removals of files.
+  // an I/O error. torn: if it is a write and the disk freezes, half of it is there. Calls are
+  // writes, syncs, truncations and removals of files.
   void Inject(int64_t call, State state, bool torn = false);
   int64_t calls() const { return calls_; }
 

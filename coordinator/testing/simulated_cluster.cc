@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
 #include "plan/learning_rates/constant.h"

@@ -76,7 +76,8 @@ class SimulatedCluster : private StageClient {
   void AddStage(int number);
   void KillStage(int number);
   void RestartStage(int number);  // a new process under the old name
-  // It is killed, and the process that follows tells that this signal ended it at this instruction of its step.
+  // It is killed, and the process that follows tells that this signal ended it at this instruction
+  // of its step.
   void CrashStage(int number, const std::string& signal, const std::string& instruction);
   void StopStage(int number) { stage(number).stopped = true; }
   void ContinueStage(int number);

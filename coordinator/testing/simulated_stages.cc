@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/testing/simulated_cluster.h"
 #include "plan/job/optimizer_slots.h"

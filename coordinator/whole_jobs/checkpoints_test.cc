@@ -15,7 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A checkpoint was committed before the records of its steps were on disk: with one a step, some were never told of.
+// A checkpoint was committed before the records of its steps were on disk: with one a step, some
+// were never told of.
 TEST(CheckpointsTest, TellsOfEveryStepThatACheckpointHas) {
   JobSpec spec = SmallJob(2);
   spec.checkpoint.every_steps = 1;
@@ -53,7 +54,8 @@ TEST(CheckpointsTest, EachTryOfTheLastCheckpointWaitsLongerHoweverLongItsStepsTa
   }
 }
 
-// Symptom: the folder of checkpoints was not mounted for a moment, and the job started over from its seed.
+// Symptom: the folder of checkpoints was not mounted for a moment, and the job started over from
+// its seed.
 TEST(CheckpointsTest, StorageThatIsAwayCostsTimeOnly) {
   TestCluster cluster(2);
   cluster.Start().UntilSaved(3);

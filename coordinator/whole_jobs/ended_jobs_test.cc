@@ -1,6 +1,6 @@
-// Symptom: a coordinator that ran for months held the spec of every job that it ever had, in memory and in
-// the journal, and 60 specs of 123 KiB took 895 MB. Cause: nothing was ever forgotten, and a spec
-// was kept as a value and as a text, by its job and by each view of it.
+// Symptom: a coordinator that ran for months held the spec of every job that it ever had, in memory
+// and in the journal, and 60 specs of 123 KiB took 895 MB. Cause: nothing was ever forgotten, and a
+// spec was kept as a value and as a text, by its job and by each view of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

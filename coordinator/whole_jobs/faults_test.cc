@@ -135,8 +135,8 @@ TEST(FaultsTest, MixesFingerprintsIfToldToAndKeepsThemInTheirPlaces) {
   }
 }
 
-// Symptom: after a stage's restart its job recovered one to three times more than needed. Cause: what
-// was known of the connection to its address was of the process that had died.
+// Symptom: after a stage's restart its job recovered one to three times more than needed. Cause:
+// what was known of the connection to its address was of the process that had died.
 TEST(FaultsTest, EveryRegistrationMakesAnewTheConnectionToItsAddress) {
   TestCluster cluster(2);
   cluster.Start().UntilStep(4).ReplaceStage(1);

@@ -1,6 +1,6 @@
-// Symptom: with a full disk under the journal, jobs trained on and ended, but `watch` and `local` fell
-// silent for good, `list` showed an end that the next coordinator knew nothing of, and `cancel`
-// promised one that a restart took back. Cause: a failed write was only tried again.
+// Symptom: with a full disk under the journal, jobs trained on and ended, but `watch` and `local`
+// fell silent for good, `list` showed an end that the next coordinator knew nothing of, and
+// `cancel` promised one that a restart took back. Cause: a failed write was only tried again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -130,8 +130,9 @@ TEST_F(FullJournalTest, AHiccupEndsNoWatch) {
   EXPECT_EQ(told_.records.back().kind, JobRecord::Kind::kFinished);
 }
 
-// Symptom: the evaluation that ended a job by training.until was not on disk when the coordinator ended, and the next one
-// went on from the checkpoint behind it, to other weights. Found by the simulator.
+// Symptom: the evaluation that ended a job by training.until was not on disk when the coordinator
+// ended, and the next one went on from the checkpoint behind it, to other weights. Found by the
+// simulator.
 TEST_F(FullJournalTest, AnEndThatAnEvaluationBroughtIsFoundAgain) {
   JobSpec spec = SmallJob(2);
   spec.training.until.loss = 1e9;  // with the first one, at step 3 of 7

@@ -100,8 +100,9 @@ TEST_F(HoldTest, AJobOnMixedDevicesKeepsItsNumberOfStages) {
   EXPECT_TRUE(Resume(2).ok());
 }
 
-// Symptom: a job on as many devices as were free was resumed when one more was there, took it in, and was held again for
-// devices that had left their places; and it takes no other number. Found by the simulator.
+// Symptom: a job on as many devices as were free was resumed when one more was there, took it in,
+// and was held again for devices that had left their places; and it takes no other number. Found by
+// the simulator.
 TEST_F(HoldTest, AJobOnMixedDevicesGoesOnWithAsManyAsItBeganWith) {
   JobSpec spec = SmallJob(0);
   spec.pipeline.mixed_devices = true;

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/manual_clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
 #include "coordinator/loop/silent_stages_testing.h"
@@ -202,8 +202,8 @@ TEST_F(JobManagerTest, RunsJobsFromManyClientsAtOnce) {
       Wait<absl::StatusOr<JobView>>([&](auto done) { manager->Cancel("nobody", done); }).status()));
 }
 
-// The story: the line of answers had no end, so whoever asked for a large job that had ended, again and again, had the
-// coordinator hold its text as often.
+// The story: the line of answers had no end, so whoever asked for a large job that had ended, again
+// and again, had the coordinator hold its text as often.
 TEST_F(JobManagerTest, LongAnswersWaitInALineThatHasAnEnd) {
   std::unique_ptr<JobManager> manager = Start().value();
   Register(*manager, 2);
@@ -266,9 +266,10 @@ TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
   EXPECT_GT(Start().value()->term(), term);
 }
 
-// Symptom: a journal was put back within a second of the coordinator's last start, and the next one took the same term:
-// a stage answered its load as one that it had done already, without looking at the folder of checkpoints, and the job
-// ended as FAILED for a folder that it saw. Found by the simulator.
+// Symptom: a journal was put back within a second of the coordinator's last start, and the next one
+// took the same term: a stage answered its load as one that it had done already, without looking at
+// the folder of checkpoints, and the job ended as FAILED for a folder that it saw. Found by the
+// simulator.
 TEST_F(JobManagerTest, ACopyOfTheJournalGivesNoTermOfTheSameSecondTwice) {
   ManualClock clock(int64_t{1'750'000'000} * 1'000'000'000);
   const std::string journal = folder_ + "/state/journal.sqlite", copy = folder_ + "/copy.sqlite";
@@ -372,8 +373,8 @@ class HaltingClock final : public Clock {
   mutable std::function<void()> meanwhile;  // that thread's
 };
 
-// A lease was ended by the time of another stage's heartbeat while its own, with an earlier stamp, had
-// not been posted yet.
+// A lease was ended by the time of another stage's heartbeat while its own, with an earlier stamp,
+// had not been posted yet.
 TEST_F(JobManagerTest, AHeartbeatBetweenItsStampAndItsPostEndsNoLease) {
   HaltingClock clock;
   options_.lease_seconds = 1.5;

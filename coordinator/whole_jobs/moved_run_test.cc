@@ -28,7 +28,8 @@ TEST(MovedRunTest, WhatMovedWithTheStateFolderIsLookedForWhereThatIsNow) {
   EXPECT_EQ(relative.Path("/a/project/data"), "/a/project/data");
 }
 
-// Symptom: of a project that was renamed no job went on: "data.text.path: no such file", or "has another spec".
+// Symptom: of a project that was renamed no job went on: "data.text.path: no such file", or "has
+// another spec".
 TEST(MovedRunTest, AnUnfinishedJobGoesOnWithTheDataThatMovedAlong) {
   TestCluster cluster(2);
   JobSpec job = SmallJob(2);

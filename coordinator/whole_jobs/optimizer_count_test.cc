@@ -13,8 +13,8 @@ namespace {
 
 using Counts = std::map<uint64_t, std::set<uint64_t>>;  // updates before a step, by step
 
-// Seen: AdamW's bias correction counted skipped steps as well, which PyTorch's does not, so that a job
-// with a skipped step went another way than the same steps there.
+// Seen: AdamW's bias correction counted skipped steps as well, which PyTorch's does not, so that a
+// job with a skipped step went another way than the same steps there.
 TEST(OptimizerCountTest, TheOptimizerCountsAppliedStepsAlsoAfterARecoveryOnOtherStages) {
   std::string undisturbed;
   for (const bool kill : {false, true}) {

@@ -56,8 +56,8 @@ TEST_F(MetTermTest, AbsurdTermsMoveNobody) {
   EXPECT_EQ(Term(first + 41), first + 42) << "it was on disk";
 }
 
-// Symptom: the stage that had told of the term was gone when there was room again, and a coordinator without jobs said for
-// ever that its journal could not be written.
+// Symptom: the stage that had told of the term was gone when there was room again, and a
+// coordinator without jobs said for ever that its journal could not be written.
 TEST_F(MetTermTest, ATermThatCouldNotBeWrittenIsWrittenOnceThereIsRoom) {
   const uint64_t first = Term(0);
   cluster_.disk().Set(MemoryDisk::State::kFull);
@@ -68,8 +68,8 @@ TEST_F(MetTermTest, ATermThatCouldNotBeWrittenIsWrittenOnceThereIsRoom) {
   EXPECT_TRUE(cluster_.RunUntil([&] { return Term(0) == first + 41; }, 3));
 }
 
-// Symptom: somebody removed the lock file, a second coordinator started, and the first trained 2,900 steps that it could
-// not save.
+// Symptom: somebody removed the lock file, a second coordinator started, and the first trained
+// 2,900 steps that it could not save.
 TEST(LostFolderTest, ACoordinatorWithoutItsLockSaysSoOnceAndWritesNothingMore) {
   TestCluster cluster(2);
   cluster.Start().UntilStep(4);

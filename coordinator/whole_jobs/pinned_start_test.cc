@@ -1,7 +1,7 @@
 // Symptom: a job with `resume: {job: first}` and no step lost a stage before its first checkpoint
-// and went on from a later step of `first` than it had begun with; its bits changed, and had `first`
-// kept fewer checkpoints there would have been nothing to return to. Cause: the newest checkpoint
-// was looked up again by each recovery, and only jobs that named a step pinned it.
+// and went on from a later step of `first` than it had begun with; its bits changed, and had
+// `first` kept fewer checkpoints there would have been nothing to return to. Cause: the newest
+// checkpoint was looked up again by each recovery, and only jobs that named a step pinned it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,8 +93,8 @@ TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
   EXPECT_GT(refused, 0) << "it was gone before";
 }
 
-// Symptom: a job with `resume: {job: first}` was refused when the newest manifest of `first` was damaged, though the
-// checkpoint before it was good.
+// Symptom: a job with `resume: {job: first}` was refused when the newest manifest of `first` was
+// damaged, though the checkpoint before it was good.
 TEST(PinnedStartTest, ABrokenNewestManifestIsPassedOverUnlessItsStepIsNamed) {
   TestCluster cluster(2);
   cluster.Start(SmallJob(2), "first").Digest("first");
@@ -121,8 +121,9 @@ TEST(PinnedStartTest, ARefusedJobReleasesTheCheckpointItLookedAt) {
   EXPECT_THAT(cluster.UntilSaved(9, "first").Saved("first"), Not(Contains(kStep3)));
 }
 
-// Symptom: `export` of a job with keep: 1 said "no checkpoint that can be loaded" while the job trained. Cause: it read the
-// newest checkpoint without a pin, and the next commit removed what was being hashed.
+// Symptom: `export` of a job with keep: 1 said "no checkpoint that can be loaded" while the job
+// trained. Cause: it read the newest checkpoint without a pin, and the next commit removed what was
+// being hashed.
 TEST(PinnedStartTest, CheckpointsThatSomebodyReadsStayUntilTheyAreRead) {
   TestCluster cluster(2);
   cluster.Start(First()).UntilSaved(3);

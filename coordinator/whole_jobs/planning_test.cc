@@ -1,6 +1,6 @@
-// Symptom: while a job of many layers and stages was checked and planned, for seconds, no answer and
-// no heartbeat of any other job was heard. Cause: both happened on the job loop's thread, the plan
-// even inside of the transition.
+// Symptom: while a job of many layers and stages was checked and planned, for seconds, no answer
+// and no heartbeat of any other job was heard. Cause: both happened on the job loop's thread, the
+// plan even inside of the transition.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,8 @@ TEST(PlanningTest, EndsByNameIfThePlanNeverComes) {
   EXPECT_THAT(cluster.Message(), HasSubstr("the layers were not divided within 600 s"));
 }
 
-// One user's 64 plans, seconds each, were in front of everybody's submissions, and went on when their callers had gone.
+// One user's 64 plans, seconds each, were in front of everybody's submissions, and went on when
+// their callers had gone.
 TEST(PlanningTest, UsersTakeTurns) {
   TestCluster cluster(1);
   cluster.check_seconds = 10;

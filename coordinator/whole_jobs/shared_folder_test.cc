@@ -102,8 +102,8 @@ TEST_F(SharedFolderTest, StagesThatHaveAllLostTheFolderGiveWayToOthers) {
   cluster_->ExpectGoldenEnd();
 }
 
-// One good stage beside two that had lost the mount let each of the two be left aside for good, and the job failed after a minute,
-// though both were mended by then; without the good one it went on.
+// One good stage beside two that had lost the mount let each of the two be left aside for good, and
+// the job failed after a minute, though both were mended by then; without the good one it went on.
 TEST_F(SharedFolderTest, StagesThatWereLeftAsideAreTriedAgainWhenThereAreNoOthers) {
   Train(3);
   Lose({0, 1});
@@ -113,7 +113,8 @@ TEST_F(SharedFolderTest, StagesThatWereLeftAsideAreTriedAgainWhenThereAreNoOther
   cluster_->ExpectGoldenEnd();
 }
 
-// What the coordinator still sees comes back: with no other stages the job waits for it, with one stage as with two.
+// What the coordinator still sees comes back: with no other stages the job waits for it, with one
+// stage as with two.
 TEST_F(SharedFolderTest, StagesThatHaveAllLostTheFolderAreTriedUntilItIsBack) {
   for (const std::vector<int>& all : {std::vector<int>{0}, std::vector<int>{0, 1}}) {
     Train(static_cast<int>(all.size()), static_cast<int>(all.size()));
@@ -125,8 +126,8 @@ TEST_F(SharedFolderTest, StagesThatHaveAllLostTheFolderAreTriedUntilItIsBack) {
   }
 }
 
-// Stages that had lost the mount were left aside until they were restarted, though the one that might have seen it had said
-// nothing: the job failed after a minute for want of others.
+// Stages that had lost the mount were left aside until they were restarted, though the one that
+// might have seen it had said nothing: the job failed after a minute for want of others.
 TEST_F(SharedFolderTest, AStageThatHangsProvesNothingAgainstThoseThatHaveLostTheFolder) {
   Train(2);
   Lose({0});
@@ -138,8 +139,8 @@ TEST_F(SharedFolderTest, AStageThatHangsProvesNothingAgainstThoseThatHaveLostThe
   cluster_->ExpectGoldenEnd();
 }
 
-// What the stages wrote is there, and it is the coordinator that cannot read it: the job left its stages, and what they had in
-// memory, for others.
+// What the stages wrote is there, and it is the coordinator that cannot read it: the job left its
+// stages, and what they had in memory, for others.
 TEST_F(SharedFolderTest, WhatTheCoordinatorDoesNotFindIsNoFaultOfTheStages) {
   Train(4);
   cluster_->RestartStage(1);
@@ -159,7 +160,8 @@ TEST_F(SharedFolderTest, WhatTheCoordinatorDoesNotFindIsNoFaultOfTheStages) {
   cluster_->ExpectGoldenEnd();
 }
 
-// A stage that one job had failed for was given to the next job, and the next, while others were free.
+// A stage that one job had failed for was given to the next job, and the next, while others were
+// free.
 TEST_F(SharedFolderTest, AStageThatDoesNotSeeTheFolderIsPassedOverWhileOthersSuffice) {
   Begin();
   Lose({1});
@@ -182,8 +184,8 @@ TEST_F(SharedFolderTest, AStageThatDoesNotSeeTheFolderIsPassedOverWhileOthersSuf
   EXPECT_EQ(cluster_->StageAt(1, "last"), "stage-1") << "it is like the others again";
 }
 
-// A recovering job waited for a stage that another job kept, and failed, with a free one beside it that
-// had been noted without the folder, and whose mount had been mended since.
+// A recovering job waited for a stage that another job kept, and failed, with a free one beside it
+// that had been noted without the folder, and whose mount had been mended since.
 TEST_F(SharedFolderTest, ARecoveryTakesAStageThatWasPassedOverWhenTheOthersWorkForOtherJobs) {
   Begin(4);
   Lose({3});
@@ -198,8 +200,8 @@ TEST_F(SharedFolderTest, ARecoveryTakesAStageThatWasPassedOverWhenTheOthersWorkF
   EXPECT_EQ(cluster_->Phase("long"), JobPhase::kRunning) << "it kept its stage all the while";
 }
 
-// A coordinator that is upgraded first has stages that leave the new question unanswered: all of them
-// counted as not seeing the folder.
+// A coordinator that is upgraded first has stages that leave the new question unanswered: all of
+// them counted as not seeing the folder.
 TEST_F(SharedFolderTest, StagesOfAnOlderVersionAreNotTakenForThoseThatDoNotSeeTheFolder) {
   Begin();
   cluster_->stage(0).old_version = cluster_->stage(1).old_version = true;

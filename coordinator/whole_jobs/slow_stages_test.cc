@@ -1,5 +1,6 @@
-// Slow is not stuck. Symptom: a job whose micro-batch took a stage longer than half a minute, or whose
-// checkpoint took long to read, was recovered three times and failed, with every stage hard at work.
+// Slow is not stuck. Symptom: a job whose micro-batch took a stage longer than half a minute, or
+// whose checkpoint took long to read, was recovered three times and failed, with every stage hard
+// at work.
 // Cause: operations ended by the clock on the wall. They end when nothing moves any more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Symptom: a stage that knew a job's id, owner and time of submission, all of which the page shows, could fetch the job's weights from
-// the memory of its stages. Cause: the key of its snapshots was made of nothing else.
+// Symptom: a stage that knew a job's id, owner and time of submission, all of which the page shows,
+// could fetch the job's weights from the memory of its stages. Cause: the key of its snapshots was
+// made of nothing else.
 #include <gtest/gtest.h>
 
 #include "coordinator/whole_jobs/test_cluster_testing.h"

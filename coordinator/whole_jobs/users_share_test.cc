@@ -1,5 +1,5 @@
-// Symptom: one user's jobs took all places there are, waiting and ended, and the others' were refused, or forgotten with
-// their checkpoints left behind. Cause: limits were the cluster's alone.
+// Symptom: one user's jobs took all places there are, waiting and ended, and the others' were
+// refused, or forgotten with their checkpoints left behind. Cause: limits were the cluster's alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

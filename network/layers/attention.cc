@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
 #include "network/layer_kind.h"
-#include "operations/attention.h"
-#include "operations/head_norm.h"
+#include "operations/attention/attention.h"
+#include "operations/attention/head_norm.h"
+#include "operations/attention/rotary.h"
 #include "operations/linear.h"
-#include "operations/rotary.h"
 
 namespace stagecoach {
 namespace {

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
 #include "network/layer_kind.h"
 #include "network/layers/image_fields.h"
-#include "operations/convolution.h"
+#include "operations/images/convolution.h"
 
 namespace stagecoach {
 namespace {

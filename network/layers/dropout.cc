@@ -1,7 +1,7 @@
 #include "network/layers/dropout.h"
 
 #include "network/layer_kind.h"
-#include "operations/dropout.h"
+#include "operations/pointwise/dropout.h"
 
 namespace stagecoach {
 namespace {

@@ -1,8 +1,8 @@
 #include "network/layers/embedding.h"
 
 #include "network/layer_kind.h"
-#include "operations/dropout.h"
-#include "operations/embedding.h"
+#include "operations/attention/embedding.h"
+#include "operations/pointwise/dropout.h"
 
 namespace stagecoach {
 namespace {

@@ -1,4 +1,5 @@
-// flatten: all extents of a sample as one, so that a linear may follow; the numbers stay in their order. No parameters.
+// flatten: all extents of a sample as one, so that a linear may follow; the numbers stay in their
+// order. No parameters.
 #ifndef STAGECOACH_NETWORK_LAYERS_FLATTEN_H_
 #define STAGECOACH_NETWORK_LAYERS_FLATTEN_H_
 

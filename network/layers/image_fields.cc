@@ -1,8 +1,8 @@
 #include "network/layers/image_fields.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "operations/attributes.h"
 
 namespace stagecoach {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "network/layer_builder.h"
-#include "operations/window.h"
+#include "operations/images/window.h"
 
 namespace stagecoach {
 

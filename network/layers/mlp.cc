@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "network/layer_kind.h"
-#include "operations/dropout.h"
 #include "operations/linear.h"
+#include "operations/pointwise/dropout.h"
 
 namespace stagecoach {
 namespace {

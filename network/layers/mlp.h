@@ -1,5 +1,5 @@
-// mlp: linear, GELU (in the tanh form or exact), dropout, linear. Parameters: up.weight [hidden, width], up.bias, down.weight
-// [width, hidden], down.bias.
+// mlp: linear, GELU (in the tanh form or exact), dropout, linear. Parameters: up.weight [hidden,
+// width], up.bias, down.weight [width, hidden], down.bias.
 #ifndef STAGECOACH_NETWORK_LAYERS_MLP_H_
 #define STAGECOACH_NETWORK_LAYERS_MLP_H_
 

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
 #include "network/layer_kind.h"
 #include "network/layer_kinds.h"
 #include "network/limits.h"
@@ -50,8 +50,8 @@ class ResidualLayer final : public LayerKind {
       return FieldError(path, absl::StrCat("gives ", FormatType(out), " for ", FormatType(in)),
                         "a residual must keep the type");
     }
-    // A last layer that ends with a product adds the trunk before its one rounding. One that hands its
-    // input on has no operation of its own.
+    // A last layer that ends with a product adds the trunk before its one rounding. One that hands
+    // its input on has no operation of its own.
     LayerWriter& writer = builder.writer();
     if (branch != before_last && writer.AddToLast(branch, x)) return branch;
     return writer.Emit("add", {}, {x, branch})[0];

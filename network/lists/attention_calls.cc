@@ -1,7 +1,7 @@
 #include "network/lists/attention_calls.h"
 
-#include "base/check.h"
-#include "operations/attention.h"
+#include "base/errors/check.h"
+#include "operations/attention/attention.h"
 
 namespace stagecoach {
 

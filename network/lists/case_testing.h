@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/lists/layer_graph.h"
 #include "operations/case_testing.h"
 

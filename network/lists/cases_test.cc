@@ -1,5 +1,5 @@
-// What every operation promises of its cases: gradients for all that may need one, and what it says may be
-// overwritten or added.
+// What every operation promises of its cases: gradients for all that may need one, and what it says
+// may be overwritten or added.
 #include <algorithm>
 #include <set>
 #include <string>

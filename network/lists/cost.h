@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "network/lists/lists.h"
 
 namespace stagecoach {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "network/lists/gradient_calls.h"
 #include "network/lists/lists.h"
 #include "network/lists/update_calls.h"
@@ -41,8 +41,8 @@ void Split(const GradientCalls& backward, std::vector<Call>* input_part,
 // Adds to a list when what is read for the last time, and what is made in the memory of what.
 class Liveness {
  public:
-  // `owned`: what is there before and after any list. `handed_in`: what others may hold too, so that nothing
-  // is made in its memory. `kept`: what is wanted after the list has run.
+  // `owned`: what is there before and after any list. `handed_in`: what others may hold too, so
+  // that nothing is made in its memory. `kept`: what is wanted after the list has run.
   Liveness(const Ids& owned, const Ids& handed_in, const Ids& kept)
       : owned_(owned), handed_in_(handed_in), kept_(kept) {}
 
@@ -101,8 +101,8 @@ std::vector<ValueId> ReadFromOutside(const std::vector<Call>& calls, const Ids& 
   return {read.begin(), read.end()};
 }
 
-// The same calls in the forms that they have in an evaluation; what stands for a call that is the identity is put
-// in its place.
+// The same calls in the forms that they have in an evaluation; what stands for a call that is the
+// identity is put in its place.
 std::vector<Call> EvaluationCalls(const LayerGraph& graph, std::vector<ValueId>* outputs) {
   std::vector<ValueId> stands_for;
   for (int i = 0; i < static_cast<int>(graph.values.size()); ++i) stands_for.emplace_back(i);

@@ -39,8 +39,8 @@ class Follower {
  public:
   explicit Follower(const LayerLists& lists) : lists_(lists) {}
 
-  // Every input is there when it is read and nothing that is dropped is read again; at the end there is
-  // what was asked for and, but for parameters and states, nothing else.
+  // Every input is there when it is read and nothing that is dropped is read again; at the end
+  // there is what was asked for and, but for parameters and states, nothing else.
   void Follow(const CallList& list, std::vector<ValueId> handed_in,
               const std::vector<ValueId>& wanted, const std::string& where) {
     std::set<ValueId> there(handed_in.begin(), handed_in.end());

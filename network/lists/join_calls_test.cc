@@ -7,14 +7,15 @@
 #include "network/lists/follow_testing.h"
 #include "network/lists/gradient_calls.h"
 #include "network/lists/layer_graph.h"
-#include "operations/layer_norm.h"
+#include "operations/norms/layer_norm.h"
 
 namespace stagecoach {
 namespace {
 
 using testing::ElementsAre;
 
-// Values 0 to 5 are dy, x, weight, mean, rstd and the trunk's gradient; 10 and 11 are the gradients of the weights.
+// Values 0 to 5 are dy, x, weight, mean, rstd and the trunk's gradient; 10 and 11 are the gradients
+// of the weights.
 std::vector<ValueId> Ids(const std::vector<int>& values) {
   std::vector<ValueId> ids;
   for (const int value : values) ids.emplace_back(value);
@@ -57,7 +58,8 @@ TEST(JoinCalls, AnotherNormsGradientStaysApart) {
   }
 }
 
-// A norm whose output two calls read, so that the gradients of both stand behind one another with the sums between.
+// A norm whose output two calls read, so that the gradients of both stand behind one another with
+// the sums between.
 TEST(JoinCalls, OfAllNormsOfALayerAndOfNoPart) {
   LayerWriter writer;
   const ValueId x = writer.Input(ActivationType({8, 16}));

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/lists/gradient_calls.h"
 
 namespace stagecoach {

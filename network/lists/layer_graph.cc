@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {

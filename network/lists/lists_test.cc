@@ -6,25 +6,25 @@
 #include <vector>
 
 #include "base/golden_testing.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layer_builder.h"
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/lists/attention_calls.h"
 #include "network/lists/cost.h"
 #include "network/lists/follow_testing.h"
 #include "network/lists/gradient_calls.h"
-#include "operations/dropout.h"
-#include "operations/layer_norm.h"
 #include "operations/linear.h"
+#include "operations/norms/layer_norm.h"
+#include "operations/pointwise/dropout.h"
 
 namespace stagecoach {
 namespace {
@@ -78,8 +78,8 @@ TEST(Lists, OfAnMlpHaveTheGeluGradientInTheProduct) {
               ElementsAre("linear_input_gradient", "linear_input_gradient"));
 }
 
-// A value that three calls use: their shares are summed from the last user to the first, and the layer
-// norm's, the last share, with its sum in one call.
+// A value that three calls use: their shares are summed from the last user to the first, and the
+// layer norm's, the last share, with its sum in one call.
 TEST(Lists, SharesOfAGradientAreSummedFromTheLastUserToTheFirst) {
   const LayerLists lists = Differentiate(GraphOf(Residual({Residual({kNorm, kGelu}), kGelu})));
   const auto& calls = lists.input_gradient.calls;
@@ -183,8 +183,8 @@ TEST(JointOrder, WhatAddsToOneParameterKeepsItsOrder) {
   EXPECT_THAT(names, ElementsAre("w2", "i1", "i2", "w1"));
 }
 
-// Per sample, in activations of 8 * 16 floats: the trunk is no part of the stash, as no call of the backward
-// reads it, and is there until the sum.
+// Per sample, in activations of 8 * 16 floats: the trunk is no part of the stash, as no call of the
+// backward reads it, and is there until the sum.
 TEST(Memory, OfAForwardThatKeepsItsStashCountsWhatItDoesNotKeep) {
   const int64_t activation = 8 * 16 * 4;
   const LayerLists lists = Differentiate(GraphOf(Residual({kDrop, kGelu, kDrop})));

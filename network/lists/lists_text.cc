@@ -6,8 +6,8 @@
 namespace stagecoach {
 namespace {
 
-// Inputs x, parameters w, gradients of parameters dw, states s, accumulators a, everything else v; each with its own
-// count where it has one.
+// Inputs x, parameters w, gradients of parameters dw, states s, accumulators a, everything else v;
+// each with its own count where it has one.
 class Names {
  public:
   explicit Names(const LayerLists& lists) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/layer_builder.h"
 #include "network/names/weight_names.h"
 
@@ -21,7 +21,8 @@ using NameTable = absl::Status(const Network& network, std::string_view table,
                                std::vector<WeightName>* names);
 NameTable NameResnet, NameVit;
 
-// Calls name(path, &entry) for each entry of the layer, from `*next` on; `path` is that of its array within the layer.
+// Calls name(path, &entry) for each entry of the layer, from `*next` on; `path` is that of its
+// array within the layer.
 template <typename Name>
 absl::Status ForNamesOf(const NetworkLayer& layer, size_t* next, std::vector<WeightName>* names,
                         const Name& name) {

@@ -4,7 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/names/name_tables.h"
 
 namespace stagecoach {
@@ -20,7 +20,8 @@ absl::StatusOr<int> PieceNumber(std::string_view piece) {
   return std::max(1, static_cast<int>(found - std::begin(kPieces)));
 }
 
-// `path`: of an array within a block or the stem, "first.batch_norm.running_mean"; behind it "bn1.running_mean".
+// `path`: of an array within a block or the stem, "first.batch_norm.running_mean"; behind it
+// "bn1.running_mean".
 absl::StatusOr<std::string> BlockPath(std::string_view path) {
   std::vector<std::string> words = absl::StrSplit(std::string(path), '.');
   if (words.size() == 2) words.insert(words.begin(), "");

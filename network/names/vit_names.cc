@@ -1,6 +1,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/names/name_tables.h"
 
 namespace stagecoach {

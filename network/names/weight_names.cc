@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/suggest.h"
+#include "base/errors/check.h"
+#include "base/errors/suggest.h"
 #include "network/names/name_tables.h"
 
 namespace stagecoach {

@@ -1,7 +1,8 @@
-// Names of a network's arrays in other programs, and how they lay them out: for weights that come from there or go
-// there. A table is a pure function of the network.
+// Names of a network's arrays in other programs, and how they lay them out: for weights that come
+// from there or go there. A table is a pure function of the network.
 // Threads: any.
-// Errors:  INVALID_ARGUMENT: the network has no such names, and which have; NOT_FOUND: no table of that name.
+// Errors:  INVALID_ARGUMENT: the network has no such names, and which have; NOT_FOUND: no table of
+//          that name.
 #ifndef STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_
 #define STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_
 
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/shape.h"
+#include "base/numbers/shape.h"
 #include "network/network.h"
 
 namespace stagecoach {
@@ -36,11 +37,14 @@ struct WeightName {
 inline constexpr std::string_view kOwnNames = "stagecoach", kTorchvisionNames = "torchvision",
                                   kTimmNames = "timm";
 
-// Of every parameter that a network owns and every state, in the order of its layers. `table`: one of the names above.
-// Torchvision and timm have names for a resnet with form: imagenet and batch norm, which are the same, and for a vit.
+// Of every parameter that a network owns and every state, in the order of its layers. `table`: one
+// of the names above.
+// Torchvision and timm have names for a resnet with form: imagenet and batch norm, which are the
+// same, and for a vit.
 absl::StatusOr<std::vector<WeightName>> WeightNames(const Network& network, std::string_view table);
 
-// Numbers of an array in their order here from that of the other program, and back. As many in both.
+// Numbers of an array in their order here from that of the other program, and back. As many in
+// both.
 void FromOtherLayout(const WeightName& name, std::span<const float> other, std::span<float> ours);
 void ToOtherLayout(const WeightName& name, std::span<const float> ours, std::span<float> other);
 

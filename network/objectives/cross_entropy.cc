@@ -3,10 +3,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/objective_kind.h"
-#include "operations/cross_entropy.h"
+#include "operations/losses/cross_entropy.h"
 
 namespace stagecoach {
 namespace {
@@ -43,8 +43,8 @@ class CrossEntropyObjective final : public ObjectiveKind {
   }
 
  private:
-  // PyTorch's smoothing weighs each class's share of a target by that class's weight: a weight of the target alone,
-  // which is what a loss takes here, cannot say that.
+  // PyTorch's smoothing weighs each class's share of a target by that class's weight: a weight of
+  // the target alone, which is what a loss takes here, cannot say that.
   static absl::Status CheckClassWeights(const CrossEntropySpec& spec, const std::string& path) {
     if (spec.class_weights.empty() || spec.label_smoothing == 0) return absl::OkStatus();
     return FieldError(path + ".label_smoothing", absl::StrCat(spec.label_smoothing),

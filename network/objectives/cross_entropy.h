@@ -1,4 +1,5 @@
-// cross_entropy: of logits [..., classes] and the ids of the right classes (operations/cross_entropy.h).
+// cross_entropy: of logits [..., classes] and the ids of the right classes
+// (operations/losses/cross_entropy.h).
 #ifndef STAGECOACH_NETWORK_OBJECTIVES_CROSS_ENTROPY_H_
 #define STAGECOACH_NETWORK_OBJECTIVES_CROSS_ENTROPY_H_
 
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "operations/attributes.h"
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 

@@ -1,8 +1,8 @@
 #include "network/objectives/mean_squared_error.h"
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/objective_kind.h"
-#include "operations/mean_squared_error.h"
+#include "operations/losses/mean_squared_error.h"
 
 namespace stagecoach {
 namespace {

@@ -1,5 +1,6 @@
-// mean_squared_error: of the network's output and numbers of its shape (operations/mean_squared_error.h): as of an
-// autoencoder, whose output is compared with its input.
+// mean_squared_error: of the network's output and numbers of its shape
+// (operations/losses/mean_squared_error.h): as of an autoencoder, whose output is compared with its
+// input.
 #ifndef STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_
 #define STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/name_patterns.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
+#include "base/files/name_patterns.h"
 #include "network/shared_lists.h"
 
 namespace stagecoach {

@@ -6,12 +6,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/cell_memory.h"
-#include "network/layers/batch_norm.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/lists/follow_testing.h"
+#include "network/memory/cell_memory.h"
 #include "network/network_builder.h"
 
 namespace stagecoach {

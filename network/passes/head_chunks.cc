@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/passes/padded_output.h"
 
 namespace stagecoach {

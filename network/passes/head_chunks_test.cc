@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/embedding.h"
 #include "network/layers/flatten.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
 #include "network/objectives/mean_squared_error.h"

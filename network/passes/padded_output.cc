@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "operations/linear.h"
 
 namespace stagecoach {

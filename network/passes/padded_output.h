@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "network/network.h"
 
 namespace stagecoach {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/field_check.h"
-#include "base/status.h"
-#include "base/suggest.h"
+#include "base/errors/check.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
+#include "base/errors/suggest.h"
 #include "network/limits.h"
 
 namespace stagecoach {

@@ -1,4 +1,5 @@
-// Networks in which every kind of layer and every entry of the zoo stands, for tests that are about all of them.
+// Networks in which every kind of layer and every entry of the zoo stands, for tests that are about
+// all of them.
 #ifndef STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
 #define STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
 
@@ -7,27 +8,20 @@
 #include <utility>
 #include <vector>
 
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
-#include "network/layers/average_pool.h"
-#include "network/layers/batch_norm.h"
 #include "network/layers/convolution.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/flatten.h"
-#include "network/layers/gelu.h"
-#include "network/layers/global_pool.h"
-#include "network/layers/group_norm.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
-#include "network/layers/max_pool.h"
 #include "network/layers/mlp.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
+#include "network/layers/pools.h"
 #include "network/layers/residual.h"
-#include "network/layers/rms_norm.h"
-#include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
 #include "network/model_spec.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -123,8 +117,8 @@ struct ZooEntry {
   ModelSpec model;
   // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
   std::vector<std::string> frozen;
-  // Maxima over windows: where two numbers are nearly equal, rounding decides which of them gets the gradient, and two
-  // devices soon train apart.
+  // Maxima over windows: where two numbers are nearly equal, rounding decides which of them gets
+  // the gradient, and two devices soon train apart.
   bool has_kinks = false;
   friend void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.name; }
 };

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/network_kind.h"
 #include "network/zoo/layer_chain.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 

@@ -1,6 +1,7 @@
-// ImageNetworkWriter: writes a network on images with a label each, layer by layer; every layer of pieces with a
-// norm behind their convolutions.
-// Errors: INVALID_ARGUMENT with the path of the network in the job; the writer may not be used after one.
+// ImageNetworkWriter: writes a network on images with a label each, layer by layer; every layer of
+// pieces with a norm behind their convolutions.
+// Errors: INVALID_ARGUMENT with the path of the network in the job; the writer may not be used
+//         after one.
 #ifndef STAGECOACH_NETWORK_ZOO_IMAGE_NETWORK_WRITER_H_
 #define STAGECOACH_NETWORK_ZOO_IMAGE_NETWORK_WRITER_H_
 

@@ -1,8 +1,8 @@
 #include "network/zoo/layer_chain.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/layer_kinds.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
@@ -105,7 +105,8 @@ absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector
   const WireId labels =
       builder.Input("labels", {Element::kIds, Leading::kSamples, {}}, shape.classes);
   ASSIGN_OR_RETURN(const WireId x, AddEach(listed, images, builder));
-  // What gives images again is compared with those that went in, not with classes (network/objective_kind.h).
+  // What gives images again is compared with those that went in, not with classes
+  // (network/objective_kind.h).
   if (builder.type(x) != image) {
     RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.classes}), listed,
                                 "of the classes", "flatten or global_pool, and "));

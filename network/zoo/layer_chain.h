@@ -1,5 +1,5 @@
-// A chain of layers as a job lists them, each reading what the one before gives: what the zoo writes networks of known
-// layers with.
+// A chain of layers as a job lists them, each reading what the one before gives: what the zoo
+// writes networks of known layers with.
 // Errors: INVALID_ARGUMENT with the layer's path in the job.
 #ifndef STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
 #define STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
@@ -24,8 +24,8 @@ struct TokenShape {
       false;  // the last layer, a linear one, uses the first's token embedding as its weight
 };
 
-// Inputs "tokens" and "targets", ids [context]; cross-entropy of the last layer's logits [context, vocabulary].
-// `path`: of the network in the job, whose field tied_embeddings sets `tied`.
+// Inputs "tokens" and "targets", ids [context]; cross-entropy of the last layer's logits [context,
+// vocabulary]. `path`: of the network in the job, whose field tied_embeddings sets `tied`.
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 
@@ -37,8 +37,8 @@ struct ImageShape {
 // Checks both; `path` as below.
 absl::Status CheckImageShape(const ImageShape& shape, const std::string& path);
 
-// Inputs "images", activation [height, width, channels], and "labels", an id a sample; cross-entropy of the last layer's
-// logits [classes]. The shape was checked.
+// Inputs "images", activation [height, width, channels], and "labels", an id a sample;
+// cross-entropy of the last layer's logits [classes]. The shape was checked.
 absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 

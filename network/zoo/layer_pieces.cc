@@ -1,8 +1,8 @@
 #include "network/zoo/layer_pieces.h"
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/layer_kinds.h"
-#include "operations/drop_path.h"
+#include "operations/pointwise/drop_path.h"
 
 namespace stagecoach {
 

@@ -1,5 +1,5 @@
-// LayerPieces: writes one layer of a network on images, piece by piece. A piece's parameters have its name before
-// theirs: "first.convolution.weight".
+// LayerPieces: writes one layer of a network on images, piece by piece. A piece's parameters have
+// its name before theirs: "first.convolution.weight".
 // Errors: INVALID_ARGUMENT with the path of the network in the job.
 #ifndef STAGECOACH_NETWORK_ZOO_LAYER_PIECES_H_
 #define STAGECOACH_NETWORK_ZOO_LAYER_PIECES_H_
@@ -30,7 +30,8 @@ class LayerPieces {
   }
   // Lets the norm that was added last begin with a scale of 0, so that what it gives is 0 at first.
   void BeginLastNormAtZero();
-  // Leaves x out for some samples (operations/drop_path.h). At rate 0 it is no operation, but takes its stream.
+  // Leaves x out for some samples (operations/pointwise/drop_path.h). At rate 0 it is no operation,
+  // but takes its stream.
   ValueId DropPath(double rate, ValueId x);
   ValueId Relu(ValueId x) { return writer().Emit("relu", {}, {x})[0]; }
   ValueId Sum(ValueId x, ValueId y) { return writer().Emit("add", {}, {x, y})[0]; }

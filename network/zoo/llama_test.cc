@@ -10,8 +10,8 @@
 #include "network/layers/attention.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
-#include "network/layers/rms_norm.h"
 #include "network/layers/swiglu.h"
 #include "network/model_text.h"
 #include "network/network_kinds.h"
@@ -64,8 +64,8 @@ TEST(Llama, EqualsTheSameLayersListedByHand) {
   }
 }
 
-// Embedding and head v d each; a block d (h + 2 k) w for queries, keys and values, h w d behind them, 3 d f for the
-// feed-forward, two norms d; the last norm d. With qk_norm two norms w a block.
+// Embedding and head v d each; a block d (h + 2 k) w for queries, keys and values, h w d behind
+// them, 3 d f for the feed-forward, two norms d; the last norm d. With qk_norm two norms w a block.
 TEST(Llama, HasTheParametersOfItsShape) {
   const int64_t d = 16, h = 4, k = 2, w = 6, f = 24, v = 40;
   const int64_t block = d * (h + 2 * k) * w + h * w * d + 3 * d * f + 2 * d;

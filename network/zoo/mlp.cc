@@ -1,10 +1,10 @@
 #include "network/zoo/mlp.h"
 
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
+#include "network/layers/activations.h"
 #include "network/layers/flatten.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
 #include "network/network_kind.h"
 #include "network/zoo/layer_chain.h"
 

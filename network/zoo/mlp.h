@@ -1,5 +1,6 @@
-// mlp, a network: an image as one vector, then linear layers with a ReLU behind each but the last: `layers` linear ones,
-// all but the last of the hidden width. A partition may cut behind each linear and each ReLU.
+// mlp, a network: an image as one vector, then linear layers with a ReLU behind each but the last:
+// `layers` linear ones, all but the last of the hidden width. A partition may cut behind each
+// linear and each ReLU.
 #ifndef STAGECOACH_NETWORK_ZOO_MLP_H_
 #define STAGECOACH_NETWORK_ZOO_MLP_H_
 

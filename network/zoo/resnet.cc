@@ -5,12 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
-#include "network/layers/batch_norm.h"
-#include "network/layers/global_pool.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/layers/linear.h"
-#include "network/layers/max_pool.h"
+#include "network/layers/norms.h"
+#include "network/layers/pools.h"
 #include "network/network_kind.h"
 #include "network/zoo/image_network_writer.h"
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "network/layers/group_norm.h"
+#include "network/layers/norms.h"
 #include "network/limits.h"
 
 namespace stagecoach {

@@ -1,4 +1,5 @@
-// What weights of a resnet hang on: layers, names, shapes and their number; where it may be cut; how they begin.
+// What weights of a resnet hang on: layers, names, shapes and their number; where it may be cut;
+// how they begin.
 #include "network/zoo/resnet.h"
 
 #include <cmath>
@@ -34,9 +35,10 @@ TEST(Resnet, IsCutBetweenItsBlocks) {
   EXPECT_EQ(network.classes(), 5);
 }
 
-// ResNet-20 on CIFAR, n = 3, with 1x1 projections. Stem 3*3*3*16 + 2*16 = 464. First stage, three blocks of
-// 2 * 9*16*16 + 4*16 = 4672: 14,016. Second, 9*16*32 + 9*32*32 + 4*32 and its projection 16*32 + 2*32, then two of
-// 2 * 9*32*32 + 4*32: 14,528 + 2 * 18,560 = 51,648. Third alike: 57,728 + 2 * 73,984 = 205,696. Head 64*10 + 10 = 650.
+// ResNet-20 on CIFAR, n = 3, with 1x1 projections. Stem 3*3*3*16 + 2*16 = 464. First stage, three
+// blocks of 2 * 9*16*16 + 4*16 = 4672: 14,016. Second, 9*16*32 + 9*32*32 + 4*32 and its projection
+// 16*32 + 2*32, then two of 2 * 9*32*32 + 4*32: 14,528 + 2 * 18,560 = 51,648. Third alike: 57,728 +
+// 2 * 73,984 = 205,696. Head 64*10 + 10 = 650.
 TEST(Resnet, Of20LayersHas272474Parameters) {
   const Network network =
       ExpandedOf(ResnetSpec{.image = {32, 32, 3}, .classes = 10, .depth = 20, .width = 16});
@@ -64,7 +66,8 @@ TEST(Resnet, ForImagenetHasThePublishedParameters) {
   }
 }
 
-// 112x112 behind the stem's convolution, 56x56 behind its pool; each stage ends with half of it and twice the channels.
+// 112x112 behind the stem's convolution, 56x56 behind its pool; each stage ends with half of it and
+// twice the channels.
 TEST(Resnet, ForImagenetHalvesTheImageFiveTimes) {
   const Network network = ExpandedOf(ResnetSpec{
       .image = {224, 224, 3}, .classes = 1000, .depth = 50, .form = ResnetForm::kImagenet});

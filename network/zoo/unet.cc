@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
-#include "network/layers/batch_norm.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/layers/convolution.h"
-#include "network/layers/max_pool.h"
+#include "network/layers/norms.h"
+#include "network/layers/pools.h"
 #include "network/network_builder.h"
 #include "network/network_kind.h"
 #include "network/zoo/layer_chain.h"
-#include "operations/convolution.h"
-#include "operations/upsample.h"
+#include "operations/images/convolution.h"
+#include "operations/images/upsample.h"
 
 namespace stagecoach {
 namespace {
@@ -55,7 +55,8 @@ class UnetWriter {
 
   // Of level i; of -1 half of the first one's.
   int64_t Channels(int64_t i) const { return i < 0 ? spec_.base / 2 : spec_.base << i; }
-  // By how many levels a cell's last convolution goes up, where upsampling does not change the channels.
+  // By how many levels a cell's last convolution goes up, where upsampling does not change the
+  // channels.
   int64_t Halves() const { return spec_.upsample == UnetUpsample::kNearest ? 1 : 0; }
 
   absl::StatusOr<ValueId> Write(const LayerSpec& piece, const std::string& name, ValueId x,

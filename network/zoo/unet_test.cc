@@ -1,4 +1,5 @@
-// What weights of a unet hang on: layers, names, shapes and their number; its skips; what it refuses.
+// What weights of a unet hang on: layers, names, shapes and their number; its skips; what it
+// refuses.
 #include "network/zoo/unet.h"
 
 #include <string>
@@ -63,8 +64,9 @@ TEST(Unet, SkipsRideAlongToTheDecoder) {
   EXPECT_THAT(network.objective.sums, Contains("accuracy"));
 }
 
-// torchgpipe's U-Net(5, 64) and the five of its table of memory: 362.2 million, and 2.21, 4.99, 7.80 and 15.82 thousand
-// millions. Its instance norms have no weights and its last convolution has no bias, so both are left out here.
+// torchgpipe's U-Net(5, 64) and the five of its table of memory: 362.2 million, and 2.21, 4.99,
+// 7.80 and 15.82 thousand millions. Its instance norms have no weights and its last convolution has
+// no bias, so both are left out here.
 TEST(Unet, HasTheParametersOfTorchgpipesConvolutions) {
   const auto parameters = [](int64_t convolutions, int64_t base) {
     return ParametersBesideNorms(ExpandedOf(UnetSpec{.image = {192, 192, 3},
@@ -84,8 +86,8 @@ TEST(Unet, HasTheParametersOfTorchgpipesConvolutions) {
   EXPECT_EQ(parameters(48, 160) - second_class(160), 15'822'206'000);
 }
 
-// Ronneberger's, as it is commonly written with batch norm and padding: 31,037,698 with two classes on three channels,
-// of which 960 are biases of its transposed convolutions.
+// Ronneberger's, as it is commonly written with batch norm and padding: 31,037,698 with two classes
+// on three channels, of which 960 are biases of its transposed convolutions.
 TEST(Unet, OfFourLevelsWithBatchNormHas31036738Parameters) {
   const UnetSpec spec{.image = {64, 96, 3}, .channels_out = 2, .base = 64, .depth = 4};
   EXPECT_EQ(ParametersOf(ExpandedOf(spec)), 31'037'698 - 960);

@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/network_builder.h"
 #include "network/network_kind.h"
 #include "network/zoo/layer_chain.h"
-#include "operations/convolution.h"
-#include "operations/pad.h"
+#include "operations/images/convolution.h"
+#include "operations/images/pad.h"
 #include "operations/reshape.h"
 
 namespace stagecoach {

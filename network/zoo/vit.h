@@ -14,7 +14,7 @@
 
 #include "network/limits.h"
 #include "operations/attributes.h"
-#include "operations/window.h"
+#include "operations/images/window.h"
 
 namespace stagecoach {
 

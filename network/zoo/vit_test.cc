@@ -1,4 +1,5 @@
-// What weights of a vit hang on: layers, names, shapes and their number; how they begin; what it refuses.
+// What weights of a vit hang on: layers, names, shapes and their number; how they begin; what it
+// refuses.
 #include "network/zoo/vit.h"
 
 #include <cmath>
@@ -58,9 +59,10 @@ TEST(Vit, IsCutBetweenItsBranches) {
   EXPECT_EQ(network.classes(), 5);
 }
 
-// Published by torchvision as vit_b_16, vit_b_32 and vit_l_16, and by timm; ViT-H/14 at 224 as vit_h_14's 632,045,800
-// with 1000 classes. ViT-B/16: patches 768 * 3 * 16 * 16 + 768, class token 768, positions 197 * 768, a block
-// 2 * 2 * 768 + 768 * 2304 + 2304 + 768 * 768 + 768 + 2 * 768 * 3072 + 3072 + 768 = 7,087,872, norm 1536, head 769,000.
+// Published by torchvision as vit_b_16, vit_b_32 and vit_l_16, and by timm; ViT-H/14 at 224 as
+// vit_h_14's 632,045,800 with 1000 classes. ViT-B/16: patches 768 * 3 * 16 * 16 + 768, class token
+// 768, positions 197 * 768, a block 2 * 2 * 768 + 768 * 2304 + 2304 + 768 * 768 + 768 + 2 * 768 *
+// 3072 + 3072 + 768 = 7,087,872, norm 1536, head 769,000.
 TEST(Vit, HasTheParametersOfThePublishedNetworks) {
   const Network base = ExpandedOf(VitOn224(16, 12, 768, 12));
   EXPECT_EQ(ParametersOf(base), 590'592 + 768 + 151'296 + 12 * 7'087'872 + 1'536 + 769'000);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/network_kinds.h"
 #include "network/passes/tied.h"
 

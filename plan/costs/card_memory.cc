@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/passes/head_chunks.h"
 #include "plan/costs/saturate.h"
 #include "plan/job/job_spec.h"

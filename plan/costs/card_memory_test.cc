@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/resnet.h"
@@ -38,8 +38,8 @@ Network CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
                       precision);
 }
 
-// What a card needs more than the same stage elsewhere, the workspace left out, and what waits in links, whose memory is the
-// host's.
+// What a card needs more than the same stage elsewhere, the workspace left out, and what waits in
+// links, whose memory is the host's.
 int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, int64_t batch_size) {
   StageMemoryQuery query{.first_layer = first,
                          .last_layer = last,
@@ -57,7 +57,8 @@ int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, i
   return card.activations - host.activations - kCardWorkspaceBytes;
 }
 
-// A whole head drops what it has read before it makes the gradient of that; by chunks both are there.
+// A whole head drops what it has read before it makes the gradient of that; by chunks both are
+// there.
 TEST(CardMemory, OfOneStageIsThePlaceOfTheNextIdsAndWhatTheHeadReads) {
   for (const int micro_batches : {1, 4}) {
     EXPECT_EQ(Beside({.stages = 1, .micro_batches = micro_batches}, 0, 0, 9, 4),
@@ -73,8 +74,8 @@ TEST(CardMemory, OfAMiddleStageIsTwoOutboxesAndOnePlaceAhead) {
   EXPECT_EQ(Beside({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4), (2 + 1) * boundary);
 }
 
-// At the first loss a whole head has logits of both micro-batches; by chunks there are those of one, here all of its rows,
-// and the gradient of what the head reads.
+// At the first loss a whole head has logits of both micro-batches; by chunks there are those of
+// one, here all of its rows, and the gradient of what the head reads.
 TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargetsAndFewerLogits) {
   const int64_t boundary = 3 * 4 * kCardContext * kCardWidth, ids = 3 * 4 * kCardContext;
   const int64_t logits = 3 * 4 * kCardContext * kCardVocabulary;
@@ -84,7 +85,8 @@ TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargetsAndFewerLogits) {
       boundary + ids + boundary - logits);
 }
 
-// 32 sequences of GPT-2's vocabulary on a stage with nothing but the head: what it reads, the gradient of that, a chunk.
+// 32 sequences of GPT-2's vocabulary on a stage with nothing but the head: what it reads, the
+// gradient of that, a chunk.
 TEST(CardMemory, OfAHeadAloneIsOneChunkOfItsLogits) {
   const GptSpec gpt = {.layers = 1, .width = 128, .heads = 2, .context = 1024, .vocabulary = 50257};
   const Network model = *ExpandModel(gpt, Precision::kBfloat16);

@@ -176,7 +176,8 @@ TEST(StageMemory, OfOneForwardOneBackwardDependsOnTheStageNotOnTheMicroBatches) 
   EXPECT_GT(activations(0, 8), activations(1, 8)) << "the first stage holds most";
 }
 
-// A layer norm keeps little, and in training three micro-batches at most are under way: forwards alone fill links.
+// A layer norm keeps little, and in training three micro-batches at most are under way: forwards
+// alone fill links.
 TEST(StageMemory, IsThatOfAnEvaluationWhereItTakesMore) {
   ScheduleOptions options{.kind = "one_forward_one_backward", .stages = 3, .micro_batches = 16};
   const auto training = MakeSchedule(options).programs;

@@ -4,8 +4,8 @@
 #include <limits>
 #include <variant>
 
-#include "operations/convolution.h"
-#include "operations/winograd.h"
+#include "operations/images/convolution.h"
+#include "operations/images/winograd.h"
 #include "plan/costs/product_scratch.h"
 #include "plan/costs/saturate.h"
 #include "plan/job/optimizer_slots.h"
@@ -36,8 +36,9 @@ ConvolutionSteps StepsOf(const Call& call) {
   return FromAttributes<ConvolutionInputGradientAttributes>(call.attributes)->steps;
 }
 
-// Of a weight [out, height, width, in of a group]. Channels that are made come in whole lanes, and those that are read
-// where they fill one; with groups only a single channel each is packed beside others.
+// Of a weight [out, height, width, in of a group]. Channels that are made come in whole lanes, and
+// those that are read where they fill one; with groups only a single channel each is packed beside
+// others.
 int64_t PackedBytes(const Call& call, const Shape& weight) {
   const int64_t groups = GroupsOf(call), taps = weight[1] * weight[2] * kFloat;
   const int64_t out = weight[0] / std::max<int64_t>(groups, 1), in = weight[3];
@@ -88,8 +89,9 @@ int64_t WinogradBytes(const ConvolutionExtents& e, int64_t samples, bool widens)
   return SaturatingAdd(room, SaturatingMultiply(images, OperandBytes(e)));
 }
 
-// A thread's room for a product of columns, which a convolution is where the library has no kernel of its own for it: rows of
-// places, 128 at most or one row, with all that they read; and the scratch of the largest of the three products.
+// A thread's room for a product of columns, which a convolution is where the library has no kernel
+// of its own for it: rows of places, 128 at most or one row, with all that they read; and the
+// scratch of the largest of the three products.
 int64_t ColumnBytes(const Shape& weight, int64_t groups, const Shape& places,
                     const HostProfile& host) {
   constexpr int64_t kPlaces = 128;
@@ -104,7 +106,8 @@ int64_t ColumnBytes(const Shape& weight, int64_t groups, const Shape& places,
                        SaturatingMultiply(kFloat * block, row));
 }
 
-// What the library takes for a call, at most: notes, and a copy of the pixels that a 1x1 with strides reads.
+// What the library takes for a call, at most: notes, and a copy of the pixels that a 1x1 with
+// strides reads.
 int64_t LibraryScratch(const Call& call, const ConvolutionExtents& e) {
   const Plane stride = StepsOf(call).stride;
   if (e.window != Plane{1, 1} || stride == Plane{1, 1}) return kLibraryNotes;
@@ -112,7 +115,8 @@ int64_t LibraryScratch(const Call& call, const ConvolutionExtents& e) {
   return SaturatingAdd(kLibraryNotes, SaturatingMultiply(pixels, kFloat * WholeLanes(e.in)));
 }
 
-// Has a share of a weight's gradient more calls than one, as a call shows no progress and must end soon?
+// Has a share of a weight's gradient more calls than one, as a call shows no progress and must end
+// soon?
 bool HasSeveralCalls(const Shape& weight, const ConvolutionExtents& e, int64_t samples) {
   constexpr double kMostCallFlops = 2e10;
   const int64_t places = e.places.height * e.places.width;
@@ -120,8 +124,9 @@ bool HasSeveralCalls(const Shape& weight, const ConvolutionExtents& e, int64_t s
   return flops * static_cast<double>(SamplesOfShare(samples, places)) > kMostCallFlops;
 }
 
-// Shares are packed weights, and so is the sum that a share of several calls has beside. In bfloat16 operands are widened as
-// they are read, and beside a packing that is not kept there is the weight in floats.
+// Shares are packed weights, and so is the sum that a share of several calls has beside. In
+// bfloat16 operands are widened as they are read, and beside a packing that is not kept there is
+// the weight in floats.
 void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool widens,
            const HostProfile& host, KernelWorkspace* most) {
   const Shape& shape = lists.value(call.inputs[1]).type.shape;

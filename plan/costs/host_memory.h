@@ -3,7 +3,7 @@
 // convolution takes shares of its weight gradient, or its weight in the library's packing, for one
 // call at a time. If there is room, the packed weights of all convolutions are kept from one
 // micro-batch to the next. A convolution by Winograd's filtering takes a room for its tiles
-// (operations/winograd.h).
+// (operations/images/winograd.h).
 // Forecasts are upper bounds. Those of convolutions are loose: the library tells no sizes before it
 // is on the machine.
 // Units:     bytes.

@@ -5,11 +5,11 @@
 
 #include "gtest/gtest.h"
 #include "network/layers/convolution.h"
-#include "network/layers/global_pool.h"
 #include "network/layers/linear.h"
+#include "network/layers/pools.h"
 #include "network/network_kinds.h"
 #include "network/passes/freeze.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
@@ -43,8 +43,8 @@ Network SmallAmoebanet(Precision precision = Precision::kFloat32) {
 
 TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
   const Network network = SmallAmoebanet();
-  // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares, and
-  // few samples are cut into as many, of 256 places at least.
+  // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight
+  // shares, and few samples are cut into as many, of 256 places at least.
   const int64_t weight = 4 * 9 * 3 * 16, room = Columns(128, 9 * 3);
   const auto stem = [&](int64_t samples) { return Bytes(network, 0, 1, samples, kBelowAvx512); };
   EXPECT_EQ(stem(1), 4 * weight + room);
@@ -63,7 +63,8 @@ Network ResnetOfWidth(int64_t width) {
   return *ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 10, .depth = 8, .width = width});
 }
 
-// A 3x3 from 64 channels to 64 on images of 16x16, by Winograd's filtering: four images are a call of 64 tiles.
+// A 3x3 from 64 channels to 64 on images of 16x16, by Winograd's filtering: four images are a call
+// of 64 tiles.
 TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
   const Network network =
       *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
@@ -80,7 +81,8 @@ TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
   EXPECT_EQ(Bytes(network, 1, 2, 800), bytes(4, 8)) << "and no more";
 }
 
-// Where the library has no kernel for a convolution, a thread takes what 128 places read: 25 numbers of 512 channels each.
+// Where the library has no kernel for a convolution, a thread takes what 128 places read: 25
+// numbers of 512 channels each.
 TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
   const SequenceSpec wide{.layers = {ConvolutionSpec{.out = 16, .kernel = {5}, .padding = {2}},
                                      GlobalPoolSpec{}, LinearSpec{.out = 10}},
@@ -95,8 +97,9 @@ TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
   EXPECT_EQ(Bytes(*ExpandModel(small), 0, 1, 1, kBelowAvx512), weight + Columns(16, 25 * 512));
 }
 
-// Symptom: a network that was planned to fit was refused memory within a step. The widest weight has the largest shares, the
-// largest images the largest room, and the back end holds both until the cell ends; the plan had the larger of two sums.
+// Symptom: a network that was planned to fit was refused memory within a step. The widest weight
+// has the largest shares, the largest images the largest room, and the back end holds both until
+// the cell ends; the plan had the larger of two sums.
 TEST(HostMemory, HasTheLargestSharesAndTheLargestRoomOfDifferentLayers) {
   const Network network =
       *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
@@ -115,7 +118,8 @@ TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
             Bytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
 }
 
-// The stem, which is direct: its operands are widened, and a share of several calls has a sum beside.
+// The stem, which is direct: its operands are widened, and a share of several calls has a sum
+// beside.
 TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
   const Network network = SmallAmoebanet(Precision::kBfloat16);
   const int64_t weight = 4 * 9 * 3 * 16, operands = 4 * 32 * 32 * (3 + 16);
@@ -141,7 +145,8 @@ TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
 }
 
 TEST(HostMemory, HasAPackingOfEachWeightForwardAndOneBackward) {
-  // The stem, whose input's gradient nobody wants, and a block of two convolutions, 3x3 from 32 channels to 32.
+  // The stem, whose input's gradient nobody wants, and a block of two convolutions, 3x3 from 32
+  // channels to 32.
   const int64_t stem = 4 * 9 * 3 * 32, weight = 4 * 9 * 32 * 32;
   EXPECT_EQ(PackedWeightBytes(ResnetOfWidth(32), 0, 2), stem + 2 * 2 * weight);
   // 24 channels are packed as 32 are.
@@ -154,7 +159,8 @@ TEST(HostMemory, HasOnePackingOfAWeightThatIsFrozenWithAllInFrontOfIt) {
   EXPECT_EQ(PackedWeightBytes(network, 1, 2), 2 * weight);
 }
 
-// Symptom: a network was planned to fit, and ran out of memory for want of some KiB in its widest layers.
+// Symptom: a network was planned to fit, and ran out of memory for want of some KiB in its widest
+// layers.
 TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
   const Network network = SmallAmoebanet();
   const int layers = static_cast<int>(network.layers.size());

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "operations/attention.h"
-#include "operations/attention_scratch.h"
+#include "operations/attention/attention.h"
+#include "operations/attention/attention_scratch.h"
+#include "operations/attention/packed_heads.h"
 #include "operations/attributes.h"
-#include "operations/packed_heads.h"
 #include "plan/costs/product_scratch.h"
 #include "plan/costs/saturate.h"
 
@@ -14,11 +14,12 @@ namespace stagecoach {
 namespace {
 
 constexpr int64_t kF32Bytes = 4, kF64Bytes = 8, kBf16Bytes = 2;
-// How products are cut (stage/backends/cpu/linear_blocks.h, bfloat16_products.cc).
+// How products are cut (stage/backends/cpu/products/linear_blocks.h, bfloat16_products.cc).
 constexpr int64_t kRowBlock = 128, kWeightBlock = 96, kPackRows = 64;
 constexpr int64_t kPanelColumns = 1024, kGradientRows = 512;
 constexpr int64_t kLibraryBlock = 64;
-// Widened pieces (cpu_backend.cc): of up to three operands; and of columns, 64 rows of 64 at a time (column_sums.h).
+// Widened pieces (cpu_backend.cc): of up to three operands; and of columns, 64 rows of 64 at a time
+// (column_sums.h).
 constexpr int64_t kPiece = 2048, kPieces = 3;
 constexpr int64_t kColumnRoom = kF32Bytes * (4 * 64 * 64 + 2 * 64);
 constexpr int64_t kUpdateBlock = 16384;
@@ -102,7 +103,8 @@ KernelWorkspace OfAttention(const Call& call, const ValueType& qkv, bool gradien
   return {kF32Bytes * floats, 0};
 }
 
-// Rows of few channels are walked several at a time, so a chunk has from half of kNormChunk elements on, or one row.
+// Rows of few channels are walked several at a time, so a chunk has from half of kNormChunk
+// elements on, or one row.
 int64_t NormTable(const ValueType& x, int64_t samples) {
   const int64_t elements = TypeElements(x, samples), channels = x.shape.back();
   const int64_t width = std::max<int64_t>(channels, kLibraryBlock);
@@ -201,14 +203,16 @@ int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micr
     values = std::max(values, static_cast<int64_t>(at.lists->values.size()));
     stashed += static_cast<int64_t>(at.lists->stash.size());
   }
-  // Values, gradients, copies and slots are each of whole lines; so are stashes and the values of a layer at work.
+  // Values, gradients, copies and slots are each of whole lines; so are stashes and the values of a
+  // layer at work.
   const int64_t each = 3 + static_cast<int64_t>(optimizer_slots);
   int64_t lines = parameters * each + 2 * states + values + 4;
   lines = SaturatingAdd(lines, SaturatingMultiply(stashed, micro_batches));
   int64_t bytes = SaturatingMultiply(kLine, lines);
   bytes += 3 * kF64Bytes * parameters;  // norms of gradients, and LAMB's two
   if (last < static_cast<int>(model.layers.size())) return bytes;
-  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary one.
+  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary
+  // one.
   const bool counted = model.objective.has("mean_iou") || model.objective.has("per_class");
   const int64_t sums =
       static_cast<int64_t>(model.objective.sums.size()) + 4 + (counted ? 3 * model.classes() : 0);

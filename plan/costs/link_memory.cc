@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "plan/costs/saturate.h"
 #include "plan/schedules/pipeline_walk.h"
 

@@ -155,7 +155,8 @@ TEST(LinkMemory, CountsMessagesOfTiedParametersAndStagesWithoutABackward) {
   }
 }
 
-// Symptom: the first stage of four was 4 % above its forecast, for a gradient waited in its link while it computed.
+// Symptom: the first stage of four was 4 % above its forecast, for a gradient waited in its link
+// while it computed.
 TEST(LinkMemory, GradientsWaitWhereTheNeighbourIsAhead) {
   const Schedule schedule = MakeSchedule({.stages = 2, .micro_batches = 4});
   const StageProgram& first = schedule.programs[0];

@@ -6,13 +6,15 @@ namespace stagecoach {
 namespace {
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
-// Measured on x86-64, rounded up: 31 MiB of the program's file, the rest of heap, stacks and generated code.
+// Measured on x86-64, rounded up: 31 MiB of the program's file, the rest of heap, stacks and
+// generated code.
 constexpr int64_t kProgramBytes = 72 * kMebibyte;
 constexpr int64_t kThreadBytes = 4 * kMebibyte;  // the library packs operands of products there
 constexpr int64_t kLinkBytes = 8 * kMebibyte;    // gRPC's frames at a boundary
 constexpr int64_t kSnapshots = 2;                // of a cell, at most
 
-// Parameters in float32, and what the optimizer keeps. In bfloat16 `parameters` has the copy that operations read as well.
+// Parameters in float32, and what the optimizer keeps. In bfloat16 `parameters` has the copy that
+// operations read as well.
 int64_t StateBytes(const StageMemory& memory) {
   return SaturatingAdd(memory.parameters, memory.optimizer);
 }

@@ -2,7 +2,7 @@
 // AVX-512, at most. Below AVX-512 products take none.
 //   The library copies blocks of an operand that is not in its order. It says how large they are on
 //   the machine only; the bounds here were fitted to its answers, and
-//   stage/backends/cpu/product_scratch_test.cc compares them on every machine.
+//   stage/backends/cpu/products/product_scratch_test.cc compares them on every machine.
 // Units:     elements and bytes; sizes beyond 64 bits come out as the largest number.
 // Threads:   pure functions.
 #ifndef STAGECOACH_PLAN_COSTS_PRODUCT_SCRATCH_H_

@@ -1,4 +1,5 @@
-// SpareMemory: what a stage's back end may take beyond what its job needs; the forecast decides (plan/costs/host_memory.h).
+// SpareMemory: what a stage's back end may take beyond what its job needs; the forecast decides
+// (plan/costs/host_memory.h).
 // HostProfile: what a forecast must know of a processor's back end.
 #ifndef STAGECOACH_PLAN_COSTS_SPARE_MEMORY_H_
 #define STAGECOACH_PLAN_COSTS_SPARE_MEMORY_H_
@@ -20,8 +21,8 @@ inline constexpr int64_t kSmallRoomBytes = int64_t{16} << 10;
 
 struct HostProfile {
   int threads = 1;  // that compute
-  // Of the library: then products move operands into its scratch and convolutions may go by Winograd's filtering; below,
-  // products take no scratch.
+  // Of the library: then products move operands into its scratch and convolutions may go by
+  // Winograd's filtering; below, products take no scratch.
   bool avx512 = true;
   bool native_bfloat16 = false;  // its products have instructions; else operands are widened
   friend bool operator==(const HostProfile&, const HostProfile&) = default;

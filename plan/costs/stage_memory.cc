@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "network/cell_memory.h"
+#include "base/errors/check.h"
 #include "network/lists/cost.h"
+#include "network/memory/cell_memory.h"
 #include "network/passes/padded_output.h"
 #include "network/passes/tied.h"
 #include "plan/costs/card_memory.h"
@@ -32,8 +32,8 @@ bool HasChunkedHead(const Network& network, const StageMemoryQuery& query) {
          HeadGoesByChunks(network);
 }
 
-// A cell's memory by the number of samples. Where that would be beyond 64 bits it is that of fewer samples, and `scale`
-// says of how many times fewer: more than any machine has in any case.
+// A cell's memory by the number of samples. Where that would be beyond 64 bits it is that of fewer
+// samples, and `scale` says of how many times fewer: more than any machine has in any case.
 class MemoryBySamples {
  public:
   MemoryBySamples(const Network& network, const StageMemoryQuery& query, bool chunked_head,
@@ -283,14 +283,16 @@ class ProgramWalk {
     }
   }
 
-  // Where the head goes by chunks: beside what it reads the whole gradient of that, and logits of a chunk.
+  // Where the head goes by chunks: beside what it reads the whole gradient of that, and logits of a
+  // chunk.
   void NoteChunk(const CellMemory& cell, int64_t n) {
     if (n == 0 || !chunked_head_) return;
     const int64_t gradient = evaluation_ ? 0 : Scaled(Sum(cell.received_gradients));
     Note(SaturatingAdd(gradient, HeadChunkBytes(network_, query_.head_chunks, n, evaluation_)));
   }
 
-  // The gradient of the inputs leaves before the weights' part begins, in every schedule that there is.
+  // The gradient of the inputs leaves before the weights' part begins, in every schedule that there
+  // is.
   void Backward(Opcode op, const CellMemory& cell) {
     const bool whole = op == Opcode::kBackward;
     const int64_t before = cell.stash + Sum(cell.received_gradients);

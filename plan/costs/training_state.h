@@ -1,5 +1,7 @@
-// Training state: what of a job is in its checkpoints and snapshots: parameters, states and what the optimizer keeps.
-// Units: bytes of the tensors alone.  Errors: none; what has no 64 bits comes out as the largest number.
+// Training state: what of a job is in its checkpoints and snapshots: parameters, states and what
+// the optimizer keeps.
+// Units: bytes of the tensors alone.  Errors: none; what has no 64 bits comes out as the largest
+//        number.
 #ifndef STAGECOACH_PLAN_COSTS_TRAINING_STATE_H_
 #define STAGECOACH_PLAN_COSTS_TRAINING_STATE_H_
 

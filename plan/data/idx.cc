@@ -2,8 +2,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "base/gzip.h"
+#include "base/errors/field_check.h"
+#include "base/files/gzip.h"
 #include "plan/data/idx_header.h"
 #include "plan/job/data_kinds.h"
 

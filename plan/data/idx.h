@@ -1,8 +1,9 @@
-// idx: images with a label each, in IDX files as MNIST and Fashion-MNIST have them, plain or gzip. Gives images, numbers
-// [height, width, channels], and labels, one id each. A pixel x of 0 to 255 becomes (x / 255 - mean) / deviation.
-// With weights also weights, a number each, which the objective multiplies each image's loss by. Images to train on may be
-// shifted, mirrored and so on, as pictures are.
-// Evaluation reads the test files, or without them the last 10 % of the samples, which are then not trained on.
+// idx: images with a label each, in IDX files as MNIST and Fashion-MNIST have them, plain or gzip.
+// Gives images, numbers [height, width, channels], and labels, one id each. A pixel x of 0 to 255
+// becomes (x / 255 - mean) / deviation. With weights also weights, a number each, which the
+// objective multiplies each image's loss by. Images to train on may be shifted, mirrored and so on,
+// as pictures are. Evaluation reads the test files, or without them the last 10 % of the samples,
+// which are then not trained on.
 #ifndef STAGECOACH_PLAN_DATA_IDX_H_
 #define STAGECOACH_PLAN_DATA_IDX_H_
 

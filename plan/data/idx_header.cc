@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/file_kind.h"
-#include "base/gzip.h"
+#include "base/files/file_kind.h"
+#include "base/files/gzip.h"
 
 namespace stagecoach {
 namespace {

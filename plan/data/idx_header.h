@@ -38,7 +38,7 @@ inline constexpr int64_t kMaxIdxCount = (int64_t{1} << 31) - 1;
 inline constexpr int64_t kMaxIdxImage = int64_t{1} << 30;  // numbers of an image
 
 // head: the file's first bytes, kLongestIdxHeader of them or all there are, unpacked if it is gzip.
-// With kFileKindBytes (base/file_kind.h) an error names what it is instead.
+// With kFileKindBytes (base/files/file_kind.h) an error names what it is instead.
 absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent content,
                                          std::string_view head);
 

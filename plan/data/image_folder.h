@@ -1,6 +1,7 @@
-// image_folder: JPEG, PNG, TIFF and WebP files in a folder for each class. The folders of `train` are the classes 0, 1, ... in the order
-// of their names, which are bytes; `test` has the same. Pictures come in the order of their paths. Symbolic links out of
-// the folder are bad records, as are files that are no whole picture. Without `test` every tenth picture is held out.
+// image_folder: JPEG, PNG, TIFF and WebP files in a folder for each class. The folders of `train`
+// are the classes 0, 1, ... in the order of their names, which are bytes; `test` has the same.
+// Pictures come in the order of their paths. Symbolic links out of the folder are bad records, as
+// are files that are no whole picture. Without `test` every tenth picture is held out.
 #ifndef STAGECOACH_PLAN_DATA_IMAGE_FOLDER_H_
 #define STAGECOACH_PLAN_DATA_IMAGE_FOLDER_H_
 

@@ -1,7 +1,7 @@
 #include "plan/data/mask_folder.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
 #include "plan/job/data_kinds.h"
 
 namespace stagecoach {

@@ -1,8 +1,8 @@
 #include "plan/data/text.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "network/later_rows.h"
+#include "base/errors/field_check.h"
+#include "network/passes/later_rows.h"
 #include "plan/data/text_check.h"
 #include "plan/data/text_split.h"
 #include "plan/job/data_kinds.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/file_kind.h"
+#include "base/files/file_kind.h"
 #include "base/utf8.h"
 
 namespace stagecoach {

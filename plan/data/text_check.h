@@ -1,6 +1,6 @@
 // Text check: refuses a data file that plainly is not text, by its first bytes. Refused are any
-// other kind of base/file_kind.h, UTF-16, UTF-32, and data full of control bytes. Every byte is a
-// token. So such a file would train without a word and teach nothing. UTF-8 and the eight-bit
+// other kind of base/files/file_kind.h, UTF-16, UTF-32, and data full of control bytes. Every byte
+// is a token. So such a file would train without a word and teach nothing. UTF-8 and the eight-bit
 // encodings pass. If the client can see the file, it asks before it submits. The stages ask again.
 // Errors: INVALID_ARGUMENT naming the file, what it looks like and the remedy.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_CHECK_H_

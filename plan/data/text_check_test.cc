@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
 
 namespace stagecoach {
 namespace {

@@ -1,6 +1,6 @@
-// DataKinds: the sources of data that a job can name, as far as one can know them without the data: their fields, what
-// they give of a sample, which files they read. The stages' readers are in stage/data, one file a kind, found by
-// the same names.
+// DataKinds: the sources of data that a job can name, as far as one can know them without the data:
+// their fields, what they give of a sample, which files they read. The stages' readers are in
+// stage/data, one file a kind, found by the same names.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 // Units and shapes: types are of one sample.
@@ -36,7 +36,8 @@ struct DataFile {
   bool folder = false;  // with the files in it
 };
 
-// Bytes from a file's beginning that CheckFile wants, or all there are, so that everybody judges alike.
+// Bytes from a file's beginning that CheckFile wants, or all there are, so that everybody judges
+// alike.
 inline constexpr size_t kDataHeadBytes = 64 << 10;
 
 class DataKind : public FieldKind {
@@ -52,7 +53,8 @@ class DataKind : public FieldKind {
   virtual std::optional<PictureFields> Pictures(const DataSpec&) const { return std::nullopt; }
   // What names, kinds and numbers of extents of the network's inputs do not tell (CheckDataInputs).
   virtual absl::Status CheckInputs(const DataSpec& data, const Network& network) const = 0;
-  // What can be said about one of the files, and not of a folder, by its first bytes and its size; `network` takes the source's inputs.
+  // What can be said about one of the files, and not of a folder, by its first bytes and its size;
+  // `network` takes the source's inputs.
   virtual absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,
                                  std::string_view head, int64_t bytes) const = 0;
 };
@@ -64,7 +66,8 @@ STAGECOACH_LISTED(Giver<const DataKind*>, DataKind, STAGECOACH_DATA)
 
 const KindList<DataKind>& DataKinds();
 
-// The files and folders that the job names, each in the order of the fields; nothing of them is checked.
+// The files and folders that the job names, each in the order of the fields; nothing of them is
+// checked.
 std::vector<DataFile> DataFiles(const DataSpec& data);
 // "data.text.path" of a text's file.
 std::string DataFieldPath(const DataSpec& data, const DataFile& file);
@@ -74,8 +77,8 @@ std::string DataFilesText(const DataSpec& data);
 // "data.idx.weights", if the job gives it; else empty. Nothing is checked.
 std::string SampleWeightsPath(const DataSpec& data);
 
-// Name and fields of the data, and whether the network's inputs are what it gives: "data.text: gives tokens and
-// targets; the network reads "images": give data that has it, as data.idx".
+// Name and fields of the data, and whether the network's inputs are what it gives: "data.text:
+// gives tokens and targets; the network reads "images": give data that has it, as data.idx".
 absl::Status ValidateData(const DataSpec& data, const Network& network);
 
 }  // namespace stagecoach

@@ -1,4 +1,5 @@
-// How many mini-batches an evaluation may be asked for. What is held out has fewer, so the most is all of them.
+// How many mini-batches an evaluation may be asked for. What is held out has fewer, so the most is
+// all of them.
 #ifndef STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
 #define STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
 

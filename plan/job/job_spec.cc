@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
 #include "network/passes/freeze.h"

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/model_spec.h"
 #include "network/network.h"
 #include "plan/job/evaluation_batches.h"
@@ -75,7 +75,8 @@ struct UntilSpec {
   friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
 };
 
-// A moving average of the weights beside them: average += (1 - decay) * (weights - average) after each update.
+// A moving average of the weights beside them: average += (1 - decay) * (weights - average) after
+// each update.
 struct AverageSpec {
   double decay = 0;     // 0: none is kept
   bool warmup = false;  // the decay of update t, from 1, is at most (1 + t) / (10 + t)
@@ -173,7 +174,8 @@ struct CheckpointSpec {
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
-// Copies of the training state in the memory of the stages and of their neighbours, for recoveries that read no disk.
+// Copies of the training state in the memory of the stages and of their neighbours, for recoveries
+// that read no disk.
 struct SnapshotSpec {
   int64_t every_steps =
       0;  // 0: 3 s of training, or so many more that they take 3.5 % of the time at most
@@ -204,8 +206,8 @@ struct EvaluationSpec {
 struct InitializeSpec {
   std::string from;  // a safetensors file, or a folder of exported weights; empty: none
   std::string names = "stagecoach";  // of its tensors: a table of network/names/weight_names.h
-  // Patterns (base/name_patterns.h) of names, ours or the file's: these begin as without the file, and what the file
-  // alone has is left out.
+  // Patterns (base/files/name_patterns.h) of names, ours or the file's: these begin as without the
+  // file, and what the file alone has is left out.
   std::vector<std::string> except;
   bool given() const { return !from.empty(); }
   template <typename Visitor>
@@ -269,8 +271,8 @@ absl::StatusOr<Network> ExpandValidJob(const JobSpec& spec);
 absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 
 // Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
-// take about half a second and 300 MB, the limits of K and M alone would allow 256 times as many. ValidateJob
-// asks if the spec says how many stages, MakePlan whatever it says.
+// take about half a second and 300 MB, the limits of K and M alone would allow 256 times as many.
+// ValidateJob asks if the spec says how many stages, MakePlan whatever it says.
 inline constexpr int64_t kMostPlanned = int64_t{1} << 18;
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);
 

@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "base/named_list.h"
-#include "base/status.h"
 #include "operations/kind_spec.h"
 
 namespace stagecoach {
@@ -24,14 +24,17 @@ class FieldKind {
  public:
   virtual ~FieldKind() = default;
   virtual std::string_view name() const = 0;
-  // Every field with the value that it has where a job does not give it: the list of the fields too.
+  // Every field with the value that it has where a job does not give it: the list of the fields
+  // too.
   virtual Attributes Defaults() const = 0;
-  // INVALID_ARGUMENT naming the field with `prefix` before it ("data.text."), its value and what is allowed.
+  // INVALID_ARGUMENT naming the field with `prefix` before it ("data.text."), its value and what is
+  // allowed.
   virtual absl::Status CheckFields(const Attributes& attributes,
                                    const std::string& prefix) const = 0;
 };
 
-// A kind whose fields are a struct; their ranges are in its visit. `Interface` derives from FieldKind.
+// A kind whose fields are a struct; their ranges are in its visit. `Interface` derives from
+// FieldKind.
 template <typename Interface, KindFields Fields>
 class FieldKindOf : public Interface {
  public:
@@ -45,7 +48,8 @@ class FieldKindOf : public Interface {
 template <typename Kind>
 class KindList {
  public:
-  // field: where a job says which, "data"; what: what one of them is, "data source". No two of one name.
+  // field: where a job says which, "data"; what: what one of them is, "data source". No two of one
+  // name.
   KindList(std::string field, std::string what, std::vector<const Kind*> all)
       : field_(std::move(field)), list_(std::move(what), std::move(all)) {}
 

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/field_check.h"
+#include "base/errors/check.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "base/listed.h"
-#include "base/status.h"
 #include "plan/job/epochs.h"
 
 namespace stagecoach {

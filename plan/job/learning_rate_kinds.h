@@ -1,6 +1,7 @@
-// LearningRateKinds: the forms of the learning rate that a job can name, one file a form in plan/learning_rates. Each
-// begins with a warm-up, peak * (s + 1) / warmup while s < warmup, and then takes its own course. Spans are in steps or
-// in epochs (plan/job/epochs.h). Stages are told the number and know no form.
+// LearningRateKinds: the forms of the learning rate that a job can name, one file a form in
+// plan/learning_rates. Each begins with a warm-up, peak * (s + 1) / warmup while s < warmup, and
+// then takes its own course. Spans are in steps or in epochs (plan/job/epochs.h). Stages are told
+// the number and know no form.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 // Errors:    INVALID_ARGUMENT naming field, value and remedy.
@@ -71,7 +72,8 @@ class LearningRateKindOf : public FieldKindOf<LearningRateKind, Fields> {
 
 const KindList<LearningRateKind>& LearningRateKinds();
 
-// Of step s, from 0, of a job of so many steps: a pure function. steps_per_epoch: may be 0 where nothing counts epochs.
+// Of step s, from 0, of a job of so many steps: a pure function. steps_per_epoch: may be 0 where
+// nothing counts epochs.
 double LearningRateAt(const LearningRateSpec& rate, int64_t step, int64_t steps,
                       double steps_per_epoch = 0);
 

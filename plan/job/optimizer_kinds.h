@@ -1,5 +1,6 @@
-// OptimizerKinds: the optimizers that a job can name: their fields and the state that they keep. What a stage does with
-// them is in stage/cell/optimizers, one file a kind, found by the same names.
+// OptimizerKinds: the optimizers that a job can name: their fields and the state that they keep.
+// What a stage does with them is in stage/cell/optimizers, one file a kind, found by the same
+// names.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 #ifndef STAGECOACH_PLAN_JOB_OPTIMIZER_KINDS_H_
@@ -19,7 +20,8 @@ inline constexpr double kMaxWeightDecay = 1e3;
 
 class OptimizerKind : public FieldKind {
  public:
-  // Names of the tensors that it keeps for each parameter, ascending (plan/job/optimizer_slots.h). Of fields in range.
+  // Names of the tensors that it keeps for each parameter, ascending (plan/job/optimizer_slots.h).
+  // Of fields in range.
   virtual std::vector<std::string> Slots(const KindSpec& optimizer) const = 0;
   // What one of them begins with.
   virtual float SlotStart(const KindSpec& /*optimizer*/, std::string_view /*slot*/) const {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "plan/job/optimizer_kinds.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
-// Optimizer slots: the state that an optimizer keeps for each parameter, by name. Stages allocate it,
-// the planner counts it, checkpoints hold it as tensors "opt/<slot>/<layer>/<path>".
+// Optimizer slots: the state that an optimizer keeps for each parameter, by name. Stages allocate
+// it, the planner counts it, checkpoints hold it as tensors "opt/<slot>/<layer>/<path>".
 #ifndef STAGECOACH_PLAN_JOB_OPTIMIZER_SLOTS_H_
 #define STAGECOACH_PLAN_JOB_OPTIMIZER_SLOTS_H_
 
@@ -14,7 +14,8 @@ namespace stagecoach {
 // "m" and "v" of AdamW: in the order of their names; each is F32 and has the parameter's shape.
 std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer);
 
-// The average of the weights is kept as an optimizer's state is, for each parameter that is trained.
+// The average of the weights is kept as an optimizer's state is, for each parameter that is
+// trained.
 inline constexpr char kAverageSlot[] = "average";
 // Those of the optimizer and of the average, in the order of their names.
 std::vector<std::string> TrainingSlots(const TrainingSpec& training);

@@ -1,5 +1,5 @@
-// PictureFields: what every source of pictures can be told about what becomes of them (stage/pictures/augment.h,
-// docs/formats.md).
+// PictureFields: what every source of pictures can be told about what becomes of them
+// (stage/pictures/augment.h, docs/formats.md).
 // Threads: a plain value.
 #ifndef STAGECOACH_PLAN_JOB_PICTURE_FIELDS_H_
 #define STAGECOACH_PLAN_JOB_PICTURE_FIELDS_H_

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/field_check.h"
+#include "base/errors/field_check.h"
 #include "plan/job/epochs.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
-// step: the peak, times factor at each milestone. Milestones are steps or epochs, and count from the job's first step,
-// warm-up included.
+// step: the peak, times factor at each milestone. Milestones are steps or epochs, and count from
+// the job's first step, warm-up included.
 #ifndef STAGECOACH_PLAN_LEARNING_RATES_STEP_H_
 #define STAGECOACH_PLAN_LEARNING_RATES_STEP_H_
 

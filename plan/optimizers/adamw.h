@@ -1,4 +1,5 @@
-// adamw: Adam with decoupled weight decay, of matrices and embeddings only (rank >= 2). Keeps two moments.
+// adamw: Adam with decoupled weight decay, of matrices and embeddings only (rank >= 2). Keeps two
+// moments.
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_ADAMW_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_ADAMW_H_
 

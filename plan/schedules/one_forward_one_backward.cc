@@ -1,5 +1,6 @@
-// one_forward_one_backward: as many forwards first as there are stages below, then one of each in turn, so that stage i
-// holds at most K - i micro-batches (PipeDream-flush, Narayanan et al., arXiv 2006.09503).
+// one_forward_one_backward: as many forwards first as there are stages below, then one of each in
+// turn, so that stage i holds at most K - i micro-batches (PipeDream-flush, Narayanan et al., arXiv
+// 2006.09503).
 #include <algorithm>
 
 #include "plan/schedules/schedule_kinds.h"

@@ -1,6 +1,6 @@
 #include "plan/schedules/pipeline_walk.h"
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
 
-// The skeleton of a stage's program: forwards and backwards in order. Everything else follows from it.
+// The skeleton of a stage's program: forwards and backwards in order. Everything else follows from
+// it.
 std::vector<StageWork> WorkOrder(const ScheduleOptions& options, int stage) {
   std::vector<StageWork> order = ScheduleKinds().Named(options.kind).Order(options, stage);
   if (!options.HasBackward(stage)) {

@@ -1,4 +1,5 @@
-// Schedules of pipelines whose first stages train nothing: no backward there, and nothing comes back to them.
+// Schedules of pipelines whose first stages train nothing: no backward there, and nothing comes
+// back to them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

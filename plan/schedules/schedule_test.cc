@@ -101,7 +101,8 @@ TEST(Generator, OneForwardOneBackwardRunsAheadByTheStagesBelow) {
   }
 }
 
-// As many as the first stage of one_forward_one_backward has, on every stage: weights' parts may come so late.
+// As many as the first stage of one_forward_one_backward has, on every stage: weights' parts may
+// come so late.
 TEST(Generator, ZeroBubbleHoldsAsManyMicroBatchesAsThereAreStages) {
   constexpr int kStages = 5, kMicroBatches = 12;
   const Schedule schedule = MakeSchedule({.kind = "zero_bubble",

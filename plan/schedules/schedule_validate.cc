@@ -1,14 +1,14 @@
 // ValidateSchedule: first every program by itself (the life of each micro-batch), then neighbours
-// against each other, then all together on links of limited room. Messages of tied parameters stand first or last in
-// every program, so their order on a link is right if each program is.
+// against each other, then all together on links of limited room. Messages of tied parameters stand
+// first or last in every program, so their order on a link is right if each program is.
 #include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "plan/schedules/pipeline_walk.h"
 #include "plan/schedules/schedule.h"
 #include "plan/schedules/schedule_mark.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/schedules/pipeline_walk.h"
 #include "plan/schedules/schedule_kinds.h"
 

@@ -49,7 +49,8 @@ TEST(Simulator, EqualStagesTakeThePapersTime) {
   }
 }
 
-// The last stage cannot begin before K - 1 forwards, and then works without a pause: no schedule takes less.
+// The last stage cannot begin before K - 1 forwards, and then works without a pause: no schedule
+// takes less.
 TEST(Simulator, ZeroBubbleWaitsForTheFirstForwardsAndNothingElse) {
   for (int k = 1; k <= 8; ++k) {
     for (int m = 1; m <= 24; ++m) {
@@ -71,8 +72,8 @@ TEST(Simulator, RecomputeHidesInTheWaitForTheGradient) {
   const std::vector<StageCost> costs(
       4, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
   const Timeline timeline = Simulated(MakeSchedule(options), costs, {});
-  // The stage before the last fills K - 2 + M, then (R + B) M on the last one, whose forwards compute nothing, and
-  // the drain of K - 1 backwards.
+  // The stage before the last fills K - 2 + M, then (R + B) M on the last one, whose forwards
+  // compute nothing, and the drain of K - 1 backwards.
   EXPECT_EQ(timeline.step_seconds, (4 - 2 + 8) * 1 + 8 * 3 + (4 - 1) * 2);
   EXPECT_THAT(timeline.busy_seconds, ElementsAre(32, 32, 32, 24));
 }

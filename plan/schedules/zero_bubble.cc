@@ -1,11 +1,12 @@
-// zero_bubble: as one_forward_one_backward, with each backward cut in two. The gradient of the inputs comes first and leaves
-// at once, for the stage above waits for it; the gradient of the weights, for which nobody waits, fills the gaps (ZB-H1, Qi
-// et al., arXiv 2401.10241, section 2). Stage s puts it off by s micro-batches, so each stage holds K of them at most, as
-// the first stage of one_forward_one_backward does. With equal times of forward and both parts the step takes
-// 3 M + K - 1 of them, and no schedule that begins and ends with all stages empty takes less.
+// zero_bubble: as one_forward_one_backward, with each backward cut in two. The gradient of the
+// inputs comes first and leaves at once, for the stage above waits for it; the gradient of the
+// weights, for which nobody waits, fills the gaps (ZB-H1, Qi et al., arXiv 2401.10241, section 2).
+// Stage s puts it off by s micro-batches, so each stage holds K of them at most, as the first stage
+// of one_forward_one_backward does. With equal times of forward and both parts the step takes 3 M +
+// K - 1 of them, and no schedule that begins and ends with all stages empty takes less.
 //
-// Where activations are recomputed one stash at a time is promised, so nothing is put off: the gradient leaves before the
-// weights' part, and that is all.
+// Where activations are recomputed one stash at a time is promised, so nothing is put off: the
+// gradient leaves before the weights' part, and that is all.
 #include <algorithm>
 
 #include "plan/schedules/schedule_kinds.h"

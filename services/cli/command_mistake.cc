@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/suggest.h"
+#include "base/errors/suggest.h"
 
 namespace stagecoach {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "services/cli/output/exit_code.h"
 
 namespace stagecoach {

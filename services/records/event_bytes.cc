@@ -3,7 +3,7 @@
 #include <bit>
 #include <span>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 
 namespace stagecoach::event_bytes {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 
 namespace stagecoach {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
-#include "checkpoint/file_system.h"
+#include "base/errors/status.h"
+#include "checkpoint/files/file_system.h"
 #include "services/records/hyperparameters.h"
 
 namespace stagecoach {

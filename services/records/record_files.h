@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 #include "services/records/append_file.h"
 #include "services/records/metrics_jsonl.h"
 #include "services/records/tfevents.h"

@@ -18,8 +18,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/clock.h"
+#include "base/threads/thread.h"
 #include "coordinator/loop/job_manager.h"
 
 namespace stagecoach {

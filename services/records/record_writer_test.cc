@@ -179,8 +179,8 @@ TEST_F(RecordWriterTest, NewFoldersAreTheOwnersAlone) {
   }
 }
 
-// The writer was a moment behind when the coordinator was told to go: the lines of the last steps, of a short job of all,
-// did not say how its stages stood, and no later start adds that.
+// The writer was a moment behind when the coordinator was told to go: the lines of the last steps,
+// of a short job of all, did not say how its stages stood, and no later start adds that.
 TEST_F(RecordWriterTest, WhatWasSaidIsWrittenWhileTheSourceAnswers) {
   manager_.records = {Record(1, JobRecord::Kind::kState, 0)};
   JobView view;
@@ -235,8 +235,8 @@ TEST_F(RecordWriterTest, ARestartGoesOnBehindTheLastWholeLine) {
   EXPECT_EQ(Numbers().size(), 3u);
 }
 
-// The story: of every job that was purged a watch was opened every five seconds for ever, and its folder, which somebody
-// had removed, came back empty.
+// The story: of every job that was purged a watch was opened every five seconds for ever, and its
+// folder, which somebody had removed, came back empty.
 TEST_F(RecordWriterTest, AJobThatIsNotKnownAnyMoreIsLetGoOf) {
   RecordWriter writer(options_, manager_.source());
   writer.Follow("job");

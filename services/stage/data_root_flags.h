@@ -1,4 +1,5 @@
-// Data root flags: the files that the operator lets jobs read on this machine, by the stage's flags.
+// Data root flags: the files that the operator lets jobs read on this machine, by the stage's
+// flags.
 //   - --data-root: these folders and files, nothing else.
 //   - No --data-root, on loopback: every file, as on a machine with one user; the log says so.
 //   - No --data-root, off loopback: none; a job with files is refused with the name of the flag.

@@ -148,7 +148,8 @@ double Lease::RenewOnce() {
     registered_ = false;
     return 0;
   }
-  // A coordinator that was started anew may ask for more than the one before: registering says it once.
+  // A coordinator that was started anew may ask for more than the one before: registering says it
+  // once.
   if (RefusesCaller(answer)) {
     Redial();
     registered_ = false;

@@ -22,7 +22,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "services/common/process/last_death.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"

@@ -1,4 +1,5 @@
-// What a coordinator that refuses a stage is asked next, and by whom: a connection has the certificate it was made with.
+// What a coordinator that refuses a stage is asked next, and by whom: a connection has the
+// certificate it was made with.
 #include "services/stage/lease.h"
 
 #include <gtest/gtest.h>
@@ -13,11 +14,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
-#include "services/common/grpc/peer_identity.h"
 #include "services/common/tls/certificates_testing.h"
 #include "services/common/tls/tls_identity.h"
 #include "stage/testing/runtime_fleet.h"
@@ -25,7 +26,8 @@
 namespace stagecoach {
 namespace {
 
-// Refuses as the coordinator does, by the certificate, and with `script`: what it answers to its first calls.
+// Refuses as the coordinator does, by the certificate, and with `script`: what it answers to its
+// first calls.
 class LeaseGiver final : public v1::FleetService::Service {
  public:
   struct Heard {
@@ -103,8 +105,8 @@ class LeaseTest : public ::testing::Test {
   std::unique_ptr<Lease> lease_;
 };
 
-// Seen: a stage that was started with another's certificate got its own, said so, and went on being refused for
-// minutes, over the connection that it had made with the other's.
+// Seen: a stage that was started with another's certificate got its own, said so, and went on being
+// refused for minutes, over the connection that it had made with the other's.
 TEST_F(LeaseTest, ACertificateThatIsPutRightIsTakenWithoutARestart) {
   const TlsFlags stage = authority_.IssueRole("stage", "stage-1");
   identity_ = TlsIdentity::Load(stage).value();

@@ -1,14 +1,15 @@
-// What a stage takes it can run: networks that were changed at random on their way, and hold all the same.
+// What a stage takes it can run: networks that were changed at random on their way, and hold all
+// the same.
 #include <memory>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/sanitized.h"
+#include "base/threads/clock.h"
 #include "gtest/gtest.h"
 #include "plan/data/idx.h"
 #include "plan/data/text.h"
 #include "plan/learning_rates/constant.h"
-#include "services/common/convert/network_changes_testing.h"
+#include "services/common/convert/network/network_changes_testing.h"
 #include "stage/backends/backend.h"
 #include "stage/cell/layer_profile.h"
 

@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "services/common/process/process.h"
 
 namespace stagecoach {

@@ -1,4 +1,5 @@
-// Links behind mutual TLS: a stage takes the one of the stage that its job has in front of it, and no other's.
+// Links behind mutual TLS: a stage takes the one of the stage that its job has in front of it, and
+// no other's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/grpc_channel.h"
-#include "services/common/grpc/peer_identity.h"
 #include "services/common/tls/certificates_testing.h"
 #include "services/common/tls/tls_identity.h"
 #include "stage/link/grpc/grpc_link_testing.h"
@@ -73,7 +74,8 @@ class StageNeighbourTest : public GrpcLinkTest {
   std::vector<std::unique_ptr<Link>> false_;
 };
 
-// Whoever had any stage's certificate and knew job and term got the place of the neighbour, with what it liked to send.
+// Whoever had any stage's certificate and knew job and term got the place of the neighbour, with
+// what it liked to send.
 TEST_F(StageNeighbourTest, AnotherStageIsRefusedAndTheNeighbourIsServed) {
   Accept("stage-0");
   false_.push_back(DialAs("stage", "stage-7"));
@@ -83,7 +85,8 @@ TEST_F(StageNeighbourTest, AnotherStageIsRefusedAndTheNeighbourIsServed) {
   ExpectServed();
 }
 
-// Who comes before the stage has loaded cannot be told from the neighbour yet: a forged hello kept the neighbour out.
+// Who comes before the stage has loaded cannot be told from the neighbour yet: a forged hello kept
+// the neighbour out.
 TEST_F(StageNeighbourTest, OnesThatAreEarlyDoNotKeepTheNeighbourOut) {
   // One more than there are places for: once it is refused, all the others wait.
   false_.push_back(DialAs("stage", "stage-7"));
@@ -123,7 +126,8 @@ TEST_F(StageNeighbourTest, PodsOfOneCertificateAreServed) {
   ExpectServed();
 }
 
-// A coordinator that does not say the neighbour's name, and certificates of before there were roles.
+// A coordinator that does not say the neighbour's name, and certificates of before there were
+// roles.
 TEST_F(StageNeighbourTest, WhereNobodyCanTellAnyStageIsServed) {
   Accept("");
   up_ = DialAs("stage", "stage-7");

@@ -1,5 +1,5 @@
-// A stage server behind mutual TLS: only the coordinator tells it what to do, only stages open links. All of
-// it is served by one thread from a queue, health included.
+// A stage server behind mutual TLS: only the coordinator tells it what to do, only stages open
+// links. All of it is served by one thread from a queue, health included.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -128,7 +128,8 @@ class StageRolesTest : public ::testing::Test {
   std::string address_;
 };
 
-// The story: a name was registered with another stage's address, and the coordinator loaded a job over the one that ran there.
+// The story: a name was registered with another stage's address, and the coordinator loaded a job
+// over the one that ran there.
 TEST_F(StageRolesTest, ACommandThatIsMeantForAnotherStageIsRefused) {
   using Stub = v1::StageService::Stub;
   for (const grpc::Status& refused :
@@ -141,7 +142,8 @@ TEST_F(StageRolesTest, ACommandThatIsMeantForAnotherStageIsRefused) {
   EXPECT_EQ(own.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "its own, and of no job";
 }
 
-// A client's certificate loaded cells, wrote shards into any folder it named, and ended steps of others.
+// A client's certificate loaded cells, wrote shards into any folder it named, and ended steps of
+// others.
 TEST_F(StageRolesTest, AUsersCertificateTellsAStageNothing) {
   using Stub = v1::StageService::Stub;
   for (const char* role : {"user", "stage"}) {
@@ -178,8 +180,8 @@ TEST_F(StageRolesTest, OnlyStagesOpenLinks) {
   EXPECT_THAT(heard.error_message(), HasSubstr("link protocol 999"));
 }
 
-// A stage whose certificate was made for another role by mistake: PERMISSION_DENIED of a step was that stage's own fault,
-// and of a load the job's, which ended for good.
+// A stage whose certificate was made for another role by mistake: PERMISSION_DENIED of a step was
+// that stage's own fault, and of a load the job's, which ended for good.
 TEST_F(StageRolesTest, ANeighbourThatIsRefusedHasABrokenLink) {
   const absl::Status ended = LinkEnds(authority_.IssueRole("user", "stage-1"));
   EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;

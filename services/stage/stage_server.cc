@@ -12,12 +12,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
-#include "base/status.h"
-#include "checkpoint/file_system.h"
+#include "base/errors/status.h"
+#include "checkpoint/files/file_system.h"
 #include "services/common/convert/convert_card.h"
+#include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
-#include "services/common/grpc/peer_identity.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/http/http_server.h"
 #include "services/common/http/probe_server.h"
@@ -33,8 +33,8 @@
 #include "services/stage/data_root_flags.h"
 #include "services/stage/lease.h"
 #include "services/stage/nvml.h"
-#include "services/stage/snapshot_client.h"
-#include "services/stage/snapshot_service.h"
+#include "services/stage/snapshots/snapshot_client.h"
+#include "services/stage/snapshots/snapshot_service.h"
 #include "services/stage/stage_identity.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
@@ -179,7 +179,8 @@ void StageServer::State::KeepFault(const absl::Status& reason) {
 
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
-  // The coordinator would refuse it as well, but later, and by the name of a field that no operator wrote.
+  // The coordinator would refuse it as well, but later, and by the name of a field that no operator
+  // wrote.
   if (const std::string& advertise = state_->flags.advertise; !advertise.empty()) {
     RETURN_IF_ERROR(CheckPeerAddress("--advertise", advertise));
   }

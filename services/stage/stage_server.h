@@ -30,8 +30,8 @@ struct StageFlags {
   std::string state_dir;
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
-  // File of matrix algorithms (stage/backends/cuda/matmul_table.h), for a card alone; empty: the
-  // library's choice.
+  // File of matrix algorithms (stage/backends/cuda/matmul/matmul_table.h), for a card alone; empty:
+  // the library's choice.
   std::string matmul_table;
   // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for a card
   // alone.

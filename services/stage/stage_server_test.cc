@@ -17,7 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
 #include "services/common/convert/convert_card.h"
@@ -224,7 +224,8 @@ class StageServerTest : public ::testing::Test {
     }
   }
 
-  // Until each knows that it is registered: it may train before that, where its dial was too slow and is tried again.
+  // Until each knows that it is registered: it may train before that, where its dial was too slow
+  // and is tried again.
   void AwaitRenewals() {
     for (const char* name : {"s0", "s1"}) {
       ASSERT_TRUE(fleet_.WaitFor(
@@ -316,7 +317,8 @@ TEST_F(StageServerTest, BuildsANetworkWhoseModelItDoesNotKnow) {
   EXPECT_GT(response.memory().parameters(), 0);
 }
 
-// Symptom: a job read every file that the stage could read, and its errors told which files there are.
+// Symptom: a job read every file that the stage could read, and its errors told which files there
+// are.
 TEST_F(StageServerTest, ReadsForJobsWhatIsBeneathItsDataRootsAndNothingElse) {
   const std::string root = folder_ + "-data";
   std::filesystem::create_directories(root + "/run");
@@ -434,7 +436,8 @@ TEST_F(StageServerTest, HeartbeatsCarryTheHighestTermThatItMet) {
       [](const v1::RenewLeaseRequest& renewal) { return renewal.newest_term() == 7; }, "s0"));
 }
 
-// Symptom: without TLS one flipped bit in a learning rate was obeyed, and the job SUCCEEDED with another digest.
+// Symptom: without TLS one flipped bit in a learning rate was obeyed, and the job SUCCEEDED with
+// another digest.
 TEST_F(StageServerTest, RefusesWhatWasDamagedOnItsWay) {
   const auto run = [this](const v1::RunRequest& request) {
     grpc::ClientContext context;
@@ -492,7 +495,8 @@ TEST_F(StageServerTest, HeartbeatsCarryTotals) {
   EXPECT_LE(status.now_unix_nanos(), SystemClock::Get()->UnixNanos());
 }
 
-// A renewal has as long as the lease lasts: on a busy machine one that has a tenth of a second may not be heard.
+// A renewal has as long as the lease lasts: on a busy machine one that has a tenth of a second may
+// not be heard.
 class LongLeaseTest : public StageServerTest {
  protected:
   LongLeaseTest() { fleet_.LeasesLast(20); }
@@ -511,8 +515,8 @@ TEST_F(LongLeaseTest, SaysThatItDrainsBeforeItGoes) {
             grpc::StatusCode::UNAVAILABLE);
 }
 
-// Symptom: Ctrl-C in `stagecoach local` took two seconds more than its checkpoint. Cause: stages waited
-// for what a coordinator that had ended before them might still ask.
+// Symptom: Ctrl-C in `stagecoach local` took two seconds more than its checkpoint. Cause: stages
+// waited for what a coordinator that had ended before them might still ask.
 TEST_F(StageServerTest, GoesAtOnceIfItsCoordinatorIsGone) {
   TrainSteps(1);
   AwaitRenewals();
@@ -529,8 +533,8 @@ TEST_F(StageServerTest, GoesAtOnceIfItsCoordinatorIsGone) {
   EXPECT_EQ(told, 2) << "each stage, before its time was over";
 }
 
-// A stage that was refused its name waited, told to end, for half its time: nobody asked about it any
-// more, so nothing said that it is nobody's.
+// A stage that was refused its name waited, told to end, for half its time: nobody asked about it
+// any more, so nothing said that it is nobody's.
 TEST_F(StageServerTest, GoesAtOnceIfNobodyHasRegisteredIt) {
   TrainSteps(1);
   fleet_.Forget();
@@ -622,7 +626,8 @@ void RefusingFleetTest::SaysSoOnceAndGoesOnAsking(const grpc::Status& refusal) {
   EXPECT_FALSE(asked[before].identity().empty());
   bool told = false;
   for (const LogEntry& line : ProcessLogRing()->Read(newest, "", 0).lines) {
-    // Behind a try that did not come so far, as a dial that was too slow, the refusal is news again.
+    // Behind a try that did not come so far, as a dial that was too slow, the refusal is news
+    // again.
     if (absl::StrContains(line.message, "cannot register with the coordinator")) told = false;
     if (!absl::StrContains(line.message, "not registered: " + refusal.error_message())) continue;
     EXPECT_FALSE(told) << "it was said already";

@@ -120,8 +120,8 @@ std::string StageServiceAdapter::name() const {
   return name_;
 }
 
-// A name that was registered with another stage's address would have that stage's work replaced. UNAVAILABLE, as it says
-// nothing of the job.
+// A name that was registered with another stage's address would have that stage's work replaced.
+// UNAVAILABLE, as it says nothing of the job.
 absl::Status StageServiceAdapter::CheckMeantFor(const std::string& stage) const {
   const std::string own = name();
   if (stage.empty() || stage == own) return absl::OkStatus();

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/common/observe/log_ring.h"
-#include "services/stage/unary_call.h"
+#include "services/stage/snapshots/unary_call.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/watch/trace_ring.h"
 #include "stagecoach/v1/stage.grpc.pb.h"

@@ -57,7 +57,8 @@ class StageServiceTest : public ::testing::Test {
   std::unique_ptr<v1::StageService::Stub> stub_;
 };
 
-// The story: between its first call served and its name such a stage said "this is stage , ... end it" of itself.
+// The story: between its first call served and its name such a stage said "this is stage , ... end
+// it" of itself.
 TEST_F(StageServiceTest, AStageThatIsNotRegisteredYetAsksForAnotherTry) {
   const grpc::Status early = LoadFor("stage-0");
   EXPECT_EQ(early.error_code(), grpc::StatusCode::UNAVAILABLE);

@@ -53,8 +53,8 @@ TEST(Telemetry, StageTellsPhasesAndMemory) {
   EXPECT_EQ(telemetry.memory_limit_bytes(), 99);
 }
 
-// Seen: a step's report counted workspaces as activations, the heartbeat of the same stage left them
-// out, and the page showed two peaks of one step.
+// Seen: a step's report counted workspaces as activations, the heartbeat of the same stage left
+// them out, and the page showed two peaks of one step.
 TEST(Telemetry, MemoryIsCountedAsTheReportOfAStepCountsIt) {
   StageStatus status;
   status.memory.current[static_cast<int>(MemoryKind::kWorkspace)] = 3;

@@ -1,13 +1,14 @@
-// AttentionShape: the attention of one micro-batch as a device computes it (operations/attention.h).
+// AttentionShape: the attention of one micro-batch as a device computes it
+// (operations/attention/attention.h).
 // Threads: pure functions.
 #ifndef STAGECOACH_STAGE_BACKENDS_ATTENTION_SHAPE_H_
 #define STAGECOACH_STAGE_BACKENDS_ATTENTION_SHAPE_H_
 
 #include <cstdint>
 
-#include "base/random.h"
-#include "operations/attention.h"
-#include "operations/packed_heads.h"
+#include "base/numbers/random.h"
+#include "operations/attention/attention.h"
+#include "operations/attention/packed_heads.h"
 #include "stage/backends/kernel.h"
 
 namespace stagecoach {

@@ -8,9 +8,9 @@
 // Threads:   called from the executor thread only. allocator() is thread-safe.
 // Units and shapes: row-major.
 // Element types: each operand of a call has its type (operations/value_type.h).
-//            Element::kActivation is F32 or BF16 by the job's precision (base/precision.h). Every
-//            other element has one type in all precisions. The optimizers' tensors are F32. With
-//            BF16 the arithmetic is the same, of the widened values in float32 or better. Each
+//            Element::kActivation is F32 or BF16 by the job's precision (base/numbers/precision.h).
+//            Every other element has one type in all precisions. The optimizers' tensors are F32.
+//            With BF16 the arithmetic is the same, of the widened values in float32 or better. Each
 //            output is rounded once, to nearest even.
 // Errors:    a call cannot fail by itself: the layer checked the shapes (CHECK here), and memory
 //            was allocated before. A device's error is sticky and comes back from Synchronize. A
@@ -31,7 +31,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/passes/head_chunks.h"
 #include "operations/operation.h"
 #include "plan/costs/card_memory.h"
@@ -255,8 +255,8 @@ struct BackendOptions {
   int threads = 1;                 // results do not depend on it
   int64_t memory_limit_bytes = 0;  // 0: none
   int worker_nice = 0;             // of helper threads; the caller's own is the caller's business
-  // File of the matrix algorithms to take (stage/backends/cuda/matmul_table.h), for cards alone;
-  // empty: the library's own choice.
+  // File of the matrix algorithms to take (stage/backends/cuda/matmul/matmul_table.h), for cards
+  // alone; empty: the library's own choice.
   std::string matmul_table = {};
   // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for cards
   // alone.

@@ -2,7 +2,7 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CONVOLUTION_SHAPE_H_
 #define STAGECOACH_STAGE_BACKENDS_CONVOLUTION_SHAPE_H_
 
-#include "operations/convolution.h"
+#include "operations/images/convolution.h"
 #include "operations/operation.h"
 #include "stage/backends/window_shape.h"
 

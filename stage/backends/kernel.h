@@ -1,9 +1,9 @@
 // Kernel: one call of an operation made ready by a back end, to be run again and again.
-// Ownership: arguments are borrowed for the call, as by every function of Backend; a kernel borrows the
-//            back end that prepared it.
+// Ownership: arguments are borrowed for the call, as by every function of Backend; a kernel borrows
+//            the back end that prepared it.
 // Threads:   executor thread only.
-// Errors:    none of its own: shapes were checked when the kernel was prepared, outputs are there. What a
-//            device finds wrong comes back from Backend::Synchronize.
+// Errors:    none of its own: shapes were checked when the kernel was prepared, outputs are there.
+//            What a device finds wrong comes back from Backend::Synchronize.
 #ifndef STAGECOACH_STAGE_BACKENDS_KERNEL_H_
 #define STAGECOACH_STAGE_BACKENDS_KERNEL_H_
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/rms_norm.h"
+#include "operations/norms/rms_norm.h"
 
 namespace stagecoach {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "operations/catalogue.h"
-#include "operations/cross_entropy.h"
-#include "operations/loss_types.h"
+#include "operations/losses/cross_entropy.h"
+#include "operations/losses/loss_types.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

@@ -1,11 +1,11 @@
-// The running moments of batch norm, channel by channel, in float64: the kernels of every back end whose memory the
-// host reads. The formulas: operations/batch_norm.h.
+// The running moments of batch norm, channel by channel, in float64: the kernels of every back end
+// whose memory the host reads. The formulas: operations/norms/batch_norm.h.
 #ifndef STAGECOACH_STAGE_BACKENDS_MOMENTS_H_
 #define STAGECOACH_STAGE_BACKENDS_MOMENTS_H_
 
 #include <cstdint>
 
-#include "operations/batch_norm.h"
+#include "operations/norms/batch_norm.h"
 #include "stage/backends/kernel_table.h"
 #include "stage/tensor/tensor.h"
 

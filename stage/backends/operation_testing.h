@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
 #include "operations/attributes.h"
 #include "operations/operation.h"
 #include "stage/backends/backend.h"

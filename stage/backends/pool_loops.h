@@ -1,5 +1,5 @@
-// Pools by plain loops, channels innermost, for back ends on the host. T: the type of the activations; sums
-// are of type Sum, rounded once.
+// Pools by plain loops, channels innermost, for back ends on the host. T: the type of the
+// activations; sums are of type Sum, rounded once.
 // Threads: pure functions of their arguments; a caller gives each thread rows of its own.
 #ifndef STAGECOACH_STAGE_BACKENDS_POOL_LOOPS_H_
 #define STAGECOACH_STAGE_BACKENDS_POOL_LOOPS_H_

@@ -2,7 +2,7 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_POOL_SHAPE_H_
 #define STAGECOACH_STAGE_BACKENDS_POOL_SHAPE_H_
 
-#include "operations/pool.h"
+#include "operations/images/pool.h"
 #include "operations/value_type.h"
 #include "stage/backends/window_shape.h"
 

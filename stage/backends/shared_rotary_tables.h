@@ -1,5 +1,5 @@
-// The tables of angles that rotary's kernels turn by (operations/rotary.h). They are as long as the
-// context, so all calls of a process with the same table share it.
+// The tables of angles that rotary's kernels turn by (operations/attention/rotary.h). They are as
+// long as the context, so all calls of a process with the same table share it.
 // Ownership: whoever holds the pointer; they go with the last one.
 // Threads:   any.
 #ifndef STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "operations/rotary.h"
+#include "operations/attention/rotary.h"
 
 namespace stagecoach {
 

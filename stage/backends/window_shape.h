@@ -1,5 +1,5 @@
-// A window that moves over images [height, width, channels] (operations/window.h), as kernels take it. Plain
-// numbers: nvcc compiles it too.
+// A window that moves over images [height, width, channels] (operations/images/window.h), as
+// kernels take it. Plain numbers: nvcc compiles it too.
 // Units: elements; images are row-major, one sample after the other.
 #ifndef STAGECOACH_STAGE_BACKENDS_WINDOW_SHAPE_H_
 #define STAGECOACH_STAGE_BACKENDS_WINDOW_SHAPE_H_
@@ -16,7 +16,7 @@ struct WindowShape {
   int64_t dilation_height, dilation_width;
 };
 
-// A convolution (operations/convolution.h): the window's channels are those that come in.
+// A convolution (operations/images/convolution.h): the window's channels are those that come in.
 struct ConvolutionShape {
   WindowShape window;
   int64_t out, groups;

@@ -1,5 +1,5 @@
-// An optimizer that keeps a moving average of each value beside it, of parameters and of states. Nothing that it does
-// writes what the training reads.
+// An optimizer that keeps a moving average of each value beside it, of parameters and of states.
+// Nothing that it does writes what the training reads.
 #include <algorithm>
 #include <utility>
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "network/passes/head_chunks.h"
 #include "stage/cell/cell_state.h"
 #include "stage/cell/host_blocks.h"

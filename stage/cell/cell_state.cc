@@ -1,8 +1,8 @@
 #include "stage/cell/cell_state.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {

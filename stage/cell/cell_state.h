@@ -1,6 +1,6 @@
-// Cell::State: a cell's layers and the table of values between them. Private to stage/cell/cell*.cc: cell_create.cc
-// places the layers, cell_state.cc runs them, cell.cc follows the life of each micro-batch.
-// Ownership, threads: as Cell.
+// Cell::State: a cell's layers and the table of values between them. Private to
+// stage/cell/cell*.cc: cell_create.cc places the layers, cell_state.cc runs them, cell.cc follows
+// the life of each micro-batch. Ownership, threads: as Cell.
 #ifndef STAGECOACH_STAGE_CELL_CELL_STATE_H_
 #define STAGECOACH_STAGE_CELL_CELL_STATE_H_
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "stage/cell/cell.h"
 
 namespace stagecoach {
@@ -72,8 +72,8 @@ struct Cell::State {
   MicroBatch& Find(MicroBatchId id, Life expected);
   void Place(const std::vector<size_t>& at, Tensors tuple, Tensors* table) const;
   static Tensors Collect(const std::vector<size_t>& at, const Tensors& table);
-  // Runs the layers on what lies in the table; stashes null: keeps nothing. What has no backward to come is folded
-  // for the states at once.
+  // Runs the layers on what lies in the table; stashes null: keeps nothing. What has no backward to
+  // come is folded for the states at once.
   absl::Status Run(Tensors* table, const ForwardContext& context, std::vector<Stash>* stashes);
   // What layers behind gave comes first, and each sum is rounded once, wherever the cuts are.
   absl::Status AddShare(const Kernel& add, const ForwardContext& context, Tensor share,
@@ -83,8 +83,8 @@ struct Cell::State {
                   const absl::Status& status) const;
   std::vector<Parameter*> Parameters() const;  // tied ones too
 
-  // One pass over the layers that run from the last to the first. `run` gives the gradients of a layer's inputs for
-  // those of its outputs.
+  // One pass over the layers that run from the last to the first. `run` gives the gradients of a
+  // layer's inputs for those of its outputs.
   template <typename RunLayer>
   absl::StatusOr<Tensors> RunBack(const char* phase, Tensors gradients,
                                   const ForwardContext& context, RunLayer run) {

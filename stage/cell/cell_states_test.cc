@@ -1,5 +1,5 @@
-// States of layers in a cell: a batch norm's running moments are those of the mini-batch, however its micro-batches
-// are run, and change with an applied step alone.
+// States of layers in a cell: a batch norm's running moments are those of the mini-batch, however
+// its micro-batches are run, and change with an applied step alone.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/layers/batch_norm.h"
+#include "network/layers/norms.h"
 #include "network/network_builder.h"
 #include "network/objective_kind.h"
 #include "stage/cell/cell.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 
 namespace stagecoach {
 

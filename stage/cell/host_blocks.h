@@ -1,5 +1,6 @@
-// CopyBlocks: values that are a function of their place go to a device through a block of host memory. A job decides how
-// large its tensors are, and a limit of the device's memory does not count what the host has beside them.
+// CopyBlocks: values that are a function of their place go to a device through a block of host
+// memory. A job decides how large its tensors are, and a limit of the device's memory does not
+// count what the host has beside them.
 // Threads: the back end's.  Errors: the back end's; on return the copies have run.
 #ifndef STAGECOACH_STAGE_CELL_HOST_BLOCKS_H_
 #define STAGECOACH_STAGE_CELL_HOST_BLOCKS_H_
@@ -12,8 +13,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

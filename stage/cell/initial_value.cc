@@ -4,9 +4,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/progress.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "base/numbers/random.h"
+#include "base/threads/progress.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "stage/cell/initial_value_testing.h"
 
 namespace stagecoach {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/passes/head_chunks.h"
 #include "network/passes/padded_output.h"
 #include "plan/costs/host_memory.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "plan/costs/cost_model.h"
 #include "plan/job/job_spec.h"
 #include "stage/backends/backend.h"

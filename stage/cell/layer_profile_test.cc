@@ -15,8 +15,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The made-up inputs lay on the host before the allocator was asked: a job that fits no machine ended a free stage by
-// std::bad_alloc.
+// The made-up inputs lay on the host before the allocator was asked: a job that fits no machine
+// ended a free stage by std::bad_alloc.
 TEST(LayerProfile, OfAMicroBatchThatNoMemoryHoldsIsRefusedByTheAllocator) {
   const Network network =
       ExpandOrDie(ResnetSpec{.image = {4096, 4096, 3}, .classes = 2, .depth = 8, .width = 4});

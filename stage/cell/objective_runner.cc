@@ -5,15 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "operations/catalogue.h"
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 namespace {
 
-// Numbers of the table of sums that the host has at a time: a job decides how many classes and micro-batches there are.
+// Numbers of the table of sums that the host has at a time: a job decides how many classes and
+// micro-batches there are.
 constexpr size_t kHostSums = size_t{1} << 16;
 
 // Does a backward read what the wire holds, so that its gradient may not take its place?

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/job/optimizer_kinds.h"
 #include "plan/job/optimizer_slots.h"
 #include "stage/cell/optimizer_parts.h"

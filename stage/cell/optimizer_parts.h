@@ -1,4 +1,5 @@
-// OptimizerParts: what an optimizer's file in stage/cell/optimizers makes an Optimizer of, and what all of them need.
+// OptimizerParts: what an optimizer's file in stage/cell/optimizers makes an Optimizer of, and what
+// all of them need.
 // Ownership: borrows parameters and back end; owns the slots.
 #ifndef STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_
 #define STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_

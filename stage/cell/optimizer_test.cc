@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/bfloat16.h"
+#include "base/numbers/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/optimizers/adamw.h"
@@ -175,7 +175,8 @@ TEST_F(OptimizerTest, RmsPropsMeanOfSquaresBeginsAtOneInTensorFlowsFormAlone) {
   EXPECT_THAT(values(pytorch->slots()[0]), testing::Each(0.0f));
 }
 
-// A matrix moves by rate * its own length in one step, whatever the gradient's length; a vector by AdamW's step.
+// A matrix moves by rate * its own length in one step, whatever the gradient's length; a vector by
+// AdamW's step.
 TEST_F(OptimizerTest, LambScalesTheStepOfAMatrixToItsLength) {
   const LambSpec spec{.weight_decay = 0.1};
   const std::vector<std::vector<float>> start = {Value(0), Value(1)};
@@ -239,7 +240,8 @@ TEST_F(OptimizerTest, AveragesFollowTheValuesAndChangePlacesWithThem) {
   }
 }
 
-// The running moments of batch norm: weights that are an average are evaluated with an average of them.
+// The running moments of batch norm: weights that are an average are evaluated with an average of
+// them.
 TEST_F(OptimizerTest, AveragesFollowTheStatesToo) {
   const auto floats = [this](float x) {
     return TensorOf(*backend_, std::vector<float>(3, x), DType::kF32, {3});

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/data/picture_source.h"
 
 namespace stagecoach {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "stage/data/picture_set.h"
 
 namespace stagecoach {

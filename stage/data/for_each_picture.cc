@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
-#include "base/thread.h"
+#include "base/threads/progress.h"
+#include "base/threads/thread.h"
 #include "stage/data/picture_source.h"
 
 namespace stagecoach {

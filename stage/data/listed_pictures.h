@@ -1,6 +1,6 @@
-// What sources that list their pictures in folders share: a PictureSet over a list, and what all lists of a job come to.
-// A list has count(), label(i), Read(i, most), the bytes of a file, Where(i) and Where() for errors, left_out(), and Sum, what
-// identifies it.
+// What sources that list their pictures in folders share: a PictureSet over a list, and what all
+// lists of a job come to. A list has count(), label(i), Read(i, most), the bytes of a file,
+// Where(i) and Where() for errors, left_out(), and Sum, what identifies it.
 // Errors: as the list's Read says, and DecodePicture's with the place.
 #ifndef STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
 #define STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
@@ -17,8 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "stage/data/bad_records.h"
 #include "stage/data/open_source.h"
 #include "stage/data/picture_source.h"
@@ -105,7 +105,8 @@ class PictureLists {
     if (!skips_ || look_ == SourceLook::kSurvey) return set;
     return WithoutBadRecords(std::move(set), threads_, &digest_, &bad_);
   }
-  // Of a file of many pictures that is read as a whole: its size, eight bytes, the lowest first, and then its content.
+  // Of a file of many pictures that is read as a whole: its size, eight bytes, the lowest first,
+  // and then its content.
   void SumFileSize(int64_t size) {
     std::array<std::byte, 8> text;
     for (size_t i = 0; i < text.size(); ++i) text[i] = std::byte(size >> (8 * i) & 0xff);

@@ -1,6 +1,6 @@
 #include "stage/data/open_source.h"
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
 
 namespace stagecoach {

@@ -1,4 +1,5 @@
-// PictureForm: what becomes of a picture before a network reads it, in an evaluation and where trained weights are used.
+// PictureForm: what becomes of a picture before a network reads it, in an evaluation and where
+// trained weights are used.
 // Threads: pure functions.
 // Units and shapes: images [height, width, channels], masks [height, width].
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_FORM_H_
@@ -8,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/shape.h"
+#include "base/numbers/shape.h"
 #include "plan/job/picture_fields.h"
 #include "stage/pictures/augment.h"
 
@@ -24,7 +25,8 @@ struct PictureForm {
   size_t numbers() const { return pixels() * static_cast<size_t>(channels); }
 };
 
-// read: what the network reads, an image or a mask. Of pictures that are measured mean and deviation are 0 and 1.
+// read: what the network reads, an image or a mask. Of pictures that are measured mean and
+// deviation are 0 and 1.
 PictureForm FormOfPictures(const PictureFields& fields, const Shape& read);
 
 }  // namespace stagecoach

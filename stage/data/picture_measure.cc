@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/data/picture_source.h"
 
 namespace stagecoach {

@@ -19,8 +19,8 @@ struct PixelMoments {
   std::vector<double> mean, deviation;
 };
 
-// Of all, or of so many spread evenly, as an evaluation sees them. Sums are of integers, so they have no order. A channel
-// that has one value alone has the deviation 1.
+// Of all, or of so many spread evenly, as an evaluation sees them. Sums are of integers, so they
+// have no order. A channel that has one value alone has the deviation 1.
 absl::StatusOr<PixelMoments> MeasurePictures(const PictureSet& set,
                                              const Augmentation& augmentation, int64_t channels,
                                              int64_t threads);

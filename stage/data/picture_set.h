@@ -1,4 +1,5 @@
-// PictureSet: pictures with a label each, by their place. What a source of pictures brings; the rest is PictureSource's.
+// PictureSet: pictures with a label each, by their place. What a source of pictures brings; the
+// rest is PictureSource's.
 // Ownership: a set owns what it reads from.  Threads: const, any thread.
 // Errors:    Read: of the record, naming field, file, offset and reason.
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_SET_H_

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/held_out.h"
 #include "stage/data/picture_form.h"
@@ -249,7 +249,8 @@ absl::Status MeasureForm(const PictureFields& fields, Form* formed, PictureSourc
   return absl::OkStatus();
 }
 
-// A network with more classes than the data trains outputs that nothing ever asks for: mostly a mistake.
+// A network with more classes than the data trains outputs that nothing ever asks for: mostly a
+// mistake.
 void NoteClasses(const JobSpec& spec, int64_t classes, PictureSourceParts* parts) {
   const auto there = static_cast<int64_t>(CountLabels(parts->splits).size());
   if (there >= classes) return;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
+#include "base/threads/progress.h"
 
 namespace stagecoach {
 namespace {
@@ -16,8 +16,8 @@ constexpr int kMostCourses = 2;  // of training, and of evaluation
 
 }  // namespace
 
-// Guarded by the mutex, but for the bytes of a sample, which belong to whoever makes it, and, once all are made, to
-// whoever takes it.
+// Guarded by the mutex, but for the bytes of a sample, which belong to whoever makes it, and, once
+// all are made, to whoever takes it.
 struct ReadAhead::Batch {
   std::vector<Item> items;
   std::vector<std::byte> bytes;  // room is made by the first who makes a sample

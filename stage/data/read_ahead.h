@@ -1,15 +1,15 @@
 // ReadAhead: makes the images of micro-batches on threads of its own, ahead of need.
 //
-// Who takes micro-batch n is taken to want n + 1 next: so many are begun as `ahead` says and `bytes_ahead` allow. Two
-// readers of the same micro-batches, as the layers and the objective of an autoencoder, each have a course of their own.
-// Whoever takes one helps to make it. What is made is a pure function of the micro-batch, so neither threads nor what was
-// taken before change it.
+// Who takes micro-batch n is taken to want n + 1 next: so many are begun as `ahead` says and
+// `bytes_ahead` allow. Two readers of the same micro-batches, as the layers and the objective of an
+// autoencoder, each have a course of their own. Whoever takes one helps to make it. What is made is
+// a pure function of the micro-batch, so neither threads nor what was taken before change it.
 // Ownership: owns its threads, which end with it; borrows what `make` borrows.
 // Threads:   Take from one thread; `make` is called on any, many at once.
 // Units:     bytes of a sample's image.
-// Errors:    Take: that of the micro-batch's first sample that cannot be made, and none before it is taken. The next
-//            micro-batches come as if nothing had been.
-// Progress:  Take ticks while samples are being made (base/progress.h).
+// Errors:    Take: that of the micro-batch's first sample that cannot be made, and none before it
+//            is taken. The next micro-batches come as if nothing had been.
+// Progress:  Take ticks while samples are being made (base/threads/progress.h).
 #ifndef STAGECOACH_STAGE_DATA_READ_AHEAD_H_
 #define STAGECOACH_STAGE_DATA_READ_AHEAD_H_
 
@@ -26,7 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

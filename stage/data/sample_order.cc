@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
 
 namespace stagecoach {
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 

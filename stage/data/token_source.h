@@ -1,12 +1,12 @@
-// TokenSource: a source of token sequences, which gives the inputs "tokens" and "targets" [context], I32.
-// Ownership, threads: as BatchSource.
+// TokenSource: a source of token sequences, which gives the inputs "tokens" and "targets"
+// [context], I32. Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/data/batch_source.h"
 
 namespace stagecoach {

@@ -1,16 +1,17 @@
-// An auxiliary output: its loss and gradient beside those of the output, with the same bits in every pipeline, wherever
-// its logits are made and whatever is trained; an evaluation is as if it were not there.
+// An auxiliary output: its loss and gradient beside those of the output, with the same bits in
+// every pipeline, wherever its logits are made and whatever is trained; an evaluation is as if it
+// were not there.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "base/sanitized.h"
-#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/layers/gelu.h"
+#include "network/layers/activations.h"
 #include "network/layers/linear.h"
 #include "network/network_builder.h"
 #include "network/objective_kind.h"
@@ -27,8 +28,8 @@ namespace {
 constexpr int64_t kAuxiliarySamples = 5, kHeadClasses = 4;
 constexpr double kHeadWeight = 0.7;
 
-// Linear; a GELU, whose layer gives the auxiliary logits of what it reads as well; linear, GELU, linear, which they ride
-// past. Without a weight all that is the same but for them.
+// Linear; a GELU, whose layer gives the auxiliary logits of what it reads as well; linear, GELU,
+// linear, which they ride past. Without a weight all that is the same but for them.
 Network NetworkWithHead(double weight, const KindSpec& objective = {},
                         Precision precision = Precision::kFloat32) {
   NetworkBuilder builder(0.02, {.images = true});
@@ -107,7 +108,8 @@ TEST(Auxiliary, AnEvaluationIsAsIfItWereNotThere) {
   }
 }
 
-// Everything in one list: with smoothing, with a class that is ignored, and with classes that weigh.
+// Everything in one list: with smoothing, with a class that is ignored, and with classes that
+// weigh.
 const std::vector<CrossEntropySpec> kHeadObjectives = {
     {.label_smoothing = 0.1, .top = 2},
     {.label_smoothing = 0.1, .ignore_index = 1},
@@ -210,7 +212,8 @@ void ExpectTheSameInEveryPipeline(const Network& network) {
   }
 }
 
-// The last of five stages has a layer that reads one value; the other one it keeps for the loss alone.
+// The last of five stages has a layer that reads one value; the other one it keeps for the loss
+// alone.
 TEST(Auxiliary, HasTheSameBitsInEveryPipeline) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     for (const CrossEntropySpec& objective : kHeadObjectives) {
@@ -219,7 +222,8 @@ TEST(Auxiliary, HasTheSameBitsInEveryPipeline) {
   }
 }
 
-// Layers behind the head through which no gradient comes, logits of either output that nothing trained is in front of.
+// Layers behind the head through which no gradient comes, logits of either output that nothing
+// trained is in front of.
 TEST(Auxiliary, HasTheSameBitsWhateverIsTrained) {
   const std::vector<std::vector<std::string>> parts = {
       {"model/0000/*"},

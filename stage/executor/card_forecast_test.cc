@@ -1,5 +1,5 @@
-// The planner's forecast against what the allocators of stages on cards saw: copies at the boundaries, places ahead, chunks of
-// the head.
+// The planner's forecast against what the allocators of stages on cards saw: copies at the
+// boundaries, places ahead, chunks of the head.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -27,7 +27,8 @@ int64_t ActivationsOnCard(Backend& backend) {
   return backend.allocator().Use().peak[static_cast<int>(MemoryKind::kActivations)];
 }
 
-// What passes on cards take of their forecasts, workspaces left out. Copies run late and in an order drawn from the seed.
+// What passes on cards take of their forecasts, workspaces left out. Copies run late and in an
+// order drawn from the seed.
 struct OnCards {
   GptSpec spec;
   int stages = 1;
@@ -110,8 +111,9 @@ TEST(CardForecast, IsReachedButNotExceededOnCards) {
   }
 }
 
-// A vocabulary so large that logits are most of what the last stage would have: the 128 rows of a micro-batch are cut into
-// eight. Of 7 stages the last one has the head alone, and the first one an embedding, whose ids are little.
+// A vocabulary so large that logits are most of what the last stage would have: the 128 rows of a
+// micro-batch are cut into eight. Of 7 stages the last one has the head alone, and the first one an
+// embedding, whose ids are little.
 TEST(CardForecast, CountsOneChunkOfTheHeadOnCards) {
   GptSpec wide = kCardModel;
   wide.vocabulary = 512;

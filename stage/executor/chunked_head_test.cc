@@ -1,5 +1,5 @@
-// A head that goes by chunks with the loss: what it computes is what a whole one does, and it has the same bits for every
-// cut, schedule and mode. On a made-up card over the reference back end.
+// A head that goes by chunks with the loss: what it computes is what a whole one does, and it has
+// the same bits for every cut, schedule and mode. On a made-up card over the reference back end.
 #include "stage/cell/chunked_head.h"
 
 #include <cmath>
@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/sanitized.h"
+#include "base/threads/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/embedding.h"
 #include "network/layers/flatten.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
 #include "network/objectives/cross_entropy.h"

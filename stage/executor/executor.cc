@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/current_work.h"
-#include "base/error_place.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
+#include "base/threads/current_work.h"
 #include "plan/schedules/pipeline_walk.h"
 #include "stage/executor/executor_state.h"
 

@@ -73,7 +73,7 @@ class StageExecutor {
   StepReport TakeReport();                   // after kFinished
   void Abandon();  // drop micro-batches and the step, after an error or abort
   // Since construction, with the sends that were made good later. Whoever drives executors by hand
-  // sees by it who got on; what a stage tells of its progress is base/progress.h.
+  // sees by it who got on; what a stage tells of its progress is base/threads/progress.h.
   uint64_t instructions_done() const;
   uint64_t stale_messages() const;  // dropped since construction
 

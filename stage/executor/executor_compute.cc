@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/current_work.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/threads/current_work.h"
 #include "stage/executor/executor_state.h"
 
 namespace stagecoach {
@@ -247,8 +247,8 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
   return absl::OkStatus();
 }
 
-// The gradient is that of the mean over the mini-batch, for every M: its weights are added target after target, as if
-// M were 1.
+// The gradient is that of the mean over the mini-batch, for every M: its weights are added target
+// after target, as if M were 1.
 absl::StatusOr<double> StageExecutor::State::LossScale() {
   if (!work->training || target_weights.names().empty()) return work->loss_scale;
   double total = 0;

@@ -1,5 +1,5 @@
-// StageExecutor::State: a step under way. Private to stage/executor*.cc: executor.cc decides what runs
-// next and moves messages, executor_compute.cc runs what computes and sums up the step.
+// StageExecutor::State: a step under way. Private to stage/executor*.cc: executor.cc decides what
+// runs next and moves messages, executor_compute.cc runs what computes and sums up the step.
 // Ownership, threads, units: as StageExecutor.
 #ifndef STAGECOACH_STAGE_EXECUTOR_EXECUTOR_STATE_H_
 #define STAGECOACH_STAGE_EXECUTOR_EXECUTOR_STATE_H_

@@ -1,19 +1,19 @@
-// Frozen parameters: the same bits for every cut, schedule and mode, also where whole stages train nothing; what is
-// frozen stays, and what is trained has the gradients that it always had.
+// Frozen parameters: the same bits for every cut, schedule and mode, also where whole stages train
+// nothing; what is frozen stays, and what is trained has the gradients that it always had.
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/name_patterns.h"
+#include "base/files/name_patterns.h"
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/layers/batch_norm.h"
+#include "network/layers/activations.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
 #include "network/passes/freeze.h"

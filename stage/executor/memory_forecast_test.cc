@@ -1,4 +1,5 @@
-// The planner's forecast against what a stage's allocator saw, in every precision. On cards: card_forecast_test.cc.
+// The planner's forecast against what a stage's allocator saw, in every precision. On cards:
+// card_forecast_test.cc.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -12,18 +13,16 @@
 #include "absl/strings/str_format.h"
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
-#include "network/layers/batch_norm.h"
+#include "network/layers/activations.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/passes/freeze.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -98,14 +97,15 @@ std::vector<int> Stages(const HarnessOptions& options) {
   return stages;
 }
 
-// The neighbour may send the next message while values that came are still being copied, but not where one thread does all.
+// The neighbour may send the next message while values that came are still being copied, but not
+// where one thread does all.
 bool IsWithinAReceive(const PipelineHarness& pipeline, int stage, const StageMoment& at) {
   const StageProgram& program = pipeline.programs(!at.evaluation)[stage];
   return at.position > 0 && program.instructions[at.position - 1].op == Opcode::kReceiveTiedValues;
 }
 
-// In one pass the neighbours of `fullest` are as fast and as slow as it takes for all that its forecast counts; the others
-// are at most as full as theirs.
+// In one pass the neighbours of `fullest` are as fast and as slow as it takes for all that its
+// forecast counts; the others are at most as full as theirs.
 void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& options,
                                int fullest, bool training) {
   SCOPED_TRACE(absl::StrCat(training ? "step" : "evaluation", ", fullest stage ", fullest));
@@ -128,7 +128,8 @@ void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& 
   }
 }
 
-// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty: each in turn.
+// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty:
+// each in turn.
 void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch,
                     const std::vector<int>& fullest = {}) {
   HarnessOptions options = asked;
@@ -294,8 +295,8 @@ TEST(MemoryForecast, IsTheSameForTensorFloat32) {
   ExpectForecast(*ExpandModel(ZooForMemory().at("gpt"), Precision::kTensorFloat32), {.stages = 3});
 }
 
-// Statistics are there once for all samples of a micro-batch, beside values of one place a sample: not negligible.
-// So are running moments and what gathers for them.
+// Statistics are there once for all samples of a micro-batch, beside values of one place a sample:
+// not negligible. So are running moments and what gathers for them.
 TEST(MemoryForecast, HoldsWithBatchNorms) {
   const SequenceSpec list{
       .width = 128,

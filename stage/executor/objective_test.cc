@@ -1,12 +1,12 @@
-// What the last stage runs of a micro-batch: the gradient is that of the mini-batch for every M, also where targets
-// are ignored, and measures come with the loss.
+// What the last stage runs of a micro-batch: the gradient is that of the mini-batch for every M,
+// also where targets are ignored, and measures come with the loss.
 #include <cmath>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/convolution.h"
-#include "network/layers/relu.h"
 #include "network/network_kinds.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/objectives/mean_squared_error.h"
@@ -58,7 +58,8 @@ TEST(ObjectiveTest, IgnoredTargetsLeaveTheGradientThatOfTheMiniBatchForEveryM) {
   }
 }
 
-// The logits' gradient is a mean over the terms, so leaving targets out makes those that are left count for more.
+// The logits' gradient is a mean over the terms, so leaving targets out makes those that are left
+// count for more.
 TEST(ObjectiveTest, TheGradientIsOfTheMeanOverWhatCounts) {
   HarnessOptions options = Ignoring(2, {.ignore_index = 1});
   const Step counted = FirstStep(options);
@@ -114,8 +115,8 @@ TEST(ObjectiveTest, AMiniBatchInWhichNothingCountsHasNoGradient) {
   for (const double norm : none.norms) EXPECT_EQ(norm, 0);
 }
 
-// Classes are counted one by one, so counts are the same for every K and every M. A mini-batch of which the last
-// micro-batches are empty counts as well.
+// Classes are counted one by one, so counts are the same for every K and every M. A mini-batch of
+// which the last micro-batches are empty counts as well.
 TEST(ObjectiveTest, CountsOfClassesAreTheSameForEveryPipeline) {
   const CrossEntropySpec objective{.ignore_index = 1, .mean_iou = true, .per_class = true};
   HarnessOptions whole = Ignoring(1, objective);

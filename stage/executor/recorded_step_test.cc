@@ -1,6 +1,6 @@
 // What a stage asks of its back end in a step, call by call, as golden texts (tests/golden/calls).
-// Equal weights show that no bit moved; these show that nothing else did: operations, their order and
-// arguments, and when each buffer comes and goes. A change of form leaves them as they are.
+// Equal weights show that no bit moved; these show that nothing else did: operations, their order
+// and arguments, and when each buffer comes and goes. A change of form leaves them as they are.
 // Sections ("# F0") are the instructions of the stage's program.
 #include <memory>
 #include <string>
@@ -11,13 +11,13 @@
 #include "absl/strings/strip.h"
 #include "base/golden_testing.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <span>
 
-#include "base/bfloat16.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/numbers/bfloat16.h"
 
 namespace stagecoach {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/bfloat16.h"
+#include "base/numbers/bfloat16.h"
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/check.h"
-#include "operations/loss_types.h"
+#include "base/errors/check.h"
+#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 namespace {

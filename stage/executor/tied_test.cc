@@ -1,4 +1,5 @@
-// Tied parameters: the same bits for every cut, schedule and mode; an owner's gradient is the sum over its users.
+// Tied parameters: the same bits for every cut, schedule and mode; an owner's gradient is the sum
+// over its users.
 #include "network/passes/tied.h"
 
 #include <map>
@@ -11,10 +12,10 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
 #include "network/passes/freeze.h"
@@ -32,8 +33,8 @@ namespace {
 // So wide that no array of bfloat16 is less than 64 bytes, to which memory is rounded up.
 constexpr int64_t kWidth = 32;
 
-// Layers: embedding [w, w], then five of [w, w], one of them within a residual. Two parameters are tied: the
-// token embedding is used by layers 2 and 5, layer 1's by layers 3 and 4.
+// Layers: embedding [w, w], then five of [w, w], one of them within a residual. Two parameters are
+// tied: the token embedding is used by layers 2 and 5, layer 1's by layers 3 and 4.
 Network WithTied(Precision precision = Precision::kFloat32, bool tied = true) {
   const LayerSpec linear = LinearSpec{.out = kWidth, .bias = false};
   const SequenceSpec list{
@@ -113,8 +114,8 @@ TEST(Tied, HaveNoPlaceOfTheirOwnInACheckpoint) {
   EXPECT_TRUE(result.state.contains("model/0003/linear.bias")) << "its neighbour is not tied";
 }
 
-// The same network with five parameters of their own that begin with two values: its gradients by parameter are what
-// is summed. One step of SGD leaves `value - rate * gradient`.
+// The same network with five parameters of their own that begin with two values: its gradients by
+// parameter are what is summed. One step of SGD leaves `value - rate * gradient`.
 TEST(Tied, AnOwnersGradientIsTheSumOverItsUsersLayerByLayer) {
   HarnessOptions tied = TiedOptions(WithTied(), 3);
   HarnessOptions apart = TiedOptions(WithTied(Precision::kFloat32, false), 1);

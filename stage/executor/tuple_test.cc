@@ -1,5 +1,6 @@
-// Networks that are no chain: what rides past layers and cuts, several values at a boundary, inputs that later stages
-// read. Cuts change no bit, and neither does it make a difference whether calls stand in one layer or in six.
+// Networks that are no chain: what rides past layers and cuts, several values at a boundary, inputs
+// that later stages read. Cuts change no bit, and neither does it make a difference whether calls
+// stand in one layer or in six.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,11 +9,11 @@
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/cell_memory.h"
+#include "network/layers/activations.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/memory/cell_memory.h"
 #include "network/model_text.h"
 #include "network/zoo/sequence.h"
 #include "plan/optimizers/adamw.h"
@@ -136,8 +137,8 @@ void SetWeights(PipelineHarness& pipeline, const std::vector<std::vector<float>>
   pipeline.cell(0).RefreshCompute();
 }
 
-// The gradient of a value that layers hand on is summed as that of a value inside of a layer is, which is tested
-// against finite differences.
+// The gradient of a value that layers hand on is summed as that of a value inside of a layer is,
+// which is tested against finite differences.
 TEST(Tuples, OfSixLayersTrainLikeOneLayerWithTheSameCalls) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     PipelineHarness six(Skipping(1, precision));
@@ -170,8 +171,9 @@ TEST(Tuples, EvaluateTheSameForEveryCutAlsoAShortMiniBatch) {
   }
 }
 
-// What a step takes of its forecast on the fullest stage. Values of a micro-batch are whole 4 KiB, so that nothing is
-// rounded up. Between stages in one process a value that was sent is still the sender's: cards have copies.
+// What a step takes of its forecast on the fullest stage. Values of a micro-batch are whole 4 KiB,
+// so that nothing is rounded up. Between stages in one process a value that was sent is still the
+// sender's: cards have copies.
 double Fullest(Rematerialization mode, int stages, bool on_cards) {
   HarnessOptions options = Skipping(stages);
   options.batch_size = 64;
@@ -218,7 +220,8 @@ TEST(Tuples, TakeTheMemoryThatIsForecast) {
   }
 }
 
-// Types of values that are no rows of a sequence: one number a sample, a vector, an image, and what is there once.
+// Types of values that are no rows of a sequence: one number a sample, a vector, an image, and what
+// is there once.
 TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
   auto links = MakeInProcessLinkPair({});
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
@@ -256,8 +259,8 @@ TEST(Tuples, AreAPartOfTheTextThatWeightsBelongTo) {
   ExpectGolden("model_text_skips.txt", CanonicalModelText(MakeSkipNetwork(false)));
 }
 
-// A layer that hands its input on as it is leaves it where it is: the loss once wrote its gradient over logits that
-// the backward of the layer before still read.
+// A layer that hands its input on as it is leaves it where it is: the loss once wrote its gradient
+// over logits that the backward of the layer before still read.
 TEST(Tuples, ALayerThatIsTheIdentityChangesNothing) {
   const auto trained = [](int stages, bool with_identity) {
     HarnessOptions options{.stages = stages, .batch_size = 5, .micro_batches = 2};

@@ -1,4 +1,5 @@
-// Targets with weights: the gradient is that of the weighted mean over the mini-batch, for every M and K.
+// Targets with weights: the gradient is that of the weighted mean over the mini-batch, for every M
+// and K.
 #include <cmath>
 #include <map>
 #include <memory>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/objectives/cross_entropy.h"
@@ -92,8 +93,8 @@ TEST(Weights, LeaveTheGradientThatOfTheMiniBatchForEveryM) {
   }
 }
 
-// The mean over the samples' own gradients, each by what it weighs. A sample's own is that of a mini-batch in which it
-// alone counts.
+// The mean over the samples' own gradients, each by what it weighs. A sample's own is that of a
+// mini-batch in which it alone counts.
 Outcome MeanOfSamples(const Network& network, const std::vector<float>& weights) {
   Outcome mean;
   std::map<std::string, std::vector<double>> sums;
@@ -117,7 +118,8 @@ Outcome MeanOfSamples(const Network& network, const std::vector<float>& weights)
   return mean;
 }
 
-// Three samples and more, some of weight 0; in odd rounds the others are as far apart as weights may be.
+// Three samples and more, some of weight 0; in odd rounds the others are as far apart as weights
+// may be.
 std::vector<float> DrawnWeights(uint32_t round) {
   std::vector<float> weights;
   for (uint32_t i = 0; i < 3 + round; ++i) {
@@ -145,7 +147,8 @@ TEST(Weights, MakeTheGradientTheMeanOverSamplesByWeightForEveryM) {
   }
 }
 
-// Samples of weight 0 behind the others, whole micro-batches of them too, leave every bit as it is without them.
+// Samples of weight 0 behind the others, whole micro-batches of them too, leave every bit as it is
+// without them.
 TEST(Weights, OfZeroAddNothing) {
   for (const auto& [name, network] : WeightedNetworks()) {
     if (!network.objective.weights.valid()) continue;
@@ -262,7 +265,8 @@ TEST(Weights, OfNumbersAreCountedWithoutReadingThem) {
   EXPECT_EQ(outcome.report.terms, (0.5 + 2 + 1 + 3.25) * kWeightedNumbers);
 }
 
-// Masks were decoded up to three times: for the terms of the mini-batch, for the loss, and for what they weigh.
+// Masks were decoded up to three times: for the terms of the mini-batch, for the loss, and for what
+// they weigh.
 TEST(Weights, NeedTheTargetsOnce) {
   for (const CrossEntropySpec& objective : {kClassWeights, CrossEntropySpec{.ignore_index = 3}}) {
     HarnessOptions options = OnImages(WeightedNetwork(objective, false), 5);

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
 
@@ -104,7 +104,8 @@ bool IsRegular(const FileHandle& folder, const char* name) {
          S_ISREG(information.st_mode);
 }
 
-// Beside a journal all is a server's, but for the weights that it exports. Empty: the folder itself.
+// Beside a journal all is a server's, but for the weights that it exports. Empty: the folder
+// itself.
 bool IsServers(const std::string& name, bool named) {
   if (named) return absl::StartsWith(name, kJournal);
   return !name.empty() && name != "exports";
@@ -171,7 +172,8 @@ class DataRoots::Walk {
     if (root == nullptr) return outside;
     left_.assign(names.begin() + static_cast<int64_t>(length), names.end());
     place_ = Place{.root_names = root->real_names, .folders = {}, .names = {}, .file = ""};
-    // The operator's word: it may be a link, and is looked at anew each time, as a volume may come later.
+    // The operator's word: it may be a link, and is looked at anew each time, as a volume may come
+    // later.
     FileHandle folder(open(root->given.c_str(), kLook | O_CLOEXEC));
     if (!folder.open() && errno == ENOTDIR && left_.empty()) {
       place_.file = place_.root_names.back();
@@ -299,7 +301,8 @@ bool DataRoots::IsNever(int descriptor) const {
   });
 }
 
-// By what they are and not by how they are called, so that a mount or a hard link shows nothing more.
+// By what they are and not by how they are called, so that a mount or a hard link shows nothing
+// more.
 absl::Status DataRoots::CheckIsData(const Place& place) const {
   for (size_t i = 0; i < place.folders.size(); ++i) {
     const FileHandle& folder = place.folders[i];

@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/file_handle.h"
-#include "checkpoint/file_system.h"
+#include "base/files/file_handle.h"
+#include "checkpoint/files/file_system.h"
 #include "stage/files/open_name.h"
 
 namespace stagecoach {

@@ -14,8 +14,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/progress.h"
+#include "base/errors/check.h"
+#include "base/threads/progress.h"
 
 namespace stagecoach {
 namespace {
@@ -96,7 +96,8 @@ TEST_P(DataRootsTest, OpensWhatIsBeneathARoot) {
   EXPECT_EQ((*entries)[1].kind, DataRoots::Entry::Kind::kFolder);
 }
 
-// Symptom: a folder of a million pictures on a cold share was never loaded, as its list showed no progress for minutes.
+// Symptom: a folder of a million pictures on a cold share was never loaded, as its list showed no
+// progress for minutes.
 TEST_P(DataRootsTest, AListGetsOnWithEveryName) {
   for (int i = 0; i < 10; ++i) Write(absl::StrCat("root/many/", i), "");
   const auto folder = Roots().OpenFolder(In("root/many"));
@@ -151,7 +152,8 @@ TEST_P(DataRootsTest, RefusesPathsThatAreNone) {
   EXPECT_TRUE(absl::IsNotFound(Refusal(roots, In("root/a.txt/below"))));
 }
 
-// Symptom: a path through folders by the thousand took all descriptors of the stage while it was walked.
+// Symptom: a path through folders by the thousand took all descriptors of the stage while it was
+// walked.
 TEST_P(DataRootsTest, RefusesAPathThroughVeryManyFolders) {
   std::string most = "root";
   for (int i = 0; i < 256; ++i) most += "/d";
@@ -274,7 +276,8 @@ TEST_P(DataRootsTest, OpensNoPipesDevicesAndSockets) {
   EXPECT_FALSE(Roots().OpenFolder(In("root/a.txt")).ok());
 }
 
-// Symptom: another program's lease on a file kept a thread of the stage busy until the lease was broken, 45 s as a rule.
+// Symptom: another program's lease on a file kept a thread of the stage busy until the lease was
+// broken, 45 s as a rule.
 TEST_P(DataRootsTest, AFileUnderALeaseIsTriedLater) {
   const FileHandle file(open(In("root/a.txt").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_NE(signal(SIGIO, SIG_IGN), SIG_ERR);  // it says that somebody wants the file

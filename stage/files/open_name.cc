@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {
@@ -26,7 +26,8 @@ int Openat2(int folder, const char* name, int flags) {
 }  // namespace
 
 bool HasOpenat2() {
-  // A filter of system calls may answer EPERM, and another time ENOSYS: it is asked for what nobody refuses.
+  // A filter of system calls may answer EPERM, and another time ENOSYS: it is asked for what nobody
+  // refuses.
   static const bool has =
       FileHandle(Openat2(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC)).open();
   return has;
@@ -40,8 +41,9 @@ FileHandle OpenName(const FileHandle& folder, const std::string& name, int flags
   do {
     number = best ? Openat2(folder.get(), name.c_str(), flags)
                   : openat(folder.get(), name.c_str(), flags);
-    // EAGAIN: something was renamed at the same time, and RESOLVE_BENEATH looks again then; or with O_NONBLOCK, another
-    // program has a lease on the file, and keeps it for longer than anybody should try.
+    // EAGAIN: something was renamed at the same time, and RESOLVE_BENEATH looks again then; or with
+    // O_NONBLOCK, another program has a lease on the file, and keeps it for longer than anybody
+    // should try.
   } while (number < 0 && (errno == EINTR || (best && errno == EAGAIN && ++again < kMostTries)));
   return FileHandle(number);
 }

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/file_handle.h"
+#include "base/files/file_handle.h"
 
 namespace stagecoach {
 

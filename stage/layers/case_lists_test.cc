@@ -1,5 +1,5 @@
-// Every operation's case as a layer: the memory that its lists forecast is what the allocator saw, and the
-// backward in two parts gives the bits of the joint one.
+// Every operation's case as a layer: the memory that its lists forecast is what the allocator saw,
+// and the backward in two parts gives the bits of the joint one.
 #include <memory>
 #include <string>
 #include <utility>
@@ -66,8 +66,8 @@ class CaseLists : public testing::TestWithParam<OperationCase> {
   Tensors Inputs() { return Make(layer_.lists->inputs, 1); }
   Tensors OutputGradients() { return Make(layer_.lists->output_gradients, 50); }
 
-  // What was alive at most beyond what is alive now is what was forecast. What is there once for all samples
-  // may be some bytes more.
+  // What was alive at most beyond what is alive now is what was forecast. What is there once for
+  // all samples may be some bytes more.
   template <typename Run>
   void ExpectPeak(int64_t forecast, Run run) {
     constexpr auto kKind = static_cast<size_t>(MemoryKind::kActivations);

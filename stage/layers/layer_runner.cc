@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "base/check.h"
-#include "base/current_work.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/threads/current_work.h"
 #include "network/passes/padded_output.h"
 
 namespace stagecoach {

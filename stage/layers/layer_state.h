@@ -1,4 +1,5 @@
-// LayerState: an array that a layer keeps beside its parameters (network/state.h), in a stage's memory.
+// LayerState: an array that a layer keeps beside its parameters (network/state.h), in a stage's
+// memory.
 // Ownership: of the LayerRunner that allocated it.
 // Threads:   executor thread only.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_STATE_H_

@@ -10,24 +10,17 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
-#include "network/layers/average_pool.h"
-#include "network/layers/batch_norm.h"
 #include "network/layers/convolution.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/flatten.h"
-#include "network/layers/gelu.h"
-#include "network/layers/global_pool.h"
-#include "network/layers/group_norm.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
-#include "network/layers/max_pool.h"
 #include "network/layers/mlp.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
+#include "network/layers/pools.h"
 #include "network/layers/residual.h"
-#include "network/layers/rms_norm.h"
-#include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
 #include "network/lists/cost.h"
 #include "network/zoo/sequence.h"
@@ -152,7 +145,8 @@ std::vector<Case> ImageCases() {
   return cases;
 }
 
-// What layers on rows and on images stand in: an embedding or a convolution before them, a linear behind.
+// What layers on rows and on images stand in: an embedding or a convolution before them, a linear
+// behind.
 Network NetworkOf(const Case& c) {
   if (c.on_image) {
     return ExpandOrDie(SequenceSpec{.layers = {ConvolutionSpec{.out = 2, .kernel = {1}}, c.spec,
@@ -168,8 +162,8 @@ Network NetworkOf(const Case& c) {
   return ExpandOrDie(list);
 }
 
-// Apart from each other by more than a slope looks at, and so from 0: no slope over a ReLU's kink, or over the place where
-// another number of a window becomes the largest.
+// Apart from each other by more than a slope looks at, and so from 0: no slope over a ReLU's kink,
+// or over the place where another number of a window becomes the largest.
 std::vector<float> DistinctValues(int64_t count) {
   const std::vector<float> order = NormalValues(count, 2);
   std::vector<float> values;

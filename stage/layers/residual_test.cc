@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
-#include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/norms.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "stage/backends/operation_testing.h"
@@ -169,8 +169,8 @@ TEST(Residual, InFloat32HasTheBitsOfItsBranchAndASum) {
   ExpectBitsOfASum("residual", {dense, LayerSpec{ResidualSpec{{norm, mlp}}}});
 }
 
-// x is read by both sums and by the branch: their gradients are summed from the last reader to the first,
-// (outer + inner) + branch, and not as a sum inside of a sum.
+// x is read by both sums and by the branch: their gradients are summed from the last reader to the
+// first, (outer + inner) + branch, and not as a sum inside of a sum.
 TEST(Residual, ThatBeginsWithAResidualSumsItsGradientsFromTheLastReader) {
   const LayerSpec gelu{GeluSpec{}};
   CountingBackend backend;

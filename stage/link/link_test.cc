@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/link/testing/faulty_link.h"

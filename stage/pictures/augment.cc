@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {
@@ -133,8 +133,9 @@ void ChangeSaturation(int64_t factor, Picture* picture) {
   }
 }
 
-// The circle of colours has six parts of kHuePart: from red over yellow, green, cyan, blue and magenta to red. In each of
-// them one channel is the largest, one is the smallest, and the third rises or falls between these.
+// The circle of colours has six parts of kHuePart: from red over yellow, green, cyan, blue and
+// magenta to red. In each of them one channel is the largest, one is the smallest, and the third
+// rises or falls between these.
 constexpr int64_t kHuePart = 65536, kHueCircle = 6 * kHuePart;
 
 // turn: in [0, kHueCircle). The largest and the smallest of a pixel's channels stay what they are.

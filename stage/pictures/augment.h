@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "stage/pictures/picture.h"
 #include "stage/pictures/resample.h"
 

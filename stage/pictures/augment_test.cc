@@ -197,7 +197,8 @@ TEST(Augment, ATurnOfTheHueKeepsTheLargestAndTheSmallestChannel) {
   }
 }
 
-// Red goes towards yellow one way and towards magenta the other, by at most as much of the circle as was asked for.
+// Red goes towards yellow one way and towards magenta the other, by at most as much of the circle
+// as was asked for.
 TEST(Augment, ASmallTurnOfTheHueGoesBothWays) {
   Picture picture(1, 1, 3);
   picture.bytes = {255, 0, 0};

@@ -9,9 +9,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/file_kind.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/file_kind.h"
 #include "stage/pictures/formats.h"
 #include "stage/pictures/orientation.h"
 

@@ -138,7 +138,8 @@ TEST(DecodeJpeg, AProgressiveFileGivesTheSamePicture) {
   EXPECT_EQ(Decoded(JpegFile(picture, Progressive), 3), Decoded(JpegFile(picture), 3));
 }
 
-// What the library computes by vectors is what it computes without: it looks at this variable in every thread anew.
+// What the library computes by vectors is what it computes without: it looks at this variable in
+// every thread anew.
 TEST(DecodeJpeg, GivesTheSameBytesWithoutVectorInstructions) {
   const std::vector<std::pair<int, int>> samplings = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}};
   for (const auto& [horizontal, vertical] : samplings) {
@@ -157,7 +158,8 @@ TEST(DecodeJpeg, GivesTheSameBytesWithoutVectorInstructions) {
   }
 }
 
-// 255 is no ink, with Adobe's mark and without: so Pillow reads them, and so are those without it written.
+// 255 is no ink, with Adobe's mark and without: so Pillow reads them, and so are those without it
+// written.
 TEST(DecodeJpeg, InkBecomesColours) {
   Picture ink(8, 8, 4);
   for (size_t i = 0; i < ink.bytes.size(); i += 4) {
@@ -236,7 +238,8 @@ TEST(DecodeJpeg, AFormThatIsNotReadIsNotCalledDamaged) {
   }
 }
 
-// 64 x 64 pixels of three samples: a byte each in the picture, and 2 in the library until the last scan is read.
+// 64 x 64 pixels of three samples: a byte each in the picture, and 2 in the library until the last
+// scan is read.
 TEST(DecodeJpeg, TheCoefficientsOfAProgressiveFileAreCounted) {
   const auto full = [](jpeg_compress_struct* info) {
     info->comp_info[0].h_samp_factor = info->comp_info[0].v_samp_factor = 1;
@@ -259,7 +262,8 @@ TEST(DecodeJpeg, TheCoefficientsOfAProgressiveFileAreCounted) {
   EXPECT_TRUE(DecodePicture(JpegFile(picture, Progressive), 3, kPixels).ok());
 }
 
-// Of the forms that need most: all coefficients and the picture; ink and its colours; rows of one pixel.
+// Of the forms that need most: all coefficients and the picture; ink and its colours; rows of one
+// pixel.
 TEST(DecodePicture, TakesNoMoreMemoryThanItSays) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's own memory would be counted";

@@ -1,9 +1,10 @@
-// The library leaves by longjmp where it finds an error, so nothing with a destructor lives in the function that calls it.
+// The library leaves by longjmp where it finds an error, so nothing with a destructor lives in the
+// function that calls it.
 #include "stage/pictures/encode.h"
 
 #include <png.h>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

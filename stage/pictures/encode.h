@@ -16,7 +16,8 @@ namespace stagecoach {
 // Of 1 or 3 channels.
 absl::StatusOr<std::vector<uint8_t>> EncodePng(const Picture& picture);
 
-// A mask: the ids of one channel as indexes of a palette, one byte each. All are below `classes`, 256 at most.
+// A mask: the ids of one channel as indexes of a palette, one byte each. All are below `classes`,
+// 256 at most.
 absl::StatusOr<std::vector<uint8_t>> EncodeMask(const Picture& mask, int64_t classes);
 
 // Red, green and blue of a class: the colours of PASCAL VOC's masks, of which class 0 is black.

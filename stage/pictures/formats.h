@@ -1,4 +1,5 @@
-// The formats behind DecodePicture: each gives the channels that the file has, 1 grey, 3 colours, or 4 CMYK.
+// The formats behind DecodePicture: each gives the channels that the file has, 1 grey, 3 colours,
+// or 4 CMYK.
 #ifndef STAGECOACH_STAGE_PICTURES_FORMATS_H_
 #define STAGECOACH_STAGE_PICTURES_FORMATS_H_
 

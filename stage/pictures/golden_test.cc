@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/decode.h"
 

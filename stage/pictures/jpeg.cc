@@ -1,12 +1,12 @@
-// JPEG by libjpeg-turbo. The library leaves by longjmp where it finds an error, so nothing with a destructor lives in
-// the two functions that call it.
+// JPEG by libjpeg-turbo. The library leaves by longjmp where it finds an error, so nothing with a
+// destructor lives in the two functions that call it.
 #include <csetjmp>
 #include <cstdio>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/pictures/decode.h"
 #include "stage/pictures/formats.h"
 #include "stage/pictures/libjpeg.h"
@@ -14,8 +14,8 @@
 namespace stagecoach {
 namespace {
 
-// A progressive file may say thousands of scans of a few bytes each; each goes through the whole picture. Encoders
-// write about ten.
+// A progressive file may say thousands of scans of a few bytes each; each goes through the whole
+// picture. Encoders write about ten.
 constexpr int kMostScans = 100;
 
 struct JpegState {
@@ -57,7 +57,8 @@ bool IsUnreadForm(int code) {
   std::longjmp(state.escape, 1);
 }
 
-// Below 0 it is a warning: what the library goes on with by making something up. Three are harmless.
+// Below 0 it is a warning: what the library goes on with by making something up. Three are
+// harmless.
 void NoteJpeg(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;

@@ -22,7 +22,8 @@ TEST(DecodeMask, GivesTheNumbersAsTheyAreStored) {
   EXPECT_EQ(*read, mask);
 }
 
-// As a picture it would be refused nothing: colours are looked up, and 0 and 1 become black and white.
+// As a picture it would be refused nothing: colours are looked up, and 0 and 1 become black and
+// white.
 TEST(DecodeMask, OfAPaletteOrOfFewBitsIsNotItsColours) {
   const std::vector<uint8_t> packed = {0b01100000};  // 0, 1, 1 in one bit each
   const std::vector<png_color> palette = {{200, 10, 10}, {10, 200, 10}};
@@ -74,7 +75,8 @@ TEST(NearestPart, TakesThePixelThatACenterLiesIn) {
               ElementsAre(2, 3, 3));
 }
 
-// A mask that is constant in blocks as large as what a random part mixes shows where each pixel came from.
+// A mask that is constant in blocks as large as what a random part mixes shows where each pixel
+// came from.
 TEST(AugmentMask, GoesWhereItsPictureGoes) {
   Picture picture(64, 64, 1), mask(64, 64, 1);
   for (int64_t y = 0; y < 64; ++y) {

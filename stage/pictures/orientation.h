@@ -1,5 +1,6 @@
-// Orientation: how a camera was held, as EXIF notes it in a picture's file, and pictures that are turned by it.
-// Orientation 1 is upright; 2 to 8 are the other turns and mirrors of EXIF 2.3, tag 0x0112.
+// Orientation: how a camera was held, as EXIF notes it in a picture's file, and pictures that are
+// turned by it. Orientation 1 is upright; 2 to 8 are the other turns and mirrors of EXIF 2.3, tag
+// 0x0112.
 // Threads: pure functions, any thread.
 // Errors:  none: what is cut off, damaged or no orientation is 1.
 #ifndef STAGECOACH_STAGE_PICTURES_ORIENTATION_H_
@@ -12,7 +13,8 @@
 
 namespace stagecoach {
 
-// Of a JPEG, PNG or WebP file, or its beginning. 1 for TIFF, whose orientation belongs to its decoding.
+// Of a JPEG, PNG or WebP file, or its beginning. 1 for TIFF, whose orientation belongs to its
+// decoding.
 int OrientationOf(std::span<const uint8_t> file);
 
 // The picture as it was seen. Upright for an orientation outside 2 to 8.

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/libjpeg.h"
 #include "stage/pictures/picture.h"
@@ -70,7 +70,8 @@ inline std::vector<uint8_t> JpegFile(const Picture& picture, const ChangeJpeg& c
   return file;
 }
 
-// Rows are as the format has them: 16 bits with the upper ones first, a palette's places, alpha behind.
+// Rows are as the format has them: 16 bits with the upper ones first, a palette's places, alpha
+// behind.
 struct PngForm {
   int depth = 8, colours = PNG_COLOR_TYPE_RGB;
   bool interlaced = false;

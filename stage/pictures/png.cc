@@ -1,12 +1,12 @@
-// PNG by libpng. The library leaves by longjmp where it finds an error, so nothing with a destructor lives in the two
-// functions that call it.
+// PNG by libpng. The library leaves by longjmp where it finds an error, so nothing with a
+// destructor lives in the two functions that call it.
 #include <png.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/pictures/decode.h"
 #include "stage/pictures/formats.h"
 

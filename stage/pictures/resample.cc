@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/picture_testing.h"
 

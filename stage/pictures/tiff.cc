@@ -1,5 +1,6 @@
-// TIFF by libtiff: the first picture of a file, grey, colours, a palette or ink, in strips or tiles, packed in any way that
-// the library unpacks. Numbers are the file's: libtiff's own way to RGBA multiplies colours by their transparency.
+// TIFF by libtiff: the first picture of a file, grey, colours, a palette or ink, in strips or
+// tiles, packed in any way that the library unpacks. Numbers are the file's: libtiff's own way to
+// RGBA multiplies colours by their transparency.
 #include <tiffio.h>
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "stage/pictures/decode.h"
 #include "stage/pictures/formats.h"
 #include "stage/pictures/orientation.h"

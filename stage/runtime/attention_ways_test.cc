@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/costs/saturate.h"
 #include "plan/costs/training_state.h"
 #include "stage/runtime/shard_tensors.h"

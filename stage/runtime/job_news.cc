@@ -7,8 +7,8 @@
 namespace stagecoach {
 namespace {
 
-// A coordinator that says nothing for so long is not about to: its disk is given no longer either. One
-// that was started anew takes the cells back at once.
+// A coordinator that says nothing for so long is not about to: its disk is given no longer either.
+// One that was started anew takes the cells back at once.
 constexpr int64_t kSilenceNanos = int64_t{600} * 1'000'000'000;
 
 }  // namespace
@@ -16,7 +16,8 @@ constexpr int64_t kSilenceNanos = int64_t{600} * 1'000'000'000;
 void JobNews::Tell(uint64_t number, double lease_seconds) {
   const int64_t now = clock_->MonotonicNanos();
   const bool after_silence = IsSilence(now);  // what moved meanwhile may not be in the number yet
-  // The end of a silence is told last: who sees it also sees the move and the lease that go with it.
+  // The end of a silence is told last: who sees it also sees the move and the lease that go with
+  // it.
   if (number_.exchange(number) != number || after_silence) ++moves_;
   lease_nanos_ = static_cast<int64_t>(lease_seconds * 1e9);
   told_nanos_ = now;

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace stagecoach {
 

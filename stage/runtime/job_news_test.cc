@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "base/testing/manual_clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "gtest/gtest.h"
 
 namespace stagecoach {
@@ -30,8 +30,9 @@ class WaitingStage {
   const JobNews* const news_;
 };
 
-// Seen by reading: a stage whose wait fell between the two saw that the coordinator speaks again and
-// not yet that somebody may have moved meanwhile, took the silence for standing still, and gave up.
+// Seen by reading: a stage whose wait fell between the two saw that the coordinator speaks again
+// and not yet that somebody may have moved meanwhile, took the silence for standing still, and gave
+// up.
 TEST(JobNews, WhoeverSeesThatASilenceEndedSeesThatSomebodyMayHaveMoved) {
   constexpr int kSilences = 20'000;
   ManualClock clock;

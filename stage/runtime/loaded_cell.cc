@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/costs/cell_messages.h"
 #include "plan/costs/host_memory.h"
 #include "plan/job/data_kinds.h"
@@ -116,7 +116,8 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   }
 }
 
-// What parameters and states begin with where the job names a file for that: none of a checkpoint's.
+// What parameters and states begin with where the job names a file for that: none of a
+// checkpoint's.
 absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   if (!command.spec.initialize.given() || command.resumes()) return nullptr;

@@ -3,7 +3,8 @@
 // Ownership: owns all of it; borrows back end, connector, file system, roots of data and clocks.
 // Threads:   executor thread only; the links' ready callback runs anywhere.
 // Errors:    INVALID_ARGUMENT: spec, partition or stage that make no sense together;
-//            FAILED_PRECONDITION: the data set or the file of weights is not the expected one; DATA_LOSS: checkpoint;
+//            FAILED_PRECONDITION: the data set or the file of weights is not the expected one;
+//            DATA_LOSS: checkpoint;
 //            RESOURCE_EXHAUSTED: memory. A failed load leaves nothing behind.
 #ifndef STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
 #define STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
@@ -13,7 +14,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "plan/control.h"
 #include "plan/schedules/schedule.h"
 #include "stage/cell/optimizer.h"
@@ -36,7 +37,8 @@ struct LoadedCell {
   uint64_t next_step = 0;                      // steps decided so far
   std::optional<uint64_t> undecided;           // step whose gradients wait for a decision
   std::optional<ApplyDecision> last_decision;  // the one that led to next_step
-  // What the parameters hold, and what the copies of tied ones in other cells do: stale after an update.
+  // What the parameters hold, and what the copies of tied ones in other cells do: stale after an
+  // update.
   enum class Weights { kStale, kLive, kAverages };
   Weights held = Weights::kLive, copied = Weights::kLive;
   int64_t forecast_bytes = 0;  // of its memory at the peak, on a host
@@ -44,7 +46,8 @@ struct LoadedCell {
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
-  // Before any other work. Not behind a program: what it has sent of tied parameters may still be on its way.
+  // Before any other work. Not behind a program: what it has sent of tied parameters may still be
+  // on its way.
   void Hold(Weights weights);
   // An evaluation: with the values of tied parameters where the copies hold others.
   const StageProgram& EvaluationProgram() const {

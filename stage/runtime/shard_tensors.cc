@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/threads/progress.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {

@@ -1,5 +1,6 @@
-// Shard tensors: a stage's parameters, states and optimizer slots by their global, K-free names, to and
-// from the files of a checkpoint. Which stage wrote a tensor does not matter, only its name does.
+// Shard tensors: a stage's parameters, states and optimizer slots by their global, K-free names, to
+// and from the files of a checkpoint. Which stage wrote a tensor does not matter, only its name
+// does.
 // Ownership: borrows everything for the call; tensors are written in place.
 // Threads:   executor thread.
 // Errors:    DATA_LOSS naming tensor and file: missing, of another type or shape, or not the bytes
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "checkpoint/shard.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"
@@ -31,7 +32,8 @@ absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string
 absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend);
 
-// The same for the cell's copies of tied parameters, which their owners, other stages, have written.
+// The same for the cell's copies of tied parameters, which their owners, other stages, have
+// written.
 absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                         Cell& cell, Backend& backend);
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/current_work.h"
-#include "base/error_place.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/error_place.h"
+#include "base/errors/status.h"
+#include "base/threads/current_work.h"
 #include "checkpoint/folder_probe.h"
 #include "stage/cell/layer_profile.h"
 #include "stage/executor/shown_answers.h"
@@ -303,14 +303,15 @@ StageEngine::Going StageEngine::Advance() {
   return {.wait = *wait};
 }
 
-// The neighbour may compute for as long as it likes, or wait itself for one that does: what counts is
-// that somebody of the job gets on. One that is dead or stopped breaks its link. Of the others one
-// hears with the lease only: while the coordinator is silent nobody knows whether they get on.
+// The neighbour may compute for as long as it likes, or wait itself for one that does: what counts
+// is that somebody of the job gets on. One that is dead or stopped breaks its link. Of the others
+// one hears with the lease only: while the coordinator is silent nobody knows whether they get on.
 absl::StatusOr<std::chrono::nanoseconds> StageEngine::Wait() {
   const double timeout = parts_.options.progress_timeout_seconds;
   int64_t limit_nanos = news_.PatienceNanos(timeout);
   const int64_t still_nanos = run_->stall.StillNanos(parts_.progress->count() + news_.moves());
-  // Where the whole machine stood still between the two looks, the coordinator was not heard meanwhile either.
+  // Where the whole machine stood still between the two looks, the coordinator was not heard
+  // meanwhile either.
   if (still_nanos >= limit_nanos) limit_nanos = std::max(limit_nanos, news_.PatienceNanos(timeout));
   if (still_nanos >= limit_nanos) {
     return absl::DeadlineExceededError(absl::StrCat(
@@ -365,7 +366,8 @@ void StageEngine::CloseLinks() {
 
 void StageEngine::FailCell(const absl::Status& reason) {
   if (!loaded_->aborted.ok()) return;
-  // Its own text: the links are closed with it behind the answer, which another thread may be through with by then.
+  // Its own text: the links are closed with it behind the answer, which another thread may be
+  // through with by then.
   loaded_->aborted = absl::Status(reason.code(), reason.message());
   loaded_->executor->Abandon();
   snapshots_.End();

@@ -1,7 +1,8 @@
 // StageEngine: what the executor thread does with a command: load a cell, apply a decision, run a
-// program, write a shard. It never waits for a neighbour's messages: StageRuntime is the thread, its waits and the queue
-// around it, and a test may take turns with several engines on one thread. A load waits for what it reads: files, or another
-// stage's memory, for a part of which SnapshotPeers has a deadline.
+// program, write a shard. It never waits for a neighbour's messages: StageRuntime is the thread,
+// its waits and the queue around it, and a test may take turns with several engines on one thread.
+// A load waits for what it reads: files, or another stage's memory, for a part of which
+// SnapshotPeers has a deadline.
 // Ownership: owns the loaded cell; borrows the rest for its life.
 // Threads:   executor thread only, but for Snapshot and TellJobProgress (any thread).
 // Errors:    see StageRuntime.
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "stage/runtime/cell_snapshots.h"
 #include "stage/runtime/job_news.h"
 #include "stage/runtime/loaded_cell.h"
@@ -46,13 +47,14 @@ class StageEngine {
   // How a Run gets on.
   struct Going {
     std::optional<absl::StatusOr<StepReport>> answer;  // it has ended
-    // Not 0: it waits for a neighbour. Another look is worth it after a change that the mailbox is told of, and after
-    // so long at the latest.
+    // Not 0: it waits for a neighbour. Another look is worth it after a change that the mailbox is
+    // told of, and after so long at the latest.
     std::chrono::nanoseconds wait{0};
   };
   Going Begin(const RunCommand& command);
   Going Advance();  // an instruction more; after a Begin or Advance without an answer only
-  // Of a cell that has failed, which a Run leaves open: neighbours need not hear of it before whoever is told why.
+  // Of a cell that has failed, which a Run leaves open: neighbours need not hear of it before
+  // whoever is told why.
   void CloseLinks();
   absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
   absl::Status Release(const Fence& fence);

@@ -24,7 +24,8 @@ TEST(StageMailbox, SaysWhetherNextWouldWait) {
   EXPECT_TRUE(mailbox.HasWork());
 }
 
-// One abort of term 2^64 - 1, by whoever has the coordinator's certificate, left the stage deaf to the coordinator for good.
+// One abort of term 2^64 - 1, by whoever has the coordinator's certificate, left the stage deaf to
+// the coordinator for good.
 TEST(StageMailbox, ObeysNoTermAboveTheCoordinators) {
   StageMailbox mailbox(8);
   const auto release = [&](uint64_t term) {

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <utility>
 
-#include "base/check.h"
-#include "base/current_work.h"
-#include "base/thread.h"
+#include "base/errors/check.h"
+#include "base/threads/current_work.h"
+#include "base/threads/thread.h"
 #include "stage/runtime/stage_engine.h"
 #include "stage/runtime/stage_mailbox.h"
 
@@ -97,7 +97,8 @@ void StageRuntime::State::Handle(RunRequest& request) {
     going = engine.Advance();
   }
   request.done(*std::move(going.answer));
-  // Behind the answer: else a neighbour, which can tell of a broken link only, may be heard before the reason.
+  // Behind the answer: else a neighbour, which can tell of a broken link only, may be heard before
+  // the reason.
   engine.CloseLinks();
 }
 

@@ -29,9 +29,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "base/progress.h"
-#include "checkpoint/file_system.h"
+#include "base/threads/clock.h"
+#include "base/threads/progress.h"
+#include "checkpoint/files/file_system.h"
 #include "checkpoint/shard.h"
 #include "plan/control.h"
 #include "stage/executor/executor.h"
@@ -52,8 +52,9 @@ struct StageStatus {
   PhaseSeconds phases;
   MemoryUse memory;
   int64_t snapshot_bytes = 0;  // of shards that are kept in memory
-  uint64_t progress = 0;       // grows with every operation and piece of a file (base/progress.h)
-  int64_t bad_records = 0;     // that the loaded data set is without
+  uint64_t progress =
+      0;  // grows with every operation and piece of a file (base/threads/progress.h)
+  int64_t bad_records = 0;  // that the loaded data set is without
   std::optional<LinkStatistics> upstream, downstream;
 };
 

@@ -80,8 +80,8 @@ TEST_F(StageRuntimeDeviceTest, ALostCardIsTheStepsErrorAndIsToldOnce) {
   EXPECT_THAT(std::string(faults_[0].message()), HasSubstr("cudaErrorIllegalAddress"));
 }
 
-// Seen: a card's runtime had no memory left for an event, and the stage server ended: the refusal was
-// kept like a broken card. It was the job's that asked for too much, and ends with its cell.
+// Seen: a card's runtime had no memory left for an event, and the stage server ended: the refusal
+// was kept like a broken card. It was the job's that asked for too much, and ends with its cell.
 TEST_F(StageRuntimeDeviceTest, ARefusalOfTheCardFailsItsJobAndTheNextOneTrains) {
   RuntimeFleet::Options options = OnCards();
   options.stages = 1;
@@ -101,8 +101,8 @@ TEST_F(StageRuntimeDeviceTest, ARefusalOfTheCardFailsItsJobAndTheNextOneTrains) 
   EXPECT_THAT(faults_, testing::IsEmpty()) << "a server that is told of a fault ends";
 }
 
-// Symptom: a card that took long for a micro-batch looked stuck, and its neighbours gave up after half
-// a minute. Cause: its host queued ahead and then waited for the whole step without a tick.
+// Symptom: a card that took long for a micro-batch looked stuck, and its neighbours gave up after
+// half a minute. Cause: its host queued ahead and then waited for the whole step without a tick.
 TEST_F(StageRuntimeDeviceTest, ACardThatIsBehindShowsProgressWhileItsHostWaits) {
   ProgressCounter progress;
   RuntimeFleet::Options options = OnCards();

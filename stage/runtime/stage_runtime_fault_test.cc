@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/testing/manual_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -42,8 +42,9 @@ class WatchedClock final : public Clock {
     Advance(seconds);
     AwaitThought(waiting);
   }
-  // Returns when a thought that began after this call is over, or the wait is. Of the four looks the
-  // first may end an earlier thought, and that the third has read the time is known by the fourth.
+  // Returns when a thought that began after this call is over, or the wait is. Of the four looks
+  // the first may end an earlier thought, and that the third has read the time is known by the
+  // fourth.
   void AwaitThought(const RunAnswer& waiting) const {
     const int before = looks_;
     Await([&] { return looks_ >= before + 4 || waiting.ready(); });
@@ -74,7 +75,8 @@ class StageRuntimeFaultTest : public testing::Test {
     fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), answer.callback());
     Await([&fleet] { return !fleet.runtime(1).Status().waiting_for.empty(); });
   }
-  // It shows that it waits a moment before it first looks at the clock, and counts from that look on.
+  // It shows that it waits a moment before it first looks at the clock, and counts from that look
+  // on.
   static void StartWaiting(RuntimeFleet& fleet, RunAnswer& answer, const WatchedClock& clock) {
     StartWaiting(fleet, answer);
     clock.AwaitThought(answer);
@@ -209,9 +211,9 @@ TEST_F(StageRuntimeFaultTest, AWaitEndsWhenNoStageOfTheJobGetsOn) {
                     HasSubstr("nor by any other stage, says the coordinator")));
 }
 
-// Symptom: the coordinator's disk took 40 s for a sync, so no renewal was answered, and a stage whose
-// neighbour computed a micro-batch of that length failed the job. Cause: silence was taken for a
-// neighbour that stands still.
+// Symptom: the coordinator's disk took 40 s for a sync, so no renewal was answered, and a stage
+// whose neighbour computed a micro-batch of that length failed the job. Cause: silence was taken
+// for a neighbour that stands still.
 TEST_F(StageRuntimeFaultTest, ACoordinatorThatIsSilentForMinutesEndsNoWait) {
   WatchedClock clock;
   RuntimeFleet::Options options = Options(2);
@@ -231,8 +233,8 @@ TEST_F(StageRuntimeFaultTest, ACoordinatorThatIsSilentForMinutesEndsNoWait) {
   EXPECT_TRUE(report.ok()) << report.status();
 }
 
-// A machine that stood still for more than the time between the two looks of a wait, for how long it may and how long it has:
-// the coordinator had been heard just before, so the step failed.
+// A machine that stood still for more than the time between the two looks of a wait, for how long
+// it may and how long it has: the coordinator had been heard just before, so the step failed.
 TEST_F(StageRuntimeFaultTest, AWaitOutlivesAMachineThatStandsStill) {
   for (const int look : {4, 5}) {  // one of the two is between them
     WatchedClock clock;
@@ -426,7 +428,8 @@ class ToldBackend final : public ReferenceBackend {
   std::vector<SpareMemory>* const told_;
 };
 
-// A stage and the plan must agree: packed weights that no plan has counted would take the memory of the step.
+// A stage and the plan must agree: packed weights that no plan has counted would take the memory of
+// the step.
 TEST_F(StageRuntimeFaultTest, TheBackEndIsToldWhetherPackedWeightsHaveRoomInTheStagesMemory) {
   const LoadCommand command = RuntimeFleet(Options(1)).LoadOf(0, 1, 0);
   const auto plan = MakePlan(command.spec, *command.network, 1, {}, {});
@@ -447,8 +450,8 @@ TEST_F(StageRuntimeFaultTest, TheBackEndIsToldWhetherPackedWeightsHaveRoomInTheS
   EXPECT_EQ(told[2], SpareMemory()) << "the job needs all of it";
 }
 
-// Convolutions with large rooms were timed on one thread and all else on all of them, where the memory had a limit: the cuts
-// by such a profile were bad ones.
+// Convolutions with large rooms were timed on one thread and all else on all of them, where the
+// memory had a limit: the cuts by such a profile were bad ones.
 TEST_F(StageRuntimeFaultTest, AProfileHasRoomsForFurtherThreadsToo) {
   std::vector<SpareMemory> told;
   RuntimeFleet::Options options = Options(1);

@@ -1,4 +1,5 @@
-// Snapshots in the memory of stages: a lost process costs the steps since the last one, and no disk is read.
+// Snapshots in the memory of stages: a lost process costs the steps since the last one, and no disk
+// is read.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -119,8 +120,8 @@ class SnapshotTest : public testing::Test {
     });
   }
 
-  // Trains on from `step` until no snapshot is on its way: it is stored a moment before its thread is
-  // done. first_decides: the first command decides about the step before. The next step.
+  // Trains on from `step` until no snapshot is on its way: it is stored a moment before its thread
+  // is done. first_decides: the first command decides about the step before. The next step.
   uint64_t TrainUntilSent(uint64_t generation, uint64_t step, bool first_decides) {
     bool decides = first_decides;
     Await([&] {
@@ -178,7 +179,8 @@ TEST_F(SnapshotTest, WhatSurvivesLoadsOnFewerStages) {
   EXPECT_EQ(Train(2, 3, 5), std::vector<double>(golden.begin() + 3, golden.end()));
 }
 
-// Symptom: the job of a machine that stayed away ended with what was on disk, and the survivors' memory was let go.
+// Symptom: the job of a machine that stayed away ended with what was on disk, and the survivors'
+// memory was let go.
 TEST_F(SnapshotTest, WhatSurvivesIsWrittenAsTheCheckpointThatTheStagesWouldHaveWritten) {
   ASSERT_TRUE(LoadAll(3, 1).ok());
   Train(1, 0, 2, 2);
@@ -252,7 +254,8 @@ TEST_F(SnapshotTest, KeepsTheNewestWholeOneAndTheOneOnItsWay) {
   EXPECT_EQ(Newest()->manifest.state.step, 2u) << "nobody else has the lost one's";
 }
 
-// Seen in review: shards of every cut that a step was loaded with stayed, for they were of the step that is kept.
+// Seen in review: shards of every cut that a step was loaded with stayed, for they were of the step
+// that is kept.
 TEST_F(SnapshotTest, RecoveriesWithOtherCutsLeaveTwoOfEachAtMost) {
   ASSERT_TRUE(LoadAll(3, 1).ok());
   Train(1, 0, 3, 2);

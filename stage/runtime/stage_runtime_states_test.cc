@@ -1,4 +1,5 @@
-// Stage runtimes of a network with states, frozen or tied parameters: what a decision and a recovery do to them.
+// Stage runtimes of a network with states, frozen or tied parameters: what a decision and a
+// recovery do to them.
 #include <map>
 #include <memory>
 #include <string>
@@ -6,10 +7,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/layers/batch_norm.h"
+#include "network/layers/activations.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
 #include "network/layers/linear.h"
+#include "network/layers/norms.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "stage/runtime/stage_runtime.h"
@@ -114,8 +115,8 @@ RunCommand EvaluationOf(uint64_t step, uint64_t batch, uint64_t generation = 1) 
           .evaluation_batch = batch};
 }
 
-// Losses of evaluations at every place where values may be old: after a load, an update, a skipped update, and a
-// second mini-batch.
+// Losses of evaluations at every place where values may be old: after a load, an update, a skipped
+// update, and a second mini-batch.
 std::vector<double> EvaluationsOf(RuntimeFleet& fleet) {
   std::vector<double> losses;
   const auto run = [&](const RunCommand& command) {

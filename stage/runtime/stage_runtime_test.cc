@@ -2,7 +2,7 @@
 // refused. What goes wrong on the way is in stage_runtime_fault_test.cc.
 #include "stage/runtime/stage_runtime.h"
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "checkpoint/folder_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -131,7 +131,8 @@ TEST_F(StageRuntimeTest, EvaluatesBetweenSteps) {
   EXPECT_EQ(*one.TrainSteps(1, 2, 3), *two.TrainSteps(1, 2, 3));
 }
 
-// Weights and averages change places between programs, and the copies of tied ones in other stages follow.
+// Weights and averages change places between programs, and the copies of tied ones in other stages
+// follow.
 TEST_F(StageRuntimeTest, EvaluatesTheAveragesOfTheWeightsAndGoesOnWithTheWeights) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     RuntimeFleet::Options options = Options(3);

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "absl/strings/match.h"
-#include "base/current_work.h"
+#include "base/threads/current_work.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/runtime_fleet.h"
@@ -184,8 +184,9 @@ class RestlessClock final : public Clock {
   mutable std::atomic<int64_t> looks_{0}, nanos_{0};
 };
 
-// Symptom: a test of a running cluster held the phases of a step against the wall to 1 %, and failed when
-// the machine was busy. On the stage's own clock they add up by construction, to the nanosecond.
+// Symptom: a test of a running cluster held the phases of a step against the wall to 1 %, and
+// failed when the machine was busy. On the stage's own clock they add up by construction, to the
+// nanosecond.
 TEST_F(StageRuntimeWatchTest, ThePhasesOfAStepAreItsTimeToTheNanosecond) {
   RestlessClock clock;
   RuntimeFleet::Options options = Options(2);

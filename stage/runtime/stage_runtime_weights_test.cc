@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/layers/batch_norm.h"
+#include "network/layers/activations.h"
 #include "network/layers/embedding.h"
-#include "network/layers/gelu.h"
 #include "network/layers/linear.h"
+#include "network/layers/norms.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "stage/runtime/stage_runtime.h"

@@ -78,7 +78,8 @@ absl::Status CheckMemory(int64_t bytes, int64_t available) {
                    " are free on this machine; at least twice as many must be"));
 }
 
-// Of the process's own group and of those around it. In a container the path is the host's, and what it has is at the root.
+// Of the process's own group and of those around it. In a container the path is the host's, and
+// what it has is at the root.
 int64_t AvailableMemory() {
   const std::string meminfo = TextOf("/proc/meminfo");
   int64_t available = AvailableMemory(meminfo, "", "", "");

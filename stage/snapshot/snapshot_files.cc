@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "checkpoint/names.h"
 
 namespace stagecoach {
@@ -34,8 +34,9 @@ class SnapshotFiles::RemoteFile final : public ReadableFile {
   }
 
  private:
-  // Whoever is gone, or has let go of it since, may be asked again in another generation. Anything else is a snapshot that
-  // cannot be read, and never the job's own fault, as codes of data and commands are.
+  // Whoever is gone, or has let go of it since, may be asked again in another generation. Anything
+  // else is a snapshot that cannot be read, and never the job's own fault, as codes of data and
+  // commands are.
   absl::Status Reason(const absl::Status& status) const {
     if (status.ok()) return status;
     const bool gone = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "checkpoint/manifest.h"
 #include "plan/control.h"
 #include "stage/snapshot/snapshot_peers.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "stage/snapshot/available_memory.h"
 
 namespace stagecoach {
@@ -168,7 +168,8 @@ void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
                        .info = *info};
   const std::span<const std::byte> file = task->shard.file();
   {
-    // The store is told of the next load behind Begin: what comes later would be one more than it makes room for.
+    // The store is told of the next load behind Begin: what comes later would be one more than it
+    // makes room for.
     std::lock_guard<std::mutex> lock(mutex_);
     if (task->epoch != epoch_) return;
     parts_.store->Add(task->cell.key, {held, file, task});

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
-#include "base/task_thread.h"
+#include "base/threads/clock.h"
+#include "base/threads/task_thread.h"
 #include "checkpoint/memory_shard.h"
 #include "plan/control.h"
 #include "stage/backends/backend.h"

@@ -1,9 +1,9 @@
-// SnapshotPeers: how a stage sends parts of its shards to others, and fetches parts of theirs. Over gRPC in a stage server
-// (services/stage/snapshot_client.h), within the process in tests.
+// SnapshotPeers: how a stage sends parts of its shards to others, and fetches parts of theirs. Over
+// gRPC in a stage server (services/stage/snapshots/snapshot_client.h), within the process in tests.
 // Ownership: borrowed; outlives whoever uses it.
 // Threads:   any; a call waits for its answer, at most for a deadline of its own.
-// Errors:    what the other stage said; UNAVAILABLE, DEADLINE_EXCEEDED; DATA_LOSS where the bytes are not those that were
-//            sent; CANCELLED once cancelled.
+// Errors:    what the other stage said; UNAVAILABLE, DEADLINE_EXCEEDED; DATA_LOSS where the bytes
+//            are not those that were sent; CANCELLED once cancelled.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_PEERS_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_PEERS_H_
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/snapshot/available_memory.h"
 
 namespace stagecoach {
@@ -138,8 +138,8 @@ absl::Status SnapshotStore::CheckPartLocked(const SnapshotPart& part) const {
       neighbour_->file, " of at most ", neighbour_->most_bytes, ", step ", part.fence.step));
 }
 
-// The memory of a copy that goes is taken for the one that comes: as a rule they alternate, and nothing is given back to the
-// machine or asked of it.
+// The memory of a copy that goes is taken for the one that comes: as a rule they alternate, and
+// nothing is given back to the machine or asked of it.
 absl::Status SnapshotStore::BeginCopyLocked(const SnapshotPart& part, int64_t free_bytes,
                                             std::vector<Copy>* dropped) {
   const int64_t bytes = part.shard.info.bytes;

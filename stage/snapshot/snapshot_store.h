@@ -1,10 +1,12 @@
-// SnapshotStore: the shards of snapshots that a stage holds in memory: of its own cell, and copies for a neighbour. Two
-// steps of each at most: the newest that is whole everywhere, and one that is on its way to be.
+// SnapshotStore: the shards of snapshots that a stage holds in memory: of its own cell, and copies
+// for a neighbour. Two steps of each at most: the newest that is whole everywhere, and one that is
+// on its way to be.
 // Ownership: owns the bytes; who reads some shares them.
 // Threads:   thread-safe.
-// Errors:    Put: ABORTED for a cell that is not the neighbour of the one loaded here; INVALID_ARGUMENT for a shard that
-//            is not that neighbour's by name or size; FAILED_PRECONDITION for a part that is not the next one;
-//            RESOURCE_EXHAUSTED where memory is short. Read: NOT_FOUND, OUT_OF_RANGE.
+// Errors:    Put: ABORTED for a cell that is not the neighbour of the one loaded here;
+//            INVALID_ARGUMENT for a shard that is not that neighbour's by name or size;
+//            FAILED_PRECONDITION for a part that is not the next one; RESOURCE_EXHAUSTED where
+//            memory is short. Read: NOT_FOUND, OUT_OF_RANGE.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_STORE_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_STORE_H_
 
@@ -50,14 +52,15 @@ class SnapshotStore {
     uint64_t step = 0;
     std::set<std::string> files;
   };
-  // A cell is being loaded. What is held goes, but for what the load uses, of the same job. No copies are taken until
-  // TakeCopies.
+  // A cell is being loaded. What is held goes, but for what the load uses, of the same job. No
+  // copies are taken until TakeCopies.
   void Begin(const std::string& job, const std::string& key, const std::optional<LoadedFrom>& from);
   void TakeCopies(Neighbour neighbour);
   void Clear(const std::string& job);  // if it holds that one's; its cell goes on
   void Clear();
 
-  // Of the own cell, before one is taken: all go but for those of step `kept`, that the load used or that were taken since.
+  // Of the own cell, before one is taken: all go but for those of step `kept`, that the load used
+  // or that were taken since.
   void MakeRoom(uint64_t kept, bool of_load);
   void Add(const std::string& key, StoredShard shard);
   // Of the neighbour's: true when it is complete.

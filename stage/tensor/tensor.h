@@ -2,8 +2,8 @@
 // Ownership: copies share the buffer; the last one returns it to the allocator. Whoever created the
 //            tensor may write it until it hands it on; after that it is read-only by agreement.
 // Threads:   handles are thread-compatible, the buffer's life is thread-safe.
-// Units and shapes: row-major, dense but for padded ones (MakePaddedTensor); activations are [rows, width], rows =
-//            sequences * context.
+// Units and shapes: row-major, dense but for padded ones (MakePaddedTensor); activations are [rows,
+//            width], rows = sequences * context.
 // See:       docs/ARCHITECTURE.md, "Memory".
 #ifndef STAGECOACH_STAGE_TENSOR_TENSOR_H_
 #define STAGECOACH_STAGE_TENSOR_TENSOR_H_
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/check.h"
-#include "base/dtype.h"
-#include "base/shape.h"
+#include "base/errors/check.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/shape.h"
 #include "stage/tensor/allocator.h"
 
 namespace stagecoach {
@@ -45,8 +45,9 @@ class Tensor {
     return reinterpret_cast<T*>(raw());
   }
   std::span<std::byte> span() const { return {raw(), static_cast<size_t>(bytes())}; }
-  // Elements from one row to the next: more than the last extent where rows are padded. Everything above CHECKs that they
-  // are not, so that only who knows of strides, and asks here, gets such a tensor's address.
+  // Elements from one row to the next: more than the last extent where rows are padded. Everything
+  // above CHECKs that they are not, so that only who knows of strides, and asks here, gets such a
+  // tensor's address.
   bool padded() const { return row_stride_ != 0; }
   int64_t row_stride() const { return padded() ? row_stride_ : shape_.back(); }
   std::byte* rows_raw() const { return buffer_->data(); }
@@ -79,12 +80,12 @@ class Tensor {
 using Tensors = std::vector<Tensor>;
 
 absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType dtype, Shape shape);
-// [rows, columns] whose rows begin `row_stride` elements apart; what lies between them is never meant. As many as columns:
-// dense.
+// [rows, columns] whose rows begin `row_stride` elements apart; what lies between them is never
+// meant. As many as columns: dense.
 absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
                                         Shape shape, int64_t row_stride);
-// A handle that keeps no memory, for whoever knows that it is there as long as the handle is used. Its buffer is no other
-// tensor's. row_stride 0: dense.
+// A handle that keeps no memory, for whoever knows that it is there as long as the handle is used.
+// Its buffer is no other tensor's. row_stride 0: dense.
 Tensor UnownedTensor(std::byte* data, DType dtype, Shape shape, int64_t row_stride);
 
 }  // namespace stagecoach

@@ -1,6 +1,7 @@
-// CopyingLink: an end of a boundary in one process whose stages have memory of their own, as stages in processes have, and
-// whose messages take the most of it that they may: from the send to the receive each is in the memory of both stages. The
-// network has written its last byte only when it is asked for, and the first one has come at once.
+// CopyingLink: an end of a boundary in one process whose stages have memory of their own, as stages
+// in processes have, and whose messages take the most of it that they may: from the send to the
+// receive each is in the memory of both stages. The network has written its last byte only when it
+// is asked for, and the first one has come at once.
 // Ownership: owns its end; the allocators outlive both.
 // Threads:   one, for both ends.
 #ifndef STAGECOACH_STAGE_TESTING_COPYING_LINK_H_
@@ -13,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/link/link.h"
 #include "stage/link/testing/in_process_link.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/testing/manifest_file.h"
 #include "stage/testing/pipeline_harness.h"
 

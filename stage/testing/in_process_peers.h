@@ -1,4 +1,5 @@
-// InProcessPeers: snapshots go from runtime to runtime of one process; for tests. The address of stage k is "stage-k".
+// InProcessPeers: snapshots go from runtime to runtime of one process; for tests. The address of
+// stage k is "stage-k".
 // Ownership: borrows the fleet, which is set before anything is loaded.
 // Threads:   as SnapshotPeers.
 #ifndef STAGECOACH_STAGE_TESTING_IN_PROCESS_PEERS_H_
@@ -10,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
-// MadeUpImages: images and labels, or masks, drawn from a seed, for networks on images; a pure function of step and micro-batch.
-// Ownership, threads: as BatchSource.
+// MadeUpImages: images and labels, or masks, drawn from a seed, for networks on images; a pure
+// function of step and micro-batch. Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_TESTING_MADE_UP_IMAGES_H_
 #define STAGECOACH_STAGE_TESTING_MADE_UP_IMAGES_H_
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
 #include "network/network.h"
 #include "stage/data/batch_source.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "base/check.h"
-#include "checkpoint/file_system.h"
+#include "base/errors/check.h"
+#include "checkpoint/files/file_system.h"
 #include "checkpoint/manifest.h"
 
 namespace stagecoach {

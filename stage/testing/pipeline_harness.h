@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
+#include "base/threads/clock.h"
 #include "network/model_spec.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
@@ -40,7 +40,8 @@
 
 namespace stagecoach {
 
-// Tokens drawn from a seed, the same sequences for every M; the evaluation split has as many as one likes.
+// Tokens drawn from a seed, the same sequences for every M; the evaluation split has as many as one
+// likes.
 class MadeUpSource final : public TokenSource {
  public:
   struct Sizes {
@@ -123,8 +124,8 @@ struct HarnessOptions {
   std::function<void(MicroBatchId, const Tensor&)> on_output;  // StageExecutor::Parts
 };
 
-// Stages stop here in the next pass, after so many instructions, until nobody can move: then `stage` does one more, and
-// all go on.
+// Stages stop here in the next pass, after so many instructions, until nobody can move: then
+// `stage` does one more, and all go on.
 struct HarnessStop {
   int stage = 0;
   std::map<int, size_t> positions;  // by stage; the others go as far as they can

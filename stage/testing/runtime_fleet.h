@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/current_work.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
+#include "base/threads/current_work.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
@@ -89,7 +89,8 @@ class RuntimeFleet {
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
-    // A new file, for another fleet may read the one before; of this process, for another test may make it just now.
+    // A new file, for another fleet may read the one before; of this process, for another test may
+    // make it just now.
     const std::string made = absl::StrCat(options.data_path, ".", getpid(), ".new");
     std::ofstream file(made, std::ios::binary | std::ios::trunc);
     for (uint64_t i = 0; i < 2000; ++i) file.put(char(RandomBits({.seed = 9}, i) % 8));

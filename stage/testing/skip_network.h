@@ -1,17 +1,17 @@
-// A small network with everything that a chain of layers has not: a layer with two outputs, values that ride past
-// layers and cuts, one that two layers read, and an input of the data source that a later layer reads again. Once as
-// six layers, and once as one layer with the same calls.
+// A small network with everything that a chain of layers has not: a layer with two outputs, values
+// that ride past layers and cuts, one that two layers read, and an input of the data source that a
+// later layer reads again. Once as six layers, and once as one layer with the same calls.
 #ifndef STAGECOACH_STAGE_TESTING_SKIP_NETWORK_H_
 #define STAGECOACH_STAGE_TESTING_SKIP_NETWORK_H_
 
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "network/network_builder.h"
 #include "network/objective_kind.h"
-#include "operations/dropout.h"
 #include "operations/linear.h"
+#include "operations/pointwise/dropout.h"
 
 namespace stagecoach {
 

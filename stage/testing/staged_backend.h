@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_memory.h"

@@ -1,5 +1,5 @@
-// WeightedImages: a few samples with weights, for networks on images: the same ones in every mini-batch, and the same
-// for every M. WeightedNetwork: one to train on them.
+// WeightedImages: a few samples with weights, for networks on images: the same ones in every
+// mini-batch, and the same for every M. WeightedNetwork: one to train on them.
 // Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_TESTING_WEIGHTED_IMAGES_H_
 #define STAGECOACH_STAGE_TESTING_WEIGHTED_IMAGES_H_
@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
+#include "network/layers/activations.h"
 #include "network/layers/convolution.h"
 #include "network/layers/flatten.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
 #include "network/objectives/mean_squared_error.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 

@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/ids.h"
+#include "base/threads/clock.h"
 #include "plan/phase.h"
 
 namespace stagecoach {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "base/testing/manual_clock.h"
 #include "gtest/gtest.h"
 

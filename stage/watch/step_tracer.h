@@ -9,8 +9,8 @@
 
 #include <functional>
 
-#include "base/clock.h"
 #include "base/ids.h"
+#include "base/threads/clock.h"
 #include "stage/watch/phase_clock.h"
 #include "stage/watch/trace_ring.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

@@ -27,7 +27,8 @@ bool HasMost(const FileNames& file, const std::vector<WeightName>& names,
 // Each is compared with all names.
 constexpr size_t kMostPrefixes = 16;
 
-// What stands in the file before the name, the shortest one first: "module." of "module.conv1.weight".
+// What stands in the file before the name, the shortest one first: "module." of
+// "module.conv1.weight".
 std::vector<std::string> PrefixesOf(const FileNames& file, const std::string& name) {
   std::vector<std::string> prefixes;
   for (const std::string& other : file) {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "network/network.h"
 
 namespace stagecoach {

@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "base/bfloat16.h"
-#include "base/check.h"
-#include "base/float16.h"
-#include "base/hash.h"
-#include "base/name_patterns.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/files/name_patterns.h"
+#include "base/numbers/bfloat16.h"
+#include "base/numbers/float16.h"
 #include "base/utf8.h"
 #include "checkpoint/content_digest.h"
 #include "checkpoint/names.h"
@@ -45,8 +45,8 @@ absl::Status Refusal(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), text);
 }
 
-// A folder of exported weights is its file. Where nobody can say whether it is there, this is no file: a disk that does not
-// answer now may do so the next time.
+// A folder of exported weights is its file. Where nobody can say whether it is there, this is no
+// file: a disk that does not answer now may do so the next time.
 absl::StatusOr<std::string> FileOf(ReadableFiles& files, const std::string& from) {
   const std::string inside = JoinPath(from, kExportWeightsFile);
   const absl::Status found = files.Look(inside);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -155,7 +155,8 @@ TEST_F(WeightFileTest, GivesEveryArrayInOurNamesAndLayouts) {
   }
 }
 
-// Symptom: while a share did not answer, the folder itself was opened, and "not a file" ended the job for good.
+// Symptom: while a share did not answer, the folder itself was opened, and "not a file" ended the
+// job for good.
 TEST_F(WeightFileTest, AShareThatDoesNotAnswerNowIsAskedAgain) {
   class AwayFiles final : public ReadableFiles {
    public:
@@ -187,7 +188,8 @@ TEST_F(WeightFileTest, AFolderOfExportedWeightsIsItsFile) {
   EXPECT_TRUE(Open(SmallResnet(), {.from = "/exports/trunk"}).ok());
 }
 
-// Earlier versions of torchvision wrote the layers of an MLP so, and the files to download still have it.
+// Earlier versions of torchvision wrote the layers of an MLP so, and the files to download still
+// have it.
 TEST_F(WeightFileTest, NamesOfEarlierVersionsAreKnown) {
   FileTensors tensors = TensorsOf(SmallTransformer(), "torchvision");
   const std::string block = "encoder.layers.encoder_layer_0.mlp.";

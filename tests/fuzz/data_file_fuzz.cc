@@ -1,5 +1,5 @@
-// Files of data sets: pictures, masks, tar, IDX, gzip. The first byte says which; what a header claims may not cost memory
-// that the file does not have.
+// Files of data sets: pictures, masks, tar, IDX, gzip. The first byte says which; what a header
+// claims may not cost memory that the file does not have.
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/gzip.h"
+#include "base/files/gzip.h"
 #include "stage/data/formats/idx_file.h"
 #include "stage/data/formats/tar_members.h"
 #include "stage/files/any_file_testing.h"
@@ -20,7 +20,8 @@ namespace {
 
 constexpr int64_t kMostPixels = 1 << 14;
 
-// One file of this process, with these bytes by turns. Jobs' files are opened by name, so it has one.
+// One file of this process, with these bytes by turns. Jobs' files are opened by name, so it has
+// one.
 class ScratchFile {
  public:
   ScratchFile() {

@@ -1,6 +1,7 @@
-// A fuzz target: a function of any bytes that a peer, a file or a user may hand us. It must come back; what it CHECKs
-// holds for every input. libFuzzer calls it in the preset `fuzz` (tools/fuzz); in all other builds fuzz_replay gives it
-// what lies in corpus/TARGET. See CONTRIBUTING.md, "Fuzzing".
+// A fuzz target: a function of any bytes that a peer, a file or a user may hand us. It must come
+// back; what it CHECKs holds for every input. libFuzzer calls it in the preset `fuzz` (tools/fuzz);
+// in all other builds fuzz_replay gives it what lies in corpus/TARGET. See CONTRIBUTING.md,
+// "Fuzzing".
 #ifndef STAGECOACH_TESTS_FUZZ_FUZZ_TARGET_H_
 #define STAGECOACH_TESTS_FUZZ_FUZZ_TARGET_H_
 
@@ -12,12 +13,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/utf8.h"
 
 namespace stagecoach {
 
-// The bytes of an input, taken from the front. Whatever is asked for behind the end is zero or empty.
+// The bytes of an input, taken from the front. Whatever is asked for behind the end is zero or
+// empty.
 class FuzzInput {
  public:
   FuzzInput(const uint8_t* data, size_t size) : left_(data, size) {}

@@ -1,5 +1,6 @@
-// Frames as a peer sends them, cut anywhere: the watch in front of gRPC says the same of every cut, and never lets a header
-// block pass that is over its limits. The input is where to cut, then the bytes behind the preface.
+// Frames as a peer sends them, cut anywhere: the watch in front of gRPC says the same of every cut,
+// and never lets a header block pass that is over its limits. The input is where to cut, then the
+// bytes behind the preface.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Requests to the coordinator's HTTP port behind the library that reads them, over a real job manager whose one job waits
-// for stages. The input is "METHOD TARGET", then "name: value" a line.
+// Requests to the coordinator's HTTP port behind the library that reads them, over a real job
+// manager whose one job waits for stages. The input is "METHOD TARGET", then "name: value" a line.
 #include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
 // A job file, from its bytes to the network that it describes. The input is the file.
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/model_text.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/spec/spec_reader.h"
-#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/spec/convert_spec.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace stagecoach {

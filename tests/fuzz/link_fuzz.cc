@@ -1,8 +1,8 @@
-// One end of a boundary and a peer that sends anything, in any order with what we do ourselves: hello, credits, repeats,
-// chunks.
+// One end of a boundary and a peer that sends anything, in any order with what we do ourselves:
+// hello, credits, repeats, chunks.
 //
-// The input is a list of actions. A chunk as it comes fails by its checksum; those that are made here have a right one,
-// so that what is behind the checksum is reached too.
+// The input is a list of actions. A chunk as it comes fails by its checksum; those that are made
+// here have a right one, so that what is behind the checksum is reached too.
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
-#include "stage/link/grpc/frame_codec.h"
+#include "base/files/hash.h"
 #include "stage/link/grpc/link_core.h"
+#include "stage/link/grpc/messages/frame_codec.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace stagecoach {

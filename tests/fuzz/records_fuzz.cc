@@ -1,14 +1,16 @@
-// What a coordinator finds on its disks when it starts: a checkpoint's manifest, a job's entry in the journal.
+// What a coordinator finds on its disks when it starts: a checkpoint's manifest, a job's entry in
+// the journal.
 //
-// The first byte says which. Of a manifest the digest at its end is made here: behind it stands what is tried.
+// The first byte says which. Of a manifest the digest at its end is made here: behind it stands
+// what is tried.
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "checkpoint/manifest.h"
 #include "coordinator/job/job_json.h"
-#include "coordinator/job/shown_json.h"
-#include "services/common/convert/job_spec_testing.h"
+#include "coordinator/job/view/shown_json.h"
+#include "services/common/convert/spec/job_spec_testing.h"
 #include "services/coordinator/convert/convert_job.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "services/coordinator/http/http_json.h"

@@ -1,8 +1,9 @@
-// A file of weights, or its header alone: what is taken tiles the file, can be read, and is written anew the same.
+// A file of weights, or its header alone: what is taken tiles the file, can be read, and is written
+// anew the same.
 #include <vector>
 
-#include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_header.h"
+#include "checkpoint/safetensors/safetensors.h"
+#include "checkpoint/safetensors/safetensors_header.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "tests/fuzz/fuzz_target.h"
 

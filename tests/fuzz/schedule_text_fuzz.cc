@@ -1,7 +1,7 @@
-// Texts that say what is done: a schedule's programs, patterns of parameters' names, sizes and devices of flags. The first
-// byte says which.
+// Texts that say what is done: a schedule's programs, patterns of parameters' names, sizes and
+// devices of flags. The first byte says which.
 #include "base/device_name.h"
-#include "base/name_patterns.h"
+#include "base/files/name_patterns.h"
 #include "plan/schedules/schedule.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -6,26 +6,26 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/gzip_testing.h"
-#include "base/hash.h"
+#include "base/files/gzip_testing.h"
+#include "base/files/hash.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "checkpoint/testing/toy_checkpoint.h"
 #include "coordinator/job/job_json.h"
-#include "coordinator/job/shown_json.h"
+#include "coordinator/job/view/shown_json.h"
 #include "network/network_kinds.h"
 #include "network/zoo/every_network_testing.h"
 #include "plan/schedules/schedule.h"
 #include "plan/schedules/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/convert_network.h"
-#include "services/common/convert/convert_spec.h"
-#include "services/common/convert/job_spec_testing.h"
+#include "services/common/convert/network/convert_network.h"
+#include "services/common/convert/spec/convert_spec.h"
+#include "services/common/convert/spec/job_spec_testing.h"
 #include "services/common/http2/frames_testing.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "stage/data/formats/tar_testing.h"
-#include "stage/link/grpc/frame_codec.h"
+#include "stage/link/grpc/messages/frame_codec.h"
 #include "stage/pictures/picture_testing.h"
 
 namespace stagecoach {
@@ -70,7 +70,8 @@ Files LinkFiles() {
   }
   const std::string server(1, '\1'), client(1, '\0'), take(1, '\6'), written(1, '\5');
   const std::string send("\4\0\7\5\4\1\7\5", 8);
-  // which, micro-batch, place, dtype, rank, extents, offset, size, payload: as MakeChunk takes them.
+  // which, micro-batch, place, dtype, rank, extents, offset, size, payload: as MakeChunk takes
+  // them.
   const std::string made("\1\0\0\0\0\1\4\0\4abcd", 13);
   return {
       {"receives", server + message + take + written + message + take},

@@ -1,12 +1,13 @@
-// Batch norm's running moments over steps of unequal micro-batches, one of them recomputed, and one step skipped.
+// Batch norm's running moments over steps of unequal micro-batches, one of them recomputed, and one
+// step skipped.
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
-#include "base/status.h"
-#include "network/layers/batch_norm.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
+#include "network/layers/norms.h"
 #include "network/network_builder.h"
 #include "network/objective_kind.h"
 #include "stage/cell/cell.h"

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
-#include "checkpoint/file_system.h"
-#include "checkpoint/safetensors.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "checkpoint/files/file_system.h"
+#include "checkpoint/safetensors/safetensors.h"
 
 namespace stagecoach {
 namespace {

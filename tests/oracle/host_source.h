@@ -1,4 +1,5 @@
-// HostSource: one mini-batch given as arrays by the names of a network's inputs, as a file for comparisons has it.
+// HostSource: one mini-batch given as arrays by the names of a network's inputs, as a file for
+// comparisons has it.
 // Ownership: owns the arrays.  Threads: any.
 // Units and shapes: arrays of the whole mini-batch, [N, ...]; ids are I32, all else F32.
 // Errors:    Open answers INVALID_ARGUMENT naming the input, what it is and what the network wants.

@@ -219,7 +219,7 @@ NETWORKS = {
     "vit dropout": ("vit", vit, {"patch": 3, "layers": 1, "width": 12, "heads": 2, "hidden": 20, "dropout": 0.2,
                                  "attention_dropout": 0.1, "image": [9, 6, 3], "classes": 5}, {}),
     "resnet": ("resnet", resnets.resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
-    # By Winograd's filtering on the cpu (operations/winograd.h).
+    # By Winograd's filtering on the cpu (operations/images/winograd.h).
     "resnet wide": ("resnet", resnets.resnet, {"depth": 8, "width": 32, **IMAGE, "image": [16, 14, 3]}, {}),
     "resnet 18": ("resnet", resnets.resnet, {**RESNET, "depth": 18, "stem": "small", "image": [9, 8, 3], "zero_init_residual": True}, {}),
     "resnet 50": ("resnet", resnets.resnet, {**RESNET, "depth": 50, "drop_path": 0.4, "zero_init_residual": True}, {}),

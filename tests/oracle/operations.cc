@@ -1,5 +1,5 @@
-// Every operation's cases for operations.py: operands, outputs, and gradients by random gradients of the
-// outputs.
+// Every operation's cases for operations.py: operands, outputs, and gradients by random gradients
+// of the outputs.
 #include <string>
 #include <vector>
 

@@ -8,15 +8,16 @@
 
 namespace stagecoach {
 
-// Every case of every operation that the back end has kernels for: "case/<operation>/<case>/<array>", forward
-// and backward. Its attributes stand in the metadata.
+// Every case of every operation that the back end has kernels for:
+// "case/<operation>/<case>/<array>", forward and backward. Its attributes stand in the metadata.
 absl::Status RecordOperations(Backend& backend, Recorder* recorder);
 
-// A batch norm over some steps: "averages/x...", the mini-batches that were applied, and the running moments after
-// them.
+// A batch norm over some steps: "averages/x...", the mini-batches that were applied, and the
+// running moments after them.
 absl::Status RecordAverages(Backend& backend, Recorder* recorder);
 
-// Updates of each optimizer: "updates/start/..." and "updates/gradient/...", and the values after them.
+// Updates of each optimizer: "updates/start/..." and "updates/gradient/...", and the values after
+// them.
 absl::Status RecordUpdates(Backend& backend, Recorder* recorder);
 
 // A small GPT: "model/..." initial weights, "batch/...", then logits, loss and gradients of the

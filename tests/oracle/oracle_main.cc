@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "tests/oracle/oracle.h"
 #include "tests/oracle/oracle_run.h"
 

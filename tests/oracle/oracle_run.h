@@ -1,5 +1,5 @@
-// stagecoach-oracle run: one step of any network on given weights and data, on K stages in this process. Everything that
-// another framework could be compared in is written to a file.
+// stagecoach-oracle run: one step of any network on given weights and data, on K stages in this
+// process. Everything that another framework could be compared in is written to a file.
 #ifndef STAGECOACH_TESTS_ORACLE_ORACLE_RUN_H_
 #define STAGECOACH_TESTS_ORACLE_ORACLE_RUN_H_
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/check.h"
-#include "checkpoint/file_system.h"
+#include "base/errors/check.h"
+#include "checkpoint/files/file_system.h"
 
 namespace stagecoach {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/dtype.h"
-#include "base/shape.h"
-#include "checkpoint/safetensors.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/shape.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "stage/backends/backend.h"
 #include "stage/tensor/tensor.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
 #include "coordinator/job/step_decision.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"

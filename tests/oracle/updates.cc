@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"
 #include "plan/optimizers/sgd.h"

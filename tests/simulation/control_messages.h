@@ -1,17 +1,18 @@
-// What becomes of a control message when a bit of it is flipped on its way: it is written, checked and read by the real
-// conversion and checksum.
-// Errors: UNAVAILABLE where the other side would find out; what the other side made of it where it does not.
+// What becomes of a control message when a bit of it is flipped on its way: it is written, checked
+// and read by the real conversion and checksum.
+// Errors: UNAVAILABLE where the other side would find out; what the other side made of it where it
+//         does not.
 #ifndef STAGECOACH_TESTS_SIMULATION_CONTROL_MESSAGES_H_
 #define STAGECOACH_TESTS_SIMULATION_CONTROL_MESSAGES_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/message_checksum.h"
-#include "tests/simulation/seeded_random.h"
+#include "tests/simulation/host/seeded_random.h"
 
 namespace stagecoach {
 

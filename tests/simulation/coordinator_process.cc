@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "tests/simulation/control_messages.h"
 
 namespace stagecoach {
@@ -24,7 +24,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
   RETURN_IF_ERROR(Annotate(parts.files->MakeFolders(kStateFolder), "state folder"));
   std::unique_ptr<CoordinatorProcess> process(new CoordinatorProcess(parts));
   CoordinatorProcess* const raw = process.get();
-  // The keys of snapshots come from it, so a flipped bit is found at the same place when the seed runs again.
+  // The keys of snapshots come from it, so a flipped bit is found at the same place when the seed
+  // runs again.
   ASSIGN_OR_RETURN(process->journal_, Journal::Open(std::string(kStateFolder) + "/journal.sqlite",
                                                     [random = parts.network->random()]() mutable {
                                                       return random.Bits();

@@ -1,7 +1,9 @@
-// CoordinatorProcess: a coordinator's process on virtual time: the real job loop and journal, what its threads do as events,
-// and the calls to stages over simulated channels, as GrpcStageClient makes them.
-// Ownership: owned by the world while the process lives; borrows everything in Parts. Its end is that of a killed process:
-//            nothing more is written, and the journal's files stay as they were.
+// CoordinatorProcess: a coordinator's process on virtual time: the real job loop and journal, what
+// its threads do as events, and the calls to stages over simulated channels, as GrpcStageClient
+// makes them.
+// Ownership: owned by the world while the process lives; borrows everything in Parts. Its end is
+//            that of a killed process: nothing more is written, and the journal's files stay as
+//            they were.
 // Threads:   one. Everything happens in events of the process, so none comes after its end.
 // Units:     virtual seconds.
 // Errors:    Start: as JobManager::Start; the process then ends.
@@ -16,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
-#include "checkpoint/store.h"
+#include "base/threads/progress.h"
+#include "checkpoint/store/store.h"
 #include "coordinator/loop/job_loop.h"
 #include "coordinator/testing/memory_disk.h"
-#include "tests/simulation/simulated_channel.h"
+#include "tests/simulation/host/simulated_channel.h"
 #include "tests/simulation/stage_server_process.h"
 
 namespace stagecoach {
@@ -56,7 +58,8 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
   uint64_t process() const { return parts_.process; }
   // SIGTERM: as JobManager::Drain and Shutdown. `ended` is called once the process is to end.
   void Drain(bool save, std::function<void()> ended);
-  // The process has died within its file work: to be called while its calls of the file system fail from some on.
+  // The process has died within its file work: to be called while its calls of the file system fail
+  // from some on.
   void LeaveHalfDone();
 
  private:

@@ -1,7 +1,7 @@
 #include "tests/simulation/fault.h"
 
 #include "absl/strings/str_format.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 

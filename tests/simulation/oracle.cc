@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {
@@ -97,7 +97,8 @@ class Judge {
     }
   }
 
-  // Records that only memory had are lost with the coordinator, or with what came after the copy of its journal.
+  // Records that only memory had are lost with the coordinator, or with what came after the copy of
+  // its journal.
   bool MayLackRecords() const {
     return Struck([](const Fault& f) { return IsOfJournal(f.kind); });
   }
@@ -166,7 +167,8 @@ class Judge {
     }
     if (!job_.job.spec.resume.job.empty() && CannotGoOn()) return true;
     const bool names_stages = absl::StrContains(message, "missing after");
-    // Who was denied the folder is not asked again before it is started anew, and the message says so.
+    // Who was denied the folder is not asked again before it is started anew, and the message says
+    // so.
     if (names_stages && absl::StrContains(message, "did not see the folder of checkpoints") &&
         Struck([](const Fault& f) {
           return (f.kind == Fault::Kind::kHostFolder || f.kind == Fault::Kind::kFolderFails) &&

@@ -1,4 +1,5 @@
-// Oracle: what may become of a world: the undisturbed run's results, or an error that its faults justify.
+// Oracle: what may become of a world: the undisturbed run's results, or an error that its faults
+// justify.
 // Threads: pure, but for TruthOf, which runs a world the first time: no other one may live then.
 #ifndef STAGECOACH_TESTS_SIMULATION_ORACLE_H_
 #define STAGECOACH_TESTS_SIMULATION_ORACLE_H_

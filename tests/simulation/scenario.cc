@@ -4,19 +4,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/check.h"
-#include "network/layers/batch_norm.h"
+#include "base/errors/check.h"
+#include "network/layers/activations.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "plan/data/text.h"
 #include "plan/learning_rates/constant.h"
 #include "plan/learning_rates/cosine.h"
 #include "plan/optimizers/sgd.h"
-#include "tests/simulation/seeded_random.h"
+#include "tests/simulation/host/seeded_random.h"
 
 namespace stagecoach {
 namespace {

@@ -1,8 +1,10 @@
-// Scenario: what a seed asks for, as a value: the jobs, the cluster, and all faults with their times. Two modes:
-//   liveness  every fault heals, the last one by kLastHealSeconds: each job must then succeed, or have been cancelled by
-//             its user, within a bound; an error needs a fault that no retry can mend (oracle.h)
-//   safety    faults may last for ever: a job may also end with an error that they justify, or not at all if none of its
-//             limits is up, but never with other results
+// Scenario: what a seed asks for, as a value: the jobs, the cluster, and all faults with their
+// times. Two modes:
+//   liveness  every fault heals, the last one by kLastHealSeconds: each job must then succeed, or
+//             have been cancelled by its user, within a bound; an error needs a fault that no
+//             retry can mend (oracle.h)
+//   safety    faults may last for ever: a job may also end with an error that they justify, or not
+//             at all if none of its limits is up, but never with other results
 // Ownership: plain values.
 // Threads:   pure functions.
 // Units:     virtual seconds.

@@ -1,6 +1,8 @@
-// simulate: whole clusters on virtual time, a seed each, on one thread (docs/reliability.md, "The simulator").
+// simulate: whole clusters on virtual time, a seed each, on one thread (docs/reliability.md, "The
+// simulator").
 //   simulate --seeds 1000 --from 1 [--trace] [--times]
-// Exit code 1 if a seed ended otherwise than it may; what was wrong and the line that replays it are printed.
+// Exit code 1 if a seed ended otherwise than it may; what was wrong and the line that replays it
+// are printed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

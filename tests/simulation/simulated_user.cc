@@ -32,7 +32,8 @@ void SimulatedUser::Look() {
   ResumeIfHeld(*coordinator);
 }
 
-// Answers of a coordinator that ends meanwhile never come: what is asked of it is an event of its process.
+// Answers of a coordinator that ends meanwhile never come: what is asked of it is an event of its
+// process.
 void SimulatedUser::Submit(CoordinatorProcess& coordinator) {
   asked_ = coordinator.process();
   asked_at_ = parts_.time->seconds();

@@ -1,5 +1,6 @@
-// SimulatedUser: who submits a job, watches it to its end, resumes it where it is held, and perhaps cancels it. Calls that the coordinator does not
-// answer are made again, as a client does; a watch goes on behind the last record that was seen.
+// SimulatedUser: who submits a job, watches it to its end, resumes it where it is held, and perhaps
+// cancels it. Calls that the coordinator does not answer are made again, as a client does; a watch
+// goes on behind the last record that was seen.
 // Ownership: borrows; outlives no world.
 // Threads:   one.
 // Units:     virtual seconds.
@@ -10,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 #include "tests/simulation/coordinator_process.h"
+#include "tests/simulation/host/virtual_time.h"
 #include "tests/simulation/scenario.h"
-#include "tests/simulation/virtual_time.h"
 
 namespace stagecoach {
 

@@ -1,4 +1,5 @@
-// The simulator itself: a seed is a run, and what is wrong is found. The seeds are run by simulate_main.cc.
+// The simulator itself: a seed is a run, and what is wrong is found. The seeds are run by
+// simulate_main.cc.
 #include "tests/simulation/simulation.h"
 
 #include <gmock/gmock.h>
@@ -23,8 +24,8 @@ TEST(Simulation, ASeedIsTheSameRunTwice) {
   EXPECT_EQ(hashes.size(), 30u) << "seeds differ";
 }
 
-// Names of temporary folders and the journal's secret came from the machine: where an error names such a folder, or a bit
-// of a message is flipped that does, a seed told something else each time.
+// Names of temporary folders and the journal's secret came from the machine: where an error names
+// such a folder, or a bit of a message is flipped that does, a seed told something else each time.
 TEST(Simulation, ASeedTellsTheSameTwice) {
   const auto told = [](uint64_t seed) {
     testing::internal::CaptureStderr();

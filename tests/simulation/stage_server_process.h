@@ -1,7 +1,9 @@
-// StageServerProcess: a stage server's process on virtual time: the real mailbox, engine, reference back end and links, moved on
-// by turns that take virtual time, and its lease, which does what services/stage/lease.h does with a thread.
+// StageServerProcess: a stage server's process on virtual time: the real mailbox, engine, reference
+// back end and links, moved on by turns that take virtual time, and its lease, which does what
+// services/stage/lease.h does with a thread.
 // Ownership: owned by the world while the process lives; borrows everything in Parts.
-// Threads:   one. Everything happens in events of the process (SimulatedNetwork::Post), so none comes after its end.
+// Threads:   one. Everything happens in events of the process (SimulatedNetwork::Post), so none
+//            comes after its end.
 // Units:     virtual seconds.
 #ifndef STAGECOACH_TESTS_SIMULATION_STAGE_SERVER_PROCESS_H_
 #define STAGECOACH_TESTS_SIMULATION_STAGE_SERVER_PROCESS_H_
@@ -11,15 +13,15 @@
 #include <optional>
 #include <string>
 
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "coordinator/fleet/fleet.h"
 #include "stage/files/data_roots.h"
 #include "stage/runtime/stage_engine.h"
 #include "stage/runtime/stage_mailbox.h"
-#include "tests/simulation/event_trace.h"
-#include "tests/simulation/simulated_channel.h"
-#include "tests/simulation/simulated_links.h"
-#include "tests/simulation/simulated_peers.h"
+#include "tests/simulation/host/event_trace.h"
+#include "tests/simulation/host/simulated_channel.h"
+#include "tests/simulation/host/simulated_links.h"
+#include "tests/simulation/host/simulated_peers.h"
 
 namespace stagecoach {
 
@@ -60,7 +62,8 @@ class StageServerProcess {
   void Abort(const Fence& fence, const std::string& reason);
   void SetSlowness(double factor) { slowness_ = factor; }  // 1: as fast as the others
   void StartDraining();
-  // The process has died within what it was at: to be called while its calls of the file system fail from some on.
+  // The process has died within what it was at: to be called while its calls of the file system
+  // fail from some on.
   void LeaveHalfDone();
   SimulatedLinks& links() { return links_; }
   SnapshotStore& snapshots() { return engine_->snapshots(); }

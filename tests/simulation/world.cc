@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {
@@ -182,7 +182,8 @@ void World::EndProcess(int host, bool power_cut) {
   if (power_cut) disk_.CutPower();
 }
 
-// Of the file work at hand a process that dies has done some calls, and perhaps the one in which it died.
+// Of the file work at hand a process that dies has done some calls, and perhaps the one in which it
+// died.
 void World::LeaveHalfDone(int host) {
   storage_.Inject({.call = random_.From(1, kMostCalls),
                    .from_then_on = true,
@@ -192,7 +193,8 @@ void World::LeaveHalfDone(int host) {
   storage_.ClearFault();
 }
 
-// As somebody makes a backup every now and then. One from before the jobs were accepted would know of none.
+// As somebody makes a backup every now and then. One from before the jobs were accepted would know
+// of none.
 void World::KeepJournal(const Fault& fault) {
   const bool accepted = std::all_of(users_.begin(), users_.end(), [](const auto& user) {
     return user->accepted() || user->refused();

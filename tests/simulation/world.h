@@ -1,7 +1,8 @@
-// World: a coordinator, stages, users and all that lies between them, under one seed, on one thread and one virtual clock.
-// Real are the job loop, the journal (SQLite, on a disk in memory), the checkpoint store, the stages' engines with their
-// numbers, the links' frames and credits, and the conversion and checksum of messages that are damaged. Played are threads,
-// TCP, gRPC's channels and streams, disks, clocks and users. docs/reliability.md, "The simulator", has the whole list.
+// World: a coordinator, stages, users and all that lies between them, under one seed, on one thread
+// and one virtual clock. Real are the job loop, the journal (SQLite, on a disk in memory), the
+// checkpoint store, the stages' engines with their numbers, the links' frames and credits, and the
+// conversion and checksum of messages that are damaged. Played are threads, TCP, gRPC's channels
+// and streams, disks, clocks and users. docs/reliability.md, "The simulator", has the whole list.
 // Ownership: owns everything. One at a time in a process (MemoryDisk).
 // Threads:   one.
 // Units:     virtual seconds.
@@ -18,10 +19,10 @@
 #include "coordinator/loop/list_codec_testing.h"
 #include "coordinator/testing/memory_disk.h"
 #include "tests/simulation/coordinator_process.h"
-#include "tests/simulation/event_trace.h"
-#include "tests/simulation/host_files.h"
+#include "tests/simulation/host/event_trace.h"
+#include "tests/simulation/host/host_files.h"
+#include "tests/simulation/host/simulated_network.h"
 #include "tests/simulation/scenario.h"
-#include "tests/simulation/simulated_network.h"
 #include "tests/simulation/simulated_user.h"
 #include "tests/simulation/stage_server_process.h"
 

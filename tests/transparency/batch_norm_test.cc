@@ -1,7 +1,6 @@
-// A network with batch norms goes on with its running moments, and with the averages of these, from a checkpoint of
-// another number of stages. That it has the same ones however it is cut and run is in zoo_test.cc.
-#include "network/layers/batch_norm.h"
-
+// A network with batch norms goes on with its running moments, and with the averages of these, from
+// a checkpoint of another number of stages. That it has the same ones however it is cut and run is
+// in zoo_test.cc.
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,9 +8,10 @@
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/activations.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/zoo/sequence.h"
 #include "stage/testing/harness_checkpoint.h"

@@ -1,5 +1,5 @@
-// Networks of all kinds of layers train with the same bits however they are cut and run, and on each device as on the
-// reference one.
+// Networks of all kinds of layers train with the same bits however they are cut and run, and on
+// each device as on the reference one.
 #include <set>
 #include <string>
 #include <tuple>

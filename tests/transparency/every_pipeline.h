@@ -1,5 +1,6 @@
-// One network in every pipeline: up to four stages and six, schedules, rematerialization modes, threads, and
-// devices, micro-batches of 2, 2 and 1 samples. What the tests of kinds of layers and of networks share.
+// One network in every pipeline: up to four stages and six, schedules, rematerialization modes,
+// threads, and devices, micro-batches of 2, 2 and 1 samples. What the tests of kinds of layers and
+// of networks share.
 #ifndef STAGECOACH_TESTS_TRANSPARENCY_EVERY_PIPELINE_H_
 #define STAGECOACH_TESTS_TRANSPARENCY_EVERY_PIPELINE_H_
 
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
 #include "network/network.h"
@@ -66,7 +67,8 @@ inline void ExpectTheSameBitsInEveryPipeline(
                                   Rematerialization::kNever}) {
             options.rematerialization = mode;
             ++options.order_seed;
-            // Each schedule and each mode has its turn. What a schedule can change, it changes in float32 too.
+            // Each schedule and each mode has its turn. What a schedule can change, it changes in
+            // float32 too.
             const bool some = kSanitized || network.precision == Precision::kBfloat16;
             if (some && options.order_seed % 2 == 0) continue;
             EXPECT_TRUE(TrainThreeSteps(options, network) == truth)
@@ -113,8 +115,8 @@ inline void ExpectTheReferencesLosses(const Network& network,
   }
 }
 
-// Of the first step alone, where both devices have the same weights; a gradient that rounding gave to another number is
-// in the norm.
+// Of the first step alone, where both devices have the same weights; a gradient that rounding gave
+// to another number is in the norm.
 inline void ExpectTheReferencesFirstStep(const Network& network) {
   const std::vector<DeviceRun> runs = TrainOnEachDevice(network);
   const HarnessResult& reference = runs.front().result;

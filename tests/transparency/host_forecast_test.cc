@@ -1,5 +1,6 @@
-// The forecast of a stage's memory on a processor against what its allocator saw, with the kernels that compute: an upper
-// bound for every number of threads, precision and shape, and a limit that the planner takes is enough.
+// The forecast of a stage's memory on a processor against what its allocator saw, with the kernels
+// that compute: an upper bound for every number of threads, precision and shape, and a limit that
+// the planner takes is enough.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -7,17 +8,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
-#include "network/layers/batch_norm.h"
+#include "network/layers/activations.h"
 #include "network/layers/convolution.h"
-#include "network/layers/global_pool.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
+#include "network/layers/norms.h"
+#include "network/layers/pools.h"
 #include "network/network_kinds.h"
 #include "network/objectives/cross_entropy.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -117,7 +118,7 @@ struct Row {
   ModelSpec spec;
   double least = 0;  // of the forecast that is taken, with one thread in float32
   // With AVX-512 it has convolutions by Winograd's filtering, whose room is loose
-  // (operations/winograd.h).
+  // (operations/images/winograd.h).
   bool winograd = false;
 };
 std::map<std::string, Row> Zoo() {

@@ -1,5 +1,5 @@
-// Every optimizer updates with the same bits however the network is cut and run, with a tied and a frozen parameter
-// among them, and matrices of more than one block of a device's sums.
+// Every optimizer updates with the same bits however the network is cut and run, with a tied and a
+// frozen parameter among them, and matrices of more than one block of a device's sums.
 #include <map>
 #include <string>
 

@@ -1,5 +1,5 @@
-// The cpu back end keeps convolutions' weights packed from one micro-batch to the next: how often it packs in a step, that
-// nothing reads the values of before, and that a plan has the memory.
+// The cpu back end keeps convolutions' weights packed from one micro-batch to the next: how often
+// it packs in a step, that nothing reads the values of before, and that a plan has the memory.
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -8,15 +8,15 @@
 
 #include "gtest/gtest.h"
 #include "network/layers/convolution.h"
-#include "network/layers/global_pool.h"
 #include "network/layers/linear.h"
+#include "network/layers/pools.h"
 #include "network/network_kinds.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
 #include "plan/costs/host_memory.h"
 #include "plan/optimizers/sgd.h"
-#include "stage/backends/cpu/avx2_testing.h"
 #include "stage/backends/cpu/cpu_backend.h"
+#include "stage/backends/cpu/testing/avx2.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
@@ -59,12 +59,13 @@ TEST(PackedWeightsOfACell, AreMadeOnceAStepWhateverTheMicroBatches) {
       EXPECT_EQ(PackingsOf(pipeline), 4 * of_a_step) << "the evaluation's serve the next step";
     }
   }
-  // Forwards of nine convolutions, of the stem, three blocks and two shortcuts, and gradients of what they read but for
-  // the images'.
+  // Forwards of nine convolutions, of the stem, three blocks and two shortcuts, and gradients of
+  // what they read but for the images'.
   EXPECT_EQ(of_a_step, 9 + 8);
 }
 
-// Seen from outside: losses of an evaluation, with the weights of the training and with their averages.
+// Seen from outside: losses of an evaluation, with the weights of the training and with their
+// averages.
 TEST(PackedWeightsOfACell, AreNeverThoseOfOtherValues) {
   const auto losses = [](const std::function<std::unique_ptr<Backend>()>& make_backend) {
     HarnessOptions options = OnOneStage(2, Rematerialization::kAlways);
@@ -106,7 +107,8 @@ TEST(PackedWeightsOfACell, AreNeverThoseOfOtherValues) {
   }
 }
 
-// Symptom that this would have: a job that was planned to fit its stages runs out of memory in its first backward.
+// Symptom that this would have: a job that was planned to fit its stages runs out of memory in its
+// first backward.
 TEST(PackedWeightsOfACell, AreInThePlanOfAStagesMemory) {
   if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   for (const int64_t width : {24, 32, 64}) {
@@ -131,7 +133,8 @@ TEST(PackedWeightsOfACell, AreInThePlanOfAStagesMemory) {
   }
 }
 
-// The same where convolutions go by columns, as they do without AVX2: a thread's are 6.5 MB here, and 1 MiB was planned.
+// The same where convolutions go by columns, as they do without AVX2: a thread's are 6.5 MB here,
+// and 1 MiB was planned.
 TEST(PackedWeightsOfACell, AndTheColumnsOfAWideConvolutionAreInThePlan) {
   HarnessOptions options = OnOneStage(2, Rematerialization::kNever);
   options.network = *ExpandModel(

@@ -1,5 +1,5 @@
-// Targets with weights: the same bits in every pipeline, and the same losses on each device, also where a whole
-// micro-batch weighs nothing.
+// Targets with weights: the same bits in every pipeline, and the same losses on each device, also
+// where a whole micro-batch weighs nothing.
 #include <memory>
 #include <string>
 #include <utility>

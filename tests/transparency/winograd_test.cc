@@ -1,6 +1,7 @@
-// A network whose convolutions go by Winograd's filtering on the cpu (operations/winograd.h): small networks of other
-// tests have too few channels or places for it.
-#include "operations/winograd.h"
+// A network whose convolutions go by Winograd's filtering on the cpu
+// (operations/images/winograd.h): small networks of other tests have too few channels or places for
+// it.
+#include "operations/images/winograd.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// Every network that a job can name trains with the same bits however it is cut and run: the list is the registry's, so
-// a new entry needs a row here. Each also with frozen layers; dropout and batch norm's averages are in it. Processes
-// that are killed are in tests/e2e/zoo_test.py.
+// Every network that a job can name trains with the same bits however it is cut and run: the list
+// is the registry's, so a new entry needs a row here. Each also with frozen layers; dropout and
+// batch norm's averages are in it. Processes that are killed are in tests/e2e/zoo_test.py.
 #include <set>
 #include <string>
 #include <tuple>

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/cli/client/job_client.h"
 
 namespace stagecoach {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/cli/client/job_client.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"

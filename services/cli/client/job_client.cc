@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/convert/clean_texts.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"

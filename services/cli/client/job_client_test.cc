@@ -89,7 +89,8 @@ class LongWinded final : public v1::JobService::Service {
   const std::string text = std::string(20'000, 'a');
 };
 
-// The story: an error of more than 8 KiB came as gRPC's own, "received initial metadata size exceeds limit".
+// The story: an error of more than 8 KiB came as gRPC's own, "received initial metadata size
+// exceeds limit".
 TEST(JobClientTest, AnErrorOfTwentyKilobytesComesAsItIs) {
   LongWinded service;
   Joined client(&service);
@@ -98,7 +99,8 @@ TEST(JobClientTest, AnErrorOfTwentyKilobytesComesAsItIs) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr(service.text));
 }
 
-// What a coordinator answers is shown by a terminal: a server that was taken over may not write to it.
+// What a coordinator answers is shown by a terminal: a server that was taken over may not write to
+// it.
 TEST(JobClientTest, AnswersAreTextThatNoTerminalObeys) {
   HostileJobs service;
   Joined client(&service);

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "base/thread.h"
+#include "base/errors/check.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 namespace {

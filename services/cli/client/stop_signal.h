@@ -1,5 +1,6 @@
-// StopSignal: tells whatever is waiting that the user wants to end (Ctrl-C, SIGTERM, a terminal that
-// closes), or that going on makes no sense. The first reason stays. Who asks once more wants no waiting for an end in order.
+// StopSignal: tells whatever is waiting that the user wants to end (Ctrl-C, SIGTERM, a terminal
+// that closes), or that going on makes no sense. The first reason stays. Who asks once more wants
+// no waiting for an end in order.
 // Ownership: outlives everybody who asks it.
 // Threads:   thread-safe. Callbacks run on the thread that calls Request, without a lock held.
 #ifndef STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_
@@ -52,8 +53,8 @@ class StopSignal {
   uint64_t next_id_ = 1;
 };
 
-// Turns SIGINT, SIGTERM and SIGHUP into StopSignal::Request(CANCELLED "interrupted"), and the first two
-// into RequestAtOnce where a stop was requested already. All must be blocked in every thread
+// Turns SIGINT, SIGTERM and SIGHUP into StopSignal::Request(CANCELLED "interrupted"), and the first
+// two into RequestAtOnce where a stop was requested already. All must be blocked in every thread
 // (BlockTerminationSignals, first thing in main). A process that was started with SIGHUP ignored
 // (nohup) goes on ignoring it.
 class InterruptWatcher {

@@ -1,4 +1,5 @@
-// Symptom: closing a terminal ended `stagecoach local` at once, and lost the steps since its checkpoint.
+// Symptom: closing a terminal ended `stagecoach local` at once, and lost the steps since its
+// checkpoint.
 #include "services/cli/client/stop_signal.h"
 
 #include <gtest/gtest.h>

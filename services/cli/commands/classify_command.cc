@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/weight_options.h"

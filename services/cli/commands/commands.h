@@ -120,7 +120,8 @@ struct ExportOptions {
   std::string job;    // with names also what `generate` takes
   int64_t step = -1;  // negative: the newest checkpoint
   bool average = false;
-  // A table of network/names/weight_names.h, and the file that gets the weights in its names; empty: none.
+  // A table of network/names/weight_names.h, and the file that gets the weights in its names;
+  // empty: none.
   std::string names, to;
   std::string job_file;  // of a checkpoint's folder
 };

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/exit_code.h"
@@ -30,7 +30,8 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                              options.to);
 }
 
-// What is to be done with a folder or a file in the place of a job's id, as a `local` run leaves it.
+// What is to be done with a folder or a file in the place of a job's id, as a `local` run leaves
+// it.
 absl::Status ThereAlready(const ExportOptions& options, const CommandContext& context) {
   ASSIGN_OR_RETURN(
       const WeightSource source,

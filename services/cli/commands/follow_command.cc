@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/errors/status.h"
 #include "base/job_name.h"
-#include "base/status.h"
 #include "services/cli/commands/follow_view.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
@@ -56,7 +56,8 @@ void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobRespo
   }
 }
 
-// A job that succeeded has more steps to ask for; without a checkpoint there is nothing to go on from.
+// A job that succeeded has more steps to ask for; without a checkpoint there is nothing to go on
+// from.
 std::string HowToGoOn(const v1::Job& job, const std::string& resume) {
   if (job.state() == v1::JOB_STATE_SUCCEEDED) {
     return absl::StrCat("\nto train on:  ", resume, " --steps N");

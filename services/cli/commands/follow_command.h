@@ -19,7 +19,8 @@ int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandCo
                     uint64_t after = 0);
 
 // For a job that had ended before the command came: its result and what can be done, not its
-// history again; gives the exit code. `anew`: how to run it anew; `resume`: the command that goes on.
+// history again; gives the exit code. `anew`: how to run it anew; `resume`: the command that goes
+// on.
 int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
                 const std::string& resume, CommandContext& context);
 
@@ -27,7 +28,8 @@ int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                    const std::string& remedy);
 
-// A coordinator that restarts is back within seconds; one that is not there at all should be told soon.
+// A coordinator that restarts is back within seconds; one that is not there at all should be told
+// soon.
 inline constexpr double kSubmitPatienceSeconds = 5;
 
 // Submits under an id that repeats harmlessly, again and again for `patience_seconds` while there

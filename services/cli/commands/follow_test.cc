@@ -163,7 +163,8 @@ TEST_F(CommandTest, SubmitFollowsAndExitsWithTheJobsCode) {
   EXPECT_EQ(RunWait("gpt-2", context_), 1);
 }
 
-// A placeholder under the same path on the client's machine refused a job whose stages had the text.
+// A placeholder under the same path on the client's machine refused a job whose stages had the
+// text.
 TEST_F(CommandTest, DataThatWillNotDoHereIsNoMoreThanANoteWhereStagesHaveTheirOwn) {
   const std::string data = testing::TempDir() + "/placeholder.txt";
   const std::string file = testing::TempDir() + "/placeholder.json";
@@ -229,7 +230,8 @@ TEST_F(CommandTest, ARerunOfAFinishedJobShowsItsResultAndNotItsHistory) {
   EXPECT_THAT(client_.watched_from, testing::IsEmpty());
 }
 
-// Seen: a job that had failed before its first checkpoint was told to train on, which `resume` refuses.
+// Seen: a job that had failed before its first checkpoint was told to train on, which `resume`
+// refuses.
 TEST_F(CommandTest, ARerunOfAFailedJobIsToldToGoOnOnlyWhereThereIsACheckpoint) {
   ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
   client_.job.set_state(v1::JOB_STATE_FAILED);

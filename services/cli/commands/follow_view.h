@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/output/console.h"
 #include "services/cli/output/ndjson.h"

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/output/exit_code.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/exit_code.h"

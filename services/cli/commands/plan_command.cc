@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/costs/card_memory.h"
 #include "plan/plan.h"
 #include "services/cli/commands/commands.h"

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/output/exit_code.h"

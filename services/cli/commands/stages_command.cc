@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"

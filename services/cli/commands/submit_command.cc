@@ -1,5 +1,5 @@
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"

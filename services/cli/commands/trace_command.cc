@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/save_trace.h"
 #include "services/cli/output/exit_code.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "checkpoint/facts_file.h"
 #include "checkpoint/names.h"
 #include "services/cli/spec/spec_reader.h"

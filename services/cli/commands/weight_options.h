@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "base/data_facts.h"
+#include "base/files/data_facts.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/trained/weight_source.h"

@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/process/last_death.h"
 
 namespace stagecoach {
@@ -26,8 +26,8 @@ namespace {
 
 constexpr char kHost[] = "127.0.0.1";
 constexpr double kStartSeconds = 60;
-// A step may be long, and whoever does not want to wait for it says so. The coordinator takes half of
-// this for the step at hand.
+// A step may be long, and whoever does not want to wait for it says so. The coordinator takes half
+// of this for the step at hand.
 constexpr int kExitTimeoutSeconds = 7 * 86400;
 
 std::string StageName(int stage) { return absl::StrCat("stage-", stage); }

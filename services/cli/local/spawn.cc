@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 extern char** environ;
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/text.h"
 #include "services/common/flags/exit_code.h"

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 

@@ -18,7 +18,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/bounded_queue.h"
+#include "base/threads/bounded_queue.h"
 #include "nlohmann/json.hpp"
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/local/local_cluster.h"
@@ -168,8 +168,8 @@ TEST_F(SupervisorTest, GivesUpEarlyOnAProgramThatNeverGetsReadyAndQuotesItsLog) 
   EXPECT_THAT(std::string(status.message()), HasSubstr("coordinator.log: folder is locked"));
 }
 
-// Symptom: `local --device cuda` of a build without CUDA started each stage six times before it gave
-// the reason, which was there the first time. Cause: every exit counted as one that may pass.
+// Symptom: `local --device cuda` of a build without CUDA started each stage six times before it
+// gave the reason, which was there the first time. Cause: every exit counted as one that may pass.
 TEST_F(SupervisorTest, AProgramThatRefusesToRunHereIsNotStartedAgain) {
   Supervisor supervisor(options_);
   ProcessSpec spec = Shell("stage-0", "");
@@ -251,8 +251,9 @@ TEST_F(SupervisorTest, StopEndsAlsoWhatIgnoresSigtermAndWhatIsStopped) {
   }
 }
 
-// Symptom: the test above left a `sleep 1000`, which held a lock of the shell that ran the tests for
-// a quarter of an hour. Cause: SIGKILL went to the child alone, and what it had started went on.
+// Symptom: the test above left a `sleep 1000`, which held a lock of the shell that ran the tests
+// for a quarter of an hour. Cause: SIGKILL went to the child alone, and what it had started went
+// on.
 TEST_F(SupervisorTest, WhatAChildStartedEndsWithIt) {
   // An orphan comes back to this process, so that its end can be waited for.
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
@@ -312,7 +313,8 @@ TEST_F(SupervisorTest, OneProcessEndsInOrderAndIsNotStartedAgain) {
   EXPECT_FALSE(notes_.TryPop().has_value()) << "an end that was wanted is no news";
 }
 
-// Symptom: with a coordinator that was stopped (SIGSTOP), `local` did not end on SIGTERM within fourteen minutes.
+// Symptom: with a coordinator that was stopped (SIGSTOP), `local` did not end on SIGTERM within
+// fourteen minutes.
 TEST_F(SupervisorTest, OneThatIsStoppedEndsInOrderToo) {
   Supervisor supervisor(options_);
   supervisor.Start(Shell("coordinator", "while :; do sleep 0.01; done", "trap 'exit 0' TERM"));

@@ -13,12 +13,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "plan/measure.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
 #include "services/cli/output/throughput.h"
-#include "services/common/convert/enum_name.h"
+#include "services/common/convert/fields/enum_name.h"
 
 namespace stagecoach {
 namespace {

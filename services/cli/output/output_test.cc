@@ -85,7 +85,8 @@ TEST(Ndjson, TheLastEventHasStateAndDigest) {
             R"("message":"data.text.path: empty"})");
 }
 
-// `local -o ndjson` gave the steps behind a kill twice and alike: the sum over its lines counted them twice.
+// `local -o ndjson` gave the steps behind a kill twice and alike: the sum over its lines counted
+// them twice.
 TEST(Ndjson, AStepAndAnEvaluationThatComeAgainSaySo) {
   Replays replays;
   v1::WatchJobResponse evaluation;
@@ -344,8 +345,8 @@ TEST(JobOutput, ClassesStandInATableOfTheirOwn) {
                               "   10    0.2500       -\n"));
 }
 
-// Symptom: `describe -o json` of a job in epochs gave both epochs and the steps that they came to, a spec that no
-// coordinator takes.
+// Symptom: `describe -o json` of a job in epochs gave both epochs and the steps that they came to,
+// a spec that no coordinator takes.
 TEST(JobOutput, TheStepsOfAJobInEpochsStandBesideItsSpec) {
   std::ostringstream out, notes;
   const Console console(out, notes, {});

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "stage/data/formats/class_folders.h"
 #include "stage/pictures/decode.h"
 

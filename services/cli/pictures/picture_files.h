@@ -1,6 +1,7 @@
 // PictureFiles: the files that a user's words name, and the pictures in them.
 // Threads: any.
-// Errors:  all begin with the path. Of what is named: NOT_FOUND, a folder without pictures. ReadPicture: as DecodePicture;
+// Errors:  all begin with the path. Of what is named: NOT_FOUND, a folder without pictures.
+//          ReadPicture: as DecodePicture;
 //          INVALID_ARGUMENT: larger than kMostPictureBytes; the file system's.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_PICTURE_FILES_H_
 #define STAGECOACH_SERVICES_CLI_PICTURES_PICTURE_FILES_H_
@@ -20,8 +21,8 @@ struct PictureFile {
   absl::Status problem;  // why there is nothing to read
 };
 
-// In the order of the words. Of a folder all files below it with a picture's ending (IsPictureName), by path; what begins with a
-// dot is not looked at.
+// In the order of the words. Of a folder all files below it with a picture's ending
+// (IsPictureName), by path; what begins with a dot is not looked at.
 std::vector<PictureFile> FindPictures(const std::vector<std::string>& named);
 
 // channels: 1 or 3.

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/field_check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "plan/job/data_kinds.h"
 #include "stage/data/picture_source.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/data_facts.h"
+#include "base/files/data_facts.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/trained/trained_network.h"
 #include "stage/data/picture_form.h"

@@ -1,5 +1,6 @@
-// PictureReport: what a command says of one picture after the other: a table at the end, or JSON. A picture that was not
-// read is named at once with its reason, and the exit code tells that there was one.
+// PictureReport: what a command says of one picture after the other: a table at the end, or JSON. A
+// picture that was not read is named at once with its reason, and the exit code tells that there
+// was one.
 // Ownership: borrows the console.  Threads: the command's.
 // See:       docs/clients.md.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_PICTURE_REPORT_H_

@@ -1,4 +1,5 @@
-// What tests of trained networks on pictures share: a folder with exported weights, drawn and not trained, and pictures.
+// What tests of trained networks on pictures share: a folder with exported weights, drawn and not
+// trained, and pictures.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_TRAINED_PICTURES_TESTING_H_
 #define STAGECOACH_SERVICES_CLI_PICTURES_TRAINED_PICTURES_TESTING_H_
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
 #include "services/cli/spec/spec_reader.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/file_head.h"
 

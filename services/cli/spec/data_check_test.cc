@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/gzip_testing.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/gzip_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"

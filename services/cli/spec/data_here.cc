@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/data_check.h"
 #include "services/cli/spec/file_head.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
 #include "stage/data/open_source.h"
 

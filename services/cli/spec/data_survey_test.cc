@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/picture_testing.h"

@@ -1,4 +1,4 @@
-// FileHead: the first bytes of a file that a user names, for what it is (base/file_kind.h).
+// FileHead: the first bytes of a file that a user names, for what it is (base/files/file_kind.h).
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_FILE_HEAD_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_FILE_HEAD_H_
@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "base/file_kind.h"
+#include "base/files/file_kind.h"
 
 namespace stagecoach {
 

@@ -1,5 +1,5 @@
-// The examples of docs/job_files.md and its pages are jobs that Stagecoach takes: that of job_files.md by itself, the
-// others as changes of it.
+// The examples of docs/job_files.md and its pages are jobs that Stagecoach takes: that of
+// job_files.md by itself, the others as changes of it.
 #include <filesystem>
 #include <fstream>
 #include <set>

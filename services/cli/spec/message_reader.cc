@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
-#include "base/status.h"
-#include "base/suggest.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/errors/suggest.h"
 #include "google/protobuf/descriptor.h"
 #include "services/cli/spec/strange_characters.h"
-#include "services/common/convert/enum_name.h"
+#include "services/common/convert/fields/enum_name.h"
 
 namespace stagecoach {
 namespace {
@@ -252,8 +252,8 @@ class Walker {
     }
     for (int i = 0; i < field.enum_type()->value_count(); ++i) {
       const EnumValueDescriptor* value = field.enum_type()->value(i);
-      // The long name is what protobuf's own JSON has, so that printed specs can be read back. There
-      // a field that was left out has the value 0, which has no short name.
+      // The long name is what protobuf's own JSON has, so that printed specs can be read back.
+      // There a field that was left out has the value 0, which has no short name.
       const bool is_short = value->number() != 0 && node.text == ShortEnumName(*value);
       if (!is_short && node.text != value->name()) continue;
       message->GetReflection()->SetEnum(message, &field, value);

@@ -9,8 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "services/cli/spec/message_reader.h"
-#include "services/common/convert/convert_spec.h"
-#include "services/common/convert/enum_name.h"
+#include "services/common/convert/fields/enum_name.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "services/cli/spec/spec_reader.h"
-#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 namespace {

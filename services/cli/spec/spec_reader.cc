@@ -6,19 +6,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/message_reader.h"
-#include "services/common/convert/convert_kind.h"
-#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/spec/convert_kind.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr char kStandardInput[] = "standard input";
 
-// The same path without "..", each resolved as the system does: behind a link it leaves the folder that the link leads to.
-// Of what is not on this machine the text is all there is.
+// The same path without "..", each resolved as the system does: behind a link it leaves the folder
+// that the link leads to. Of what is not on this machine the text is all there is.
 std::string WithoutDotdots(const std::filesystem::path& path) {
   std::filesystem::path walked;
   for (const std::filesystem::path& name : path) {

@@ -145,8 +145,8 @@ TEST(SpecReader, TakesJson) {
   EXPECT_EQ(SpecOf("{\"name\":\"a\\u0062\\/c\",\n\t\"seed\":3}").name(), "ab/c");
 }
 
-// Symptom: a job file that was cut off was "a field name must be a plain word". Cause: yaml-cpp gives
-// the end of an open { as a field without a name.
+// Symptom: a job file that was cut off was "a field name must be a plain word". Cause: yaml-cpp
+// gives the end of an open { as a field without a name.
 TEST(SpecReader, UnfinishedJsonIsSaidToEndTooEarly) {
   EXPECT_EQ(
       ErrorOf("{\"name\": \"tiny\",\n \"model\": {\"gpt\": {\"layers\": 2,\n"),
@@ -193,7 +193,8 @@ TEST(SpecReader, MakesDataPathsAbsoluteFromTheJobFilesFolder) {
   EXPECT_EQ(SpecOf(Changed("input.txt", "/there/a.txt")).data().text().path(), "/there/a.txt");
 }
 
-// A job file in a linked folder trained on another file than the one that the system opens: "jobs/.." was folded as text.
+// A job file in a linked folder trained on another file than the one that the system opens:
+// "jobs/.." was folded as text.
 TEST(SpecReader, ADotdotBehindALinkLeadsWhereTheSystemGoes) {
   namespace fs = std::filesystem;
   const fs::path base =
@@ -307,7 +308,8 @@ TEST(SpecReader, LayersInListsAreNamedByIndex) {
           "job.yaml:6:34: model.sequence.layers[1].residual.layers[0].mlp.hiden: unknown field"));
 }
 
-// An error cleared the terminal of whoever looked at a job file, or wrote it anew from right to left.
+// An error cleared the terminal of whoever looked at a job file, or wrote it anew from right to
+// left.
 TEST(SpecReader, ErrorsQuoteAFileWithoutItsCommandsToTerminals) {
   EXPECT_THAT(ErrorOf("\"\\e[2J\": 1\n"), HasSubstr("job.yaml:1:1: \\x1b[2J: unknown field"));
   EXPECT_THAT(ErrorOf("\u202egnp: 1\n"), HasSubstr("\\xe2\\x80\\xaegnp: unknown field"));

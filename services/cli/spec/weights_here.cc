@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/files/data_roots.h"
 #include "stage/weights/weight_file.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "checkpoint/safetensors.h"
+#include "base/errors/check.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/names/weight_names.h"

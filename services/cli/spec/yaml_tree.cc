@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/strange_characters.h"
@@ -73,8 +73,8 @@ std::optional<Unclosed> FindUnclosed(const std::string& text) {
   return open.back();
 }
 
-// A field whose value stands at its colon, "seed:1", which YAML takes for one word and then stumbles at the next colon: the
-// last one in these lines.
+// A field whose value stands at its colon, "seed:1", which YAML takes for one word and then
+// stumbles at the next colon: the last one in these lines.
 std::optional<Position> FindGlued(const std::string& text, int first, int last) {
   std::optional<Position> found;
   int number = 0;

@@ -1,7 +1,8 @@
-// RenamedWeights: exported weights in the names and layouts of another program (network/names/weight_names.h).
+// RenamedWeights: exported weights in the names and layouts of another program
+// (network/names/weight_names.h).
 // Threads: any.
-// Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file's as
-//          services/cli/output/new_file.h.
+// Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file's
+//          as services/cli/output/new_file.h.
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_
 #define STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_
 
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "network/names/weight_names.h"
 
 namespace stagecoach {

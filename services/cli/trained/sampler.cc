@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/field_check.h"
-#include "base/random.h"
-#include "base/status.h"
-#include "network/later_rows.h"
+#include "base/errors/check.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
 #include "network/network_kinds.h"
+#include "network/passes/later_rows.h"
 
 namespace stagecoach {
 
@@ -49,8 +49,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weight
 }
 
 absl::StatusOr<std::vector<float>> Sampler::NextLogits(std::span<const int32_t> history) {
-  // The network reads whole contexts. The last token sees nothing of the padding behind it: Load refuses a network
-  // that looks ahead.
+  // The network reads whole contexts. The last token sees nothing of the padding behind it: Load
+  // refuses a network that looks ahead.
   const Network& model = trained_.network;
   Backend& backend = *trained_.backend;
   const auto seen = std::min<size_t>(history.size(), static_cast<size_t>(model.targets()));

@@ -1,8 +1,8 @@
 // Sampler: text from trained weights, token by token, on one cell that holds the whole model.
 // Ownership: owns the network.  Threads: one thread.
 // Determinism: token i is a pure function of weights, prompt, temperature, seed and i.
-// Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary; a network that reads later tokens
-//            (network/later_rows.h); of the weights as trained_network.h.
+// Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary; a network that reads later
+//            tokens (network/passes/later_rows.h); of the weights as trained_network.h.
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_SAMPLER_H_
 #define STAGECOACH_SERVICES_CLI_TRAINED_SAMPLER_H_
 

@@ -11,12 +11,11 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "network/layers/attention.h"
-#include "network/layers/batch_norm.h"
 #include "network/layers/embedding.h"
-#include "network/layers/group_norm.h"
 #include "network/layers/linear.h"
+#include "network/layers/norms.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/mlp.h"

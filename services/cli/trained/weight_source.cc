@@ -7,10 +7,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "checkpoint/names.h"
 #include "checkpoint/other_weights.h"
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/spec_reader.h"

@@ -7,9 +7,10 @@
 
 namespace stagecoach {
 
-// Every string of the message and of those in it becomes what base/utf8.h shows of it: ShownName, or ShownText where the
-// field is made for lines (message, error, reason, schedule, timeline, unreachable). Left as they are: bytes, keys of
-// maps, and what stands within a job's spec, which says what files are called.
+// Every string of the message and of those in it becomes what base/utf8.h shows of it: ShownName,
+// or ShownText where the field is made for lines (message, error, reason, schedule, timeline,
+// unreachable). Left as they are: bytes, keys of maps, and what stands within a job's spec, which
+// says what files are called.
 void CleanTexts(google::protobuf::Message* message);
 
 }  // namespace stagecoach

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
-#include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_snapshot.h"
-#include "services/common/convert/convert_spec.h"
-#include "services/common/convert/known_fields.h"
-#include "services/common/convert/message_fields.h"
+#include "services/common/convert/fields/known_fields.h"
+#include "services/common/convert/fields/message_fields.h"
+#include "services/common/convert/network/convert_network.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 

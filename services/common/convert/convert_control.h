@@ -12,7 +12,7 @@
 #include "checkpoint/shard.h"
 #include "plan/control.h"
 #include "plan/stage_death.h"
-#include "services/common/convert/message_fields.h"
+#include "services/common/convert/fields/message_fields.h"
 #include "stagecoach/v1/fleet.pb.h"
 #include "stagecoach/v1/stage.pb.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/convert_spec.h"
-#include "services/common/convert/message_fields.h"
+#include "services/common/convert/fields/message_fields.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 

@@ -1,5 +1,5 @@
-// Conversion of a plan (plan/plan.h) to proto/stagecoach/v1/job.proto: the coordinator answers with it, the
-// client prints one that it made itself.
+// Conversion of a plan (plan/plan.h) to proto/stagecoach/v1/job.proto: the coordinator answers with
+// it, the client prints one that it made itself.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_PLAN_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_PLAN_H_
 

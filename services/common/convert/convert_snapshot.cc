@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/utf8.h"
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/message_fields.h"
+#include "services/common/convert/fields/message_fields.h"
 
 namespace stagecoach {
 

@@ -1,4 +1,5 @@
-// Conversion of what has to do with snapshots in memory: stage.proto and plan/control.h, checkpoint/snapshot.h.
+// Conversion of what has to do with snapshots in memory: stage.proto and plan/control.h,
+// checkpoint/snapshot.h.
 // Errors: INVALID_ARGUMENT for what is no shard of a snapshot.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
@@ -9,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/snapshot.h"
 #include "plan/control.h"
-#include "services/common/convert/message_fields.h"
+#include "services/common/convert/fields/message_fields.h"
 #include "stagecoach/v1/snapshot.pb.h"
 #include "stagecoach/v1/stage.pb.h"
 

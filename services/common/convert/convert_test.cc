@@ -6,11 +6,11 @@
 #include "plan/optimizers/rmsprop.h"
 #include "plan/schedules/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_plan.h"
-#include "services/common/convert/convert_spec.h"
-#include "services/common/convert/enum_name.h"
-#include "services/common/convert/job_spec_testing.h"
+#include "services/common/convert/fields/enum_name.h"
+#include "services/common/convert/network/convert_network.h"
+#include "services/common/convert/spec/convert_spec.h"
+#include "services/common/convert/spec/job_spec_testing.h"
 
 namespace stagecoach {
 namespace {

@@ -1,8 +1,9 @@
-// FlagParser: the command line of a program without sub-commands. One file knows CLI11: each that includes
-// it costs ten seconds of compiling, for every program and benchmark.
+// FlagParser: the command line of a program without sub-commands. One file knows CLI11: each that
+// includes it costs ten seconds of compiling, for every program and benchmark.
 // Ownership: borrows every target; they must live until Parse has returned.
 // Threads:   one.
-// Errors:    Parse prints what is wrong (the flag, the value, what would be right) and returns the exit code.
+// Errors:    Parse prints what is wrong (the flag, the value, what would be right) and returns the
+//            exit code.
 #ifndef STAGECOACH_SERVICES_COMMON_FLAGS_FLAG_PARSER_H_
 #define STAGECOACH_SERVICES_COMMON_FLAGS_FLAG_PARSER_H_
 
@@ -19,8 +20,8 @@ class FlagParser {
   explicit FlagParser(const std::string& description);  // --help and --version come with it
   ~FlagParser();
 
-  // `environment`: the variable that is read where the flag is missing; empty: none. A default that is not
-  // empty is shown by --help.
+  // `environment`: the variable that is read where the flag is missing; empty: none. A default that
+  // is not empty is shown by --help.
   void Text(const std::string& flag, std::string* target, const std::string& help,
             const std::string& environment = "");
   // Of a file or a folder: one that is given is not empty. An unset variable turned a login off.

@@ -73,7 +73,8 @@ TEST(FlagParser, ReadsTheEnvironmentWhereTheFlagIsMissing) {
   unsetenv("FLAG_PARSER_TEST_LOUD");
 }
 
-// Symptom: --token-file="$TOKENS" of an unset variable turned the login off, --state-dir="" aborted.
+// Symptom: --token-file="$TOKENS" of an unset variable turned the login off, --state-dir=""
+// aborted.
 TEST(FlagParser, APathThatIsGivenIsNotEmpty) {
   Options options;
   EXPECT_EQ(Parse({}, &options), std::nullopt);

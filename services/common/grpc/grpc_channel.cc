@@ -11,7 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/http2/frame_watch.h"
 #include "services/common/http2/read_watch.h"
 #include "services/common/tls/tls_check.h"

@@ -13,8 +13,8 @@
 namespace stagecoach {
 namespace {
 
-// A dial had a tenth of a second, for TCP, TLS and the first frame: from a round trip of 40 ms on each first one failed, and
-// a load or a snapshot with it.
+// A dial had a tenth of a second, for TCP, TLS and the first frame: from a round trip of 40 ms on
+// each first one failed, and a load or a snapshot with it.
 TEST(MakeControlChannel, ADialHasTimeForADistantPeer) {
   // The kernel answers, and nobody says the first frame.
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
-#include "services/common/grpc/callers.h"
+#include "base/errors/status.h"
+#include "services/common/grpc/access/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/health_service.h"
 #include "services/common/grpc/role_processor.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "services/common/grpc/call_pace.h"
+#include "services/common/grpc/access/call_pace.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/observe/metrics.h"
 #include "services/common/process/server_flags.h"

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/caller_error.h"
-#include "base/machine_random.h"
+#include "base/errors/caller_error.h"
+#include "base/numbers/machine_random.h"
 #include "base/utf8.h"
 #include "spdlog/spdlog.h"
 

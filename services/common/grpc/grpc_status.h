@@ -1,8 +1,10 @@
 // The one place where absl::Status becomes grpc::Status and back. Codes are the same numbers.
 // An INVALID_ARGUMENT that begins with a field path ("training.steps=0: ...", "data: not set, ...")
-// also carries google.rpc.BadRequest, so that clients need not parse the sentence. A message becomes text that a protobuf string and a terminal can hold
-// (ShownText in base/utf8.h): it may have the name of a file. It is cut at kMostErrorBytes: gRPC drops code and words of an answer
-// whose headers have more than 64 KiB. A message stands there up to three times, and may take three times its bytes.
+// also carries google.rpc.BadRequest, so that clients need not parse the sentence. A message
+// becomes text that a protobuf string and a terminal can hold (ShownText in base/utf8.h): it may
+// have the name of a file. It is cut at kMostErrorBytes: gRPC drops code and words of an answer
+// whose headers have more than 64 KiB. A message stands there up to three times, and may take three
+// times its bytes.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 
 namespace stagecoach {
 

@@ -1,6 +1,6 @@
-// Commands, reports and heartbeats carry a CRC-32C of themselves: TCP's sum misses one damaged packet in 65,536, and without
-// TLS a flipped bit in a learning rate would be believed. A message that does not fit is UNAVAILABLE, so it is sent again.
-// Statuses and metadata have none.
+// Commands, reports and heartbeats carry a CRC-32C of themselves: TCP's sum misses one damaged
+// packet in 65,536, and without TLS a flipped bit in a learning rate would be believed. A message
+// that does not fit is UNAVAILABLE, so it is sent again. Statuses and metadata have none.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_MESSAGE_CHECKSUM_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_MESSAGE_CHECKSUM_H_
 

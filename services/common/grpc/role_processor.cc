@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/grpc/access/method_roles.h"
 #include "services/common/grpc/grpc_status.h"
-#include "services/common/grpc/method_roles.h"
 
 namespace stagecoach {
 
@@ -19,7 +19,8 @@ absl::Status RoleProcessor::CheckPace(const Caller& caller) {
       caller.identity.ok()
           ? absl::StrCat(PeerRoleName(caller.identity->role), " ", caller.identity->name)
           : absl::StrCat("certificate (CN ", caller.common_name, ")");
-  // Without a role it may be any server of a cluster whose certificates are from before there were roles.
+  // Without a role it may be any server of a cluster whose certificates are from before there were
+  // roles.
   const bool stage = !caller.identity.ok() || caller.identity->role == PeerRole::kStage;
   if (caller.identity.ok() && caller.identity->role == PeerRole::kCoordinator) {
     return absl::OkStatus();

@@ -13,9 +13,9 @@
 
 #include <grpcpp/security/auth_metadata_processor.h>
 
-#include "base/clock.h"
-#include "services/common/grpc/call_pace.h"
-#include "services/common/grpc/callers.h"
+#include "base/threads/clock.h"
+#include "services/common/grpc/access/call_pace.h"
+#include "services/common/grpc/access/callers.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/observe/log_turn.h"
 

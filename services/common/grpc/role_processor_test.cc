@@ -1,6 +1,7 @@
-// Roles as a caller meets them: real servers, real certificates, over loopback. The services of a stage,
-// which are polled for by a queue, are in services/stage/stage_roles_test.cc; the coordinator's, with what
-// a job and a registration are, in services/coordinator/api/fleet_service_test.cc.
+// Roles as a caller meets them: real servers, real certificates, over loopback. The services of a
+// stage, which are polled for by a queue, are in services/stage/stage_roles_test.cc; the
+// coordinator's, with what a job and a registration are, in
+// services/coordinator/api/fleet_service_test.cc.
 #include "services/common/grpc/role_processor.h"
 
 #include <gmock/gmock.h>
@@ -17,10 +18,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/manual_clock.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
+#include "services/common/grpc/access/method_roles.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
-#include "services/common/grpc/method_roles.h"
 #include "services/common/observe/log.h"
 #include "services/common/tls/certificates_testing.h"
 #include "stagecoach/v1/job.grpc.pb.h"
@@ -201,7 +202,8 @@ TEST_F(RoleProcessorTest, RefusalsAreCountedByMethodAndRole) {
   EXPECT_EQ(text.find("role=\"user\""), std::string::npos);
 }
 
-// 106,000 streams that a user reset at once took 2 GB of the coordinator, for good, and a job its lease.
+// 106,000 streams that a user reset at once took 2 GB of the coordinator, for good, and a job its
+// lease.
 TEST_F(RoleProcessorTest, AFloodOfCallsIsRefusedAndOthersAreServed) {
   pace_ = CallPace::Limits{.per_second = 0.001, .stock = 5};
   Start(/*any_certificate=*/false);

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace stagecoach {
 namespace {

@@ -164,8 +164,8 @@ TEST(GrpcStatus, CarriesTheFieldOfASpecError) {
   EXPECT_EQ(FieldViolation(ToGrpc(absl::InternalError("training.steps=0: x"))), "");
 }
 
-// The story: of an error with a field, whose text stands in three places, 18 KiB were more than an answer may have, and its code
-// and words were lost.
+// The story: of an error with a field, whose text stands in three places, 18 KiB were more than an
+// answer may have, and its code and words were lost.
 TEST(GrpcStatus, ATextThatNoAnswerHasRoomForIsCut) {
   const std::string most(kMostErrorBytes, 'a');
   EXPECT_EQ(ToGrpc(absl::NotFoundError(most)).error_message(), most);
@@ -216,7 +216,8 @@ std::string Fetch(int port, const std::string& request) {
                absl::StrCat(request, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
 }
 
-// They kept their descriptors for two minutes, and 1,100 of them kept a server from listening for good.
+// They kept their descriptors for two minutes, and 1,100 of them kept a server from listening for
+// good.
 TEST(GrpcServer, ClosesConnectionsThatSayNothing) {
   GrpcServerOptions options;
   options.listen = "127.0.0.1:0";
@@ -281,7 +282,8 @@ TEST(ServerFlags, TellsLoopbackFromTheRest) {
   for (const char* address : {"127.0.0.1:1", "127.0.0.2:0", "localhost:1", "[::1]:1"}) {
     EXPECT_TRUE(IsLoopback(address)) << address;
   }
-  // Names that begin like an address passed for loopback, and were served to the network without TLS.
+  // Names that begin like an address passed for loopback, and were served to the network without
+  // TLS.
   for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.org:1",
                               "127.evil.example:1", "127.0.0.1.evil.example:1", "127.:1"}) {
     EXPECT_FALSE(IsLoopback(address)) << address;

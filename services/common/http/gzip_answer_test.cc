@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/gzip.h"
+#include "base/files/gzip.h"
 
 namespace stagecoach {
 namespace {

@@ -60,7 +60,8 @@ class HttpTestClient {
     return text_;
   }
   std::string ReadAll() { return ReadUntil(""); }
-  // How many bytes come to the end. It keeps none, so that it makes no pause to get memory for them.
+  // How many bytes come to the end. It keeps none, so that it makes no pause to get memory for
+  // them.
   size_t CountAll() {
     char buffer[4096];
     size_t count = 0;

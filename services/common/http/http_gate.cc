@@ -15,9 +15,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/check.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 
 namespace stagecoach {
 namespace {

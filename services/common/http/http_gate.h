@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "services/common/grpc/token_guesses.h"
+#include "base/threads/clock.h"
+#include "services/common/grpc/access/token_guesses.h"
 #include "services/common/http/http_message.h"
 #include "services/common/process/token_file.h"
 

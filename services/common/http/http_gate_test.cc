@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "base/testing/manual_clock.h"
 
 namespace stagecoach {
@@ -173,7 +173,8 @@ TEST_F(HttpGateTest, WhoeverGuessesTokensIsSlowedWithAllFromThatAddressButCookie
   EXPECT_EQ(Status("GET", "/api/v1/jobs", right), kLetIn);
 }
 
-// The story: a program that asks every second with an old token kept all others of its address out, with right tokens too.
+// The story: a program that asks every second with an old token kept all others of its address out,
+// with right tokens too.
 TEST_F(HttpGateTest, AProgramWithAnOldTokenKeepsNobodyOfItsAddressOut) {
   peer_ = "10.0.0.1";
   for (int i = 0; i < 10 * TokenGuesses::kStock; ++i) {

@@ -22,7 +22,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "services/common/http/answer_budget.h"
 
 namespace stagecoach {
@@ -61,8 +61,8 @@ int CapOf(const HttpLimits& limits) {
   return MostConnections(limits.files, limits.connections, files.rlim_cur);
 }
 
-// localhost has two addresses and one socket serves one of them. Who asks for the name tries the other after ::1; who asks
-// for 127.0.0.1, as forwarded ports do, tries nothing else.
+// localhost has two addresses and one socket serves one of them. Who asks for the name tries the
+// other after ::1; who asks for 127.0.0.1, as forwarded ports do, tries nothing else.
 tcp::endpoint EndpointFor(const std::string& host, const tcp::resolver::results_type& found) {
   for (const auto& entry : found) {
     if (host == "localhost" && entry.endpoint().protocol() == tcp::v4()) return entry.endpoint();

@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/http/gzip_answer.h"
 #include "services/common/http/http_gate.h"
 #include "services/common/http/worker_pool.h"

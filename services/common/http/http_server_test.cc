@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "services/common/http/http_client_testing.h"
 #include "services/common/http/http_gate.h"
 

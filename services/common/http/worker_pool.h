@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/common/http2/header_reader.h"
 
 namespace stagecoach {

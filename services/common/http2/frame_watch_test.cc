@@ -80,7 +80,8 @@ std::string Whole(const std::string& fields) {
   return FrameOf(kHeadersFrame, kEndHeadersFlag, 1, fields);
 }
 
-// The story: one request with that header ended a coordinator by abort(), from a stranger where it takes tokens.
+// The story: one request with that header ended a coordinator by abort(), from a stranger where it
+// takes tokens.
 TEST_F(FrameWatchTest, HeadersThatNoClientSendsAreAFaultBeforeTheirBlockEnds) {
   const std::string usual = Field(":scheme", "http") + Field("te", "trailers") + Field("a", "b");
   EXPECT_EQ(Begun().Take(Whole(usual)), Fault::kNone);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

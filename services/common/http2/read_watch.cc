@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/utf8.h"
 #include "services/common/http2/frame_watch.h"
 #include "services/common/observe/log_turn.h"
@@ -125,7 +125,8 @@ void FreeOrigin(void*, void* origin, CRYPTO_EX_DATA*, int, long, void*) {
   delete static_cast<Origin*>(origin);
 }
 
-// gRPC refuses a peer that does not agree on HTTP/2 in the handshake; other clients of this process do not ask for it.
+// gRPC refuses a peer that does not agree on HTTP/2 in the handshake; other clients of this process
+// do not ask for it.
 bool SpeaksHttp2(SSL* ssl) {
   const unsigned char* protocol = nullptr;
   unsigned size = 0;
@@ -167,7 +168,8 @@ void ForgetPlain(int descriptor, const std::shared_ptr<PlainConnection>& connect
   if (found != shared.plain.end() && found->second == connection) shared.plain.erase(found);
 }
 
-// False: the connection ends. So it is said again and again: gRPC may read on behind bytes that it has.
+// False: the connection ends. So it is said again and again: gRPC may read on behind bytes that it
+// has.
 bool Look(int descriptor, const msghdr& message, size_t count) {
   const std::shared_ptr<PlainConnection> connection = WatchOf(descriptor);
   if (connection == nullptr) return true;

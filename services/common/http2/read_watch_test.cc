@@ -21,10 +21,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/hash.h"
-#include "base/status.h"
-#include "services/common/grpc/callers.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "services/common/grpc/access/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/http2/frames_testing.h"
@@ -140,7 +140,8 @@ class ReadWatchTest : public ::testing::TestWithParam<bool> {
 // A field of a header that is whole, so that gRPC has nothing against it.
 const std::string kField("\0\1a\1b", 5);
 
-// The story: six connections with endless CONTINUATION frames took 3 GB of the coordinator's in 8.5 s.
+// The story: six connections with endless CONTINUATION frames took 3 GB of the coordinator's in 8.5
+// s.
 TEST_P(ReadWatchTest, AHeaderBlockInMoreThanFiveFramesEndsTheConnection) {
   RawPeer peer(server_->port(), peer_);
   std::string bytes = Hello() + FrameOf(kHeadersFrame, 0, 1, kField);
@@ -234,7 +235,8 @@ class ReadWatchProcessTest : public ::testing::Test {
   TestAuthority authority_;
 };
 
-// The story: it began with the first server, and a stage has credentials, by which it may dial, before that.
+// The story: it began with the first server, and a stage has credentials, by which it may dial,
+// before that.
 TEST_F(ReadWatchProcessTest, NobodyHasCredentialsForTlsBeforeReadsAreWatched) {
   EXPECT_EXIT(MakeCredentials(true), ::testing::ExitedWithCode(0), "");
   EXPECT_EXIT(MakeCredentials(false), ::testing::ExitedWithCode(0), "");

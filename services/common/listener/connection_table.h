@@ -19,7 +19,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/common/process/server_flags.h"
 
 namespace stagecoach {

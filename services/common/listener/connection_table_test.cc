@@ -81,8 +81,8 @@ TEST(ConnectionTable, AnAddressHasItsShareAndLoopbackNone) {
   for (const int socket : {again, two, three}) close(socket);
 }
 
-// The story: each refusal of a full server looked at all its descriptors, a thousand of them a second kept its one
-// accepting thread from its own dial, and it ended for being dead.
+// The story: each refusal of a full server looked at all its descriptors, a thousand of them a
+// second kept its one accepting thread from its own dial, and it ended for being dead.
 TEST(ConnectionTable, WhoIsRefusedCausesNoLookAfterALookInVain) {
   ManualClock clock;
   ConnectionTable table({.most = 3, .most_per_peer = 1}, &clock);

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "services/common/process/open_files.h"
 
 namespace stagecoach {

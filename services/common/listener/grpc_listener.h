@@ -19,8 +19,8 @@
 #include <mutex>
 #include <string>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/clock.h"
+#include "base/threads/thread.h"
 #include "services/common/listener/connection_table.h"
 #include "services/common/listener/listen_sockets.h"
 #include "services/common/observe/log_turn.h"

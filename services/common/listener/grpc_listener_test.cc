@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/testing/manual_clock.h"
 #include "services/common/listener/self_dial.h"
 
@@ -138,7 +138,8 @@ TEST_F(GrpcListenerTest, WhoRefusesOthersAllTheTimeIsNotDead) {
   EXPECT_FALSE(listener_->BusyWithOthers()) << "it has met its own";
 }
 
-// In a container, whose loopback had no ::1, a server on all addresses took itself for dead and ended.
+// In a container, whose loopback had no ::1, a server on all addresses took itself for dead and
+// ended.
 TEST_F(GrpcListenerTest, OnAllAddressesAServerReachesItselfByIpv4AlsoWhenItIsFull) {
   for (const char* listen : {"0.0.0.0:0", "[::]:0"}) {
     Start({.most = 1}, listen);

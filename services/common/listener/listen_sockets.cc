@@ -13,7 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/process/server_flags.h"
 
 namespace stagecoach {
@@ -126,8 +126,8 @@ absl::StatusOr<ListenSockets> ListenSockets::Open(const std::string& address, in
       port = sockets.port();
       continue;
     }
-    // localhost has an IPv6 address also where loopback has none; one of them is enough. But a port that somebody
-    // has on any of them is theirs, if it was asked for.
+    // localhost has an IPv6 address also where loopback has none; one of them is enough. But a port
+    // that somebody has on any of them is theirs, if it was asked for.
     error = errno;
     if (error == EADDRINUSE && !any_port) break;
   }

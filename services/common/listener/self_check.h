@@ -14,8 +14,8 @@
 #include <mutex>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/clock.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 

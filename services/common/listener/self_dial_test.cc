@@ -93,7 +93,8 @@ TEST(SelfDial, APortOfNobodyIsDead) {
   close(bound);
 }
 
-// The story: a process that had no descriptor left for half a minute took its port for dead, and ended.
+// The story: a process that had no descriptor left for half a minute took its port for dead, and
+// ended.
 TEST(SelfDial, WithoutADescriptorOfItsOwnItSaysNothingOfThePort) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -105,8 +106,8 @@ TEST(SelfDial, WithoutADescriptorOfItsOwnItSaysNothingOfThePort) {
   EXPECT_EQ(answer, absl::OkStatus()) << "nobody listens there, and nobody asked";
 }
 
-// Or strangers who hold all its places could end the server by having it hold itself for dead. Those who come all the time
-// are grpc_listener_test.cc's.
+// Or strangers who hold all its places could end the server by having it hold itself for dead.
+// Those who come all the time are grpc_listener_test.cc's.
 TEST(SelfDial, AServerThatIsFullAnswersItself) {
   absl::StatusOr<ListenSockets> sockets = ListenSockets::Open("127.0.0.1:0", 10000);
   ASSERT_TRUE(sockets.ok()) << sockets.status();

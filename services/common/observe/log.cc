@@ -26,7 +26,8 @@ double UnixSeconds(const spdlog::details::log_msg& message) {
   return std::chrono::duration<double>(message.time.time_since_epoch()).count();
 }
 
-// What base/utf8.h shows of the text: a line has to be JSON for whoever reads it, and may be shown by a terminal.
+// What base/utf8.h shows of the text: a line has to be JSON for whoever reads it, and may be shown
+// by a terminal.
 void AppendEscaped(std::string_view text, spdlog::memory_buf_t& target) {
   for (const char c : ShownText(text)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -96,7 +97,8 @@ class ScopeFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
-// What others sent, as a stage's error, is part of messages: no line of it may look like one of ours.
+// What others sent, as a stage's error, is part of messages: no line of it may look like one of
+// ours.
 class MessageFlag final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/utf8.h"
 
 namespace stagecoach {

@@ -147,7 +147,8 @@ TEST(Log, JsonLinesParseAndHaveTheFields) {
   EXPECT_FALSE(second.contains("step"));
 }
 
-// A path that is no UTF-8 made lines that no reader of JSON took, and a job's id came from a stage's peer as it was.
+// A path that is no UTF-8 made lines that no reader of JSON took, and a job's id came from a
+// stage's peer as it was.
 TEST(Log, LinesAreTextWhateverTheyQuote) {
   for (const char* format : {"json", "text"}) {
     ASSERT_TRUE(SetUpLogging("stage", format, false).ok());

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace stagecoach {
 

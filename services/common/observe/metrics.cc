@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
 

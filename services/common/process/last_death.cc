@@ -98,7 +98,8 @@ void TellDeath(const char* signal_name) {
     static_cast<void>(!ftruncate(file, 0));
     line.Write(file);
   }
-  // A pipe that nobody reads would keep the process; one that can be written at all has room for a line.
+  // A pipe that nobody reads would keep the process; one that can be written at all has room for a
+  // line.
   pollfd log{STDERR_FILENO, POLLOUT, 0};
   if (poll(&log, 1, 0) == 1 && (log.revents & POLLOUT) != 0) line.Write(STDERR_FILENO);
 }
@@ -113,7 +114,8 @@ void OnFatalSignal(int number, siginfo_t* info, void*) {
   for (size_t i = 0; i < kFatalSignals.size(); ++i) {
     if (kFatalSignals[i].number == number) sigaction(number, &before[i], nullptr);
   }
-  // A fault comes again with the instruction that made it. One that was sent, or that may be ignored, does not.
+  // A fault comes again with the instruction that made it. One that was sent, or that may be
+  // ignored, does not.
   const bool comes_again =
       info->si_code > 0 && !(number == SIGBUS && info->si_code == BUS_MCEERR_AO);
   if (!comes_again) raise(number);

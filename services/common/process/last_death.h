@@ -2,7 +2,8 @@
 // the stage. A handler writes what the process was doing: to standard error, if that has room, and
 // to a file that was opened before. Then the signal does what it did without the handler: core
 // dumps, wait statuses, a sanitizer's report. SIGKILL leaves no line.
-//   signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 instruction=backward operation=linear
+//   signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3
+//     instruction=backward operation=linear
 // Threads: HandleFatalSignals once, before other threads. LastDeath: one thread at a time.
 // Errors:  FAILED_PRECONDITION naming --state-dir. A file that holds something else counts as none.
 #ifndef STAGECOACH_SERVICES_COMMON_PROCESS_LAST_DEATH_H_
@@ -14,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "base/current_work.h"
+#include "base/threads/current_work.h"
 #include "plan/stage_death.h"
 
 namespace stagecoach {

@@ -18,9 +18,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "base/sanitized.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 namespace {

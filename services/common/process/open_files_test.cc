@@ -14,8 +14,9 @@ TEST(OpenFiles, AShareIsWhatIsAskedForOrAPartOfTheLimit) {
   EXPECT_EQ(MostConnections(FileShare::kGrpc, 1000000, RLIM_INFINITY), 1000000);
 }
 
-// The story: three quarters for gRPC, a quarter for the page and 256 for the probes were all that a process with 1,024
-// files had; then it could open no journal and no checkpoint, and no socket to dial itself by.
+// The story: three quarters for gRPC, a quarter for the page and 256 for the probes were all that a
+// process with 1,024 files had; then it could open no journal and no checkpoint, and no socket to
+// dial itself by.
 TEST(OpenFiles, AllServersTogetherLeaveAQuarter) {
   constexpr int kAll = 1 << 30;
   for (const rlim_t limit : {256, 1024, 4096, 65536}) {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/machine_random.h"
+#include "base/numbers/machine_random.h"
 #include "spdlog/spdlog.h"
 #include "stage/link/grpc/malloc_settings.h"
 
@@ -28,8 +28,8 @@ sigset_t TerminationSignals() {
   return set;
 }
 
-// Shells and containers give 1,024 descriptors, which as many silent connections use up. The hard limit may be
-// unlimited: 65,536 are plenty.
+// Shells and containers give 1,024 descriptors, which as many silent connections use up. The hard
+// limit may be unlimited: 65,536 are plenty.
 void RaiseFileLimit() {
   constexpr rlim_t kEnough = 65536;
   rlimit limit{};

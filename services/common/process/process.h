@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "services/common/flags/exit_code.h"
 
 namespace stagecoach {

@@ -13,7 +13,8 @@
 namespace stagecoach {
 namespace {
 
-// In a process of its own, whose limits and signals may change. Exit code 0: the limit is what it should be.
+// In a process of its own, whose limits and signals may change. Exit code 0: the limit is what it
+// should be.
 [[noreturn]] void PrepareWithFewFiles(rlim_t soft) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

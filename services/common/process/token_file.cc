@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "spdlog/spdlog.h"
 
 namespace stagecoach {

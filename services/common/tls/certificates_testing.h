@@ -1,4 +1,5 @@
-// TestAuthority: an authority and certificates of it, for servers and callers of a test over loopback.
+// TestAuthority: an authority and certificates of it, for servers and callers of a test over
+// loopback.
 // Ownership: owns a folder of PEM files, removed at its end.
 // Threads:   one at a time.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_CERTIFICATES_TESTING_H_
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "services/common/process/server_flags.h"
 
 namespace stagecoach {

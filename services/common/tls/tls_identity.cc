@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/http2/read_watch.h"
 
 namespace stagecoach {
@@ -53,10 +53,11 @@ void WatchAll(tls_api::TlsCredentialsOptions& options) {
 
 }  // namespace
 
-// gRPC 1.51 takes new certificates while it runs from files only, by their names, and takes whatever they say. So what
-// was checked goes into files of its own: in memory, as a key does not belong on another disk. Each of them changes
-// at once, when another file takes over its descriptor. gRPC reads the key and the certificate one after the other,
-// and again if the file's time is another one then; that time counts the changes.
+// gRPC 1.51 takes new certificates while it runs from files only, by their names, and takes
+// whatever they say. So what was checked goes into files of its own: in memory, as a key does not
+// belong on another disk. Each of them changes at once, when another file takes over its
+// descriptor. gRPC reads the key and the certificate one after the other, and again if the file's
+// time is another one then; that time counts the changes.
 struct TlsIdentity::Published {
   int identity = -1, root = -1;
   int64_t generation = 0;

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "services/common/process/server_flags.h"
 #include "services/common/tls/name_verifier.h"
 #include "services/common/tls/tls_check.h"

@@ -82,8 +82,8 @@ TEST_F(TlsIdentityTest, NewConnectionsGoByNewFilesAndThoseThatAreThereStay) {
 
   Replace(here_, fresh_.IssueRole("coordinator", "here"), identity_.get());
   EXPECT_EQ(identity_->pems().root, ReadPems(here_)->root);
-  // A caller of the new authority alone: it accepts the server's new certificate only, and is accepted by the new
-  // authority only.
+  // A caller of the new authority alone: it accepts the server's new certificate only, and is
+  // accepted by the new authority only.
   const TlsFlags fresh_caller = fresh_.IssueRole("user", "ann");
   const auto accepted = Health(Dial(MakeChannelCredentials(fresh_caller).value()), true);
   EXPECT_TRUE(accepted.ok()) << accepted.error_message();
@@ -98,7 +98,8 @@ TEST_F(TlsIdentityTest, NewConnectionsGoByNewFilesAndThoseThatAreThereStay) {
   const auto again = Health(Dial(stage_identity->channel_credentials()), true);
   EXPECT_TRUE(again.ok()) << again.error_message();
 
-  // The stream ends with its connection, so news on it show that the connection of before is still there.
+  // The stream ends with its connection, so news on it show that the connection of before is still
+  // there.
   server_->SetServing(false);
   EXPECT_TRUE(watch->Read(&told)) << watch->Finish().error_message();
   EXPECT_EQ(told.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
@@ -137,8 +138,8 @@ TEST_F(TlsIdentityTest, BrokenFilesChangeNothingAndAreNamedOnce) {
 
 TEST_F(TlsIdentityTest, ACallerStillHoldsAServerToItsName) {
   const auto caller = TlsIdentity::Load(old_.IssueRole("stage", "stage-0")).value();
-  // An address that is the same host and stands in no certificate. (Not localhost: c-ares 1.18 loses ten bytes each
-  // time it resolves that, and the leak check of the asan build sees it.)
+  // An address that is the same host and stands in no certificate. (Not localhost: c-ares 1.18
+  // loses ten bytes each time it resolves that, and the leak check of the asan build sees it.)
   // Again where the dial took too long to come to that: it has two seconds.
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   grpc::Status refused;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/grpc/peer_identity.h"
+#include "services/common/grpc/access/peer_identity.h"
 
 namespace stagecoach {
 
@@ -12,8 +12,8 @@ JobCaller JobCallerOf(const Caller& caller) {
     return {absl::StrCat(PeerRoleName(caller.identity->role), "/", caller.identity->name),
             caller.identity->role != PeerRole::kOperator};
   }
-  // Of another error than that there is no role: a token that was taken out of the file since the call was let in. It
-  // has nothing.
+  // Of another error than that there is no role: a token that was taken out of the file since the
+  // call was let in. It has nothing.
   return {"", !absl::IsNotFound(caller.identity.status())};
 }
 

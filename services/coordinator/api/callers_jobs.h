@@ -1,5 +1,5 @@
-// CallersJobs: the job manager as one caller of JobService may use it. What is asked of a job is asked first whether it
-// may; nothing else in the service has the manager.
+// CallersJobs: the job manager as one caller of JobService may use it. What is asked of a job is
+// asked first whether it may; nothing else in the service has the manager.
 // Ownership: borrows the manager; a value for one call, not needed by the time of the answer.
 // Threads:   as JobManager.
 // Errors:    PERMISSION_DENIED for another user's job, else JobManager's.
@@ -11,12 +11,12 @@
 
 #include "coordinator/job/job_caller.h"
 #include "coordinator/loop/job_manager.h"
-#include "services/common/grpc/callers.h"
+#include "services/common/grpc/access/callers.h"
 
 namespace stagecoach {
 
-// The name is "ROLE/NAME", and all but operators have their own jobs only. Of whom was let in without a role nothing is
-// known, and everything allowed.
+// The name is "ROLE/NAME", and all but operators have their own jobs only. Of whom was let in
+// without a role nothing is known, and everything allowed.
 JobCaller JobCallerOf(const Caller& caller);
 
 class CallersJobs {

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <set>
 
-#include "base/check.h"
-#include "base/hash.h"
-#include "services/common/convert/convert_spec.h"
+#include "base/errors/check.h"
+#include "base/files/hash.h"
+#include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/grpc_status.h"
@@ -33,7 +33,8 @@ const google::protobuf::MethodDescriptor& Method(const std::string& name) {
   return *method;
 }
 
-// "job-a" is there, submitted by nobody that is known. Ann has a token as well; cid and dora have nothing else.
+// "job-a" is there, submitted by nobody that is known. Ann has a token as well; cid and dora have
+// nothing else.
 class CallersJobsTest : public WaitingJobTest {
  protected:
   CallersJobsTest()
@@ -125,7 +126,8 @@ class CallersJobsTest : public WaitingJobTest {
     return ids;
   }
 
-  // Any method whose request names a job in its first field, as a message of bytes; streams to their first message.
+  // Any method whose request names a job in its first field, as a message of bytes; streams to
+  // their first message.
   grpc::Status Ask(const std::shared_ptr<grpc::Channel>& as,
                    const google::protobuf::MethodDescriptor& method, const std::string& job,
                    bool waits = true) {
@@ -249,7 +251,8 @@ TEST_F(CallersJobsTest, AUserNeitherTakesAnothersIdNorItsCheckpoints) {
   EXPECT_THAT(Submit(bob_, "job-of-bob", resumes).status().message(), HasSubstr("not known"));
 }
 
-// Lines of no job stood in everybody's: refused calls, others' jobs, and what errors to users leave out.
+// Lines of no job stood in everybody's: refused calls, others' jobs, and what errors to users leave
+// out.
 TEST_F(CallersJobsTest, AUserReadsNoLinesOfNoJob) {
   ASSERT_TRUE(Submit(ann_, "job-of-ann").ok());
   LogEntry entry;

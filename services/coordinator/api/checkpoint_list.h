@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "stagecoach/v1/job.pb.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
-// Symptom: `checkpoints` of a running job told now and then of one that "cannot be used". Cause: retention
-// removed the oldest one between the look at the folder and the reading of its files.
+// Symptom: `checkpoints` of a running job told now and then of one that "cannot be used". Cause:
+// retention removed the oldest one between the look at the folder and the reading of its files.
 #include "services/coordinator/api/checkpoint_list.h"
 
 #include <gmock/gmock.h>

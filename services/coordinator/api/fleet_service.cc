@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
 #include "services/common/convert/clean_texts.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
-#include "services/common/grpc/peer_identity.h"
 #include "services/common/process/dial_address.h"
 #include "services/coordinator/convert/convert_job.h"
 
@@ -47,8 +47,8 @@ absl::Status CheckShowable(const char* field, const std::string& value) {
                    ": holds characters that a terminal obeys; give the stage another one"));
 }
 
-// The name of the caller's certificate, if that is one of a stage that may have this name at this address; empty where there
-// is none, or one without a role, which has been let in as it is.
+// The name of the caller's certificate, if that is one of a stage that may have this name at this
+// address; empty where there is none, or one without a role, which has been let in as it is.
 absl::StatusOr<std::string> CertificateFor(const grpc::CallbackServerContext& context,
                                            const v1::Stage& stage) {
   const absl::StatusOr<PeerIdentity> holder = PeerOf(*context.auth_context());

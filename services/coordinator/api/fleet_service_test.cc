@@ -1,5 +1,5 @@
-// The coordinator's services behind mutual TLS: whose certificate may do what, up to the job and the
-// registration that come of it.
+// The coordinator's services behind mutual TLS: whose certificate may do what, up to the job and
+// the registration that come of it.
 #include "services/coordinator/api/fleet_service.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/message_checksum.h"
@@ -178,7 +178,8 @@ TEST_F(FleetServiceTest, ASharedCertificateIsForTheNumbersBehindItsName) {
                     HasSubstr("address is 127.0.0.1:1")));
 }
 
-// The story: numbers ended at 1,023, so a stage that was started without --name was refused under its host's certificate.
+// The story: numbers ended at 1,023, so a stage that was started without --name was refused under
+// its host's certificate.
 TEST_F(FleetServiceTest, TheDefaultNameIsOneOfItsHostsCertificate) {
   Start();
   const TlsFlags box = authority_.IssueRole("stage", "box.example");

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "coordinator/loop/hidden_places.h"
 #include "services/common/convert/convert_plan.h"
-#include "services/common/convert/convert_spec.h"
-#include "services/common/convert/known_fields.h"
+#include "services/common/convert/fields/known_fields.h"
+#include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/api/checkpoint_list.h"
 #include "services/coordinator/api/read_logs_reactor.h"
@@ -31,7 +31,8 @@ auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
   };
 }
 
-// What is made of a spec may be large and take its time: a call that was given up in line is not begun. gRPC's until OnDone.
+// What is made of a spec may be large and take its time: a call that was given up in line is not
+// begun. gRPC's until OnDone.
 class GivenUpReactor final : public grpc::ServerUnaryReactor {
  public:
   std::function<bool()> wanted() const {

@@ -1,4 +1,5 @@
-// JobServiceAdapter: JobService over the job manager and the checkpoint store. A user's certificate opens that user's own
+// JobServiceAdapter: JobService over the job manager and the checkpoint store. A user's certificate
+// opens that user's own
 //            jobs (callers_jobs.h).
 // Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a
@@ -11,8 +12,8 @@
 #include <functional>
 #include <string>
 
-#include "base/task_thread.h"
-#include "checkpoint/store.h"
+#include "base/threads/task_thread.h"
+#include "checkpoint/store/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/api/callers_jobs.h"

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "checkpoint/names.h"
-#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/coordinator/api/read_logs_reactor.h"

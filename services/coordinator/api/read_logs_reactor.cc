@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/caller_error.h"
+#include "base/errors/caller_error.h"
 #include "services/common/grpc/grpc_status.h"
 
 namespace stagecoach {

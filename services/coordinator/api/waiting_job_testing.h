@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "base/testing/manual_clock.h"
-#include "checkpoint/file_system.h"
+#include "checkpoint/files/file_system.h"
 #include "checkpoint/shard.h"
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "coordinator/loop/silent_stages_testing.h"
 #include "network/zoo/gpt.h"

@@ -5,12 +5,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
-#include "coordinator/job/shown_json.h"
+#include "base/errors/status.h"
+#include "coordinator/job/view/shown_json.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_plan.h"
-#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 

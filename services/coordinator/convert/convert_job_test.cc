@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "services/common/convert/job_spec_testing.h"
+#include "services/common/convert/spec/job_spec_testing.h"
 #include "services/coordinator/convert/job_codec.h"
 
 namespace stagecoach {
@@ -43,7 +43,8 @@ TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
   EXPECT_EQ(ToProto(view).detail(), "set aside");
 }
 
-// One entry of the journal that could not be read, and the coordinator ended whenever somebody listed its jobs.
+// One entry of the journal that could not be read, and the coordinator ended whenever somebody
+// listed its jobs.
 TEST(ConvertJob, AJobThatIsSetAsideHasNoMoreThanItsName) {
   JobView view;
   view.id = view.summary.name = "a";

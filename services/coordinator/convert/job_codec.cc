@@ -3,8 +3,8 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "services/common/convert/convert_spec.h"
+#include "base/errors/check.h"
+#include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 

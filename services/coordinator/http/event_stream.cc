@@ -66,8 +66,8 @@ class Reader {
     return text;
   }
 
-  // A held job that is resumed may have another one from then on, and that begins a generation. Copied: what the job has
-  // goes with it.
+  // A held job that is resumed may have another one from then on, and that begins a generation.
+  // Copied: what the job has goes with it.
   JobView WithSpec(JobView view) {
     if (spec_ == nullptr || view.generation != spec_generation_) {
       const auto asked = Await<absl::StatusOr<JobView>>(

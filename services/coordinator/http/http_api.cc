@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/observe/chrome_trace.h"
 #include "services/coordinator/api/checkpoint_list.h"

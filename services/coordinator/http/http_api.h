@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "services/common/http/http_server.h"
 #include "services/common/observe/log_ring.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/convert/convert_job.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 #include "services/common/http/http_server.h"
 
 namespace stagecoach {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "coordinator/loop/job_manager.h"
 
 namespace stagecoach {

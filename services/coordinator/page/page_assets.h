@@ -1,5 +1,5 @@
-// The parts of the dashboard page, bundled at build time from static/ by bundle.py: "/" is the page,
-// "/assets/NAME.DIGEST.ENDING" a part of it. A digest's bytes never change.
+// The parts of the dashboard page, bundled at build time from static/ by bundle.py: "/" is the
+// page, "/assets/NAME.DIGEST.ENDING" a part of it. A digest's bytes never change.
 // Ownership: static storage; views never dangle.
 // Threads:   any.
 // Errors:    FindPageAsset: null for a path that is none.

@@ -1,6 +1,6 @@
-// Symptom: after a stage server's restart its job recovered one to three times more than needed, each
-// time with "connection refused" from a server that was up. Cause: the channel to that address was in
-// back-off from the time when nobody listened there, and answers without trying meanwhile.
+// Symptom: after a stage server's restart its job recovered one to three times more than needed,
+// each time with "connection refused" from a server that was up. Cause: the channel to that address
+// was in back-off from the time when nobody listened there, and answers without trying meanwhile.
 #include "services/coordinator/stages/grpc_stage_client.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/own_error.h"
-#include "services/common/grpc/peer_identity.h"
 #include "services/common/tls/certificates_testing.h"
 #include "services/common/tls/tls_identity.h"
 
@@ -45,8 +45,8 @@ class StatusOnly final : public v1::StageService::Service {
   std::string from;  // host and port of the last command's connection
 };
 
-// A port where nobody listens, and which nobody else is given meanwhile. gRPC's servers, which allow others beside them,
-// can be put there.
+// A port where nobody listens, and which nobody else is given meanwhile. gRPC's servers, which
+// allow others beside them, can be put there.
 class HeldPort {
  public:
   HeldPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -100,8 +100,8 @@ absl::Status Ask(GrpcStageClient& client, const StagePeer& stage) {
 
 constexpr std::chrono::seconds kPatience(30);
 
-// Again where the dial took too long: it has two seconds, and a busy machine may need more. What the system
-// refused is an answer.
+// Again where the dial took too long: it has two seconds, and a busy machine may need more. What
+// the system refused is an answer.
 absl::Status AskInTime(GrpcStageClient& client, const StagePeer& stage) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (true) {
@@ -130,8 +130,8 @@ TEST(GrpcStageClientTest, AProcessThatRegistersIsReachedAtOnce) {
   }
 }
 
-// Symptom: a connection that was reset in the middle of an answer ended a job, for gRPC calls that INTERNAL, as a stage
-// does a kernel that failed.
+// Symptom: a connection that was reset in the middle of an answer ended a job, for gRPC calls that
+// INTERNAL, as a stage does a kernel that failed.
 TEST(GrpcStageClientTest, WhatAStageDidNotSayItselfIsNoMoreThanUnavailable) {
   GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   Process process(0);
@@ -160,7 +160,8 @@ TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {
   const StagePeer stage{"stage-0", absl::StrCat("127.0.0.1:", process.port())};
   std::vector<std::promise<absl::Status>> answers(50);
   for (std::promise<absl::Status>& answer : answers) {
-    // Over a connection that is there: fifty dials at once take a busy machine longer than each of them has.
+    // Over a connection that is there: fifty dials at once take a busy machine longer than each of
+    // them has.
     EXPECT_TRUE(AskInTime(client, stage).ok());
     client.GetStatus(stage, 30, [&answer](const absl::StatusOr<v1::GetStatusResponse>& response) {
       answer.set_value(response.status());
@@ -173,8 +174,8 @@ TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {
   }
 }
 
-// A coordinator whose certificate was put right was refused by its stages until they registered again: the connection had
-// been made with the wrong one.
+// A coordinator whose certificate was put right was refused by its stages until they registered
+// again: the connection had been made with the wrong one.
 TEST(GrpcStageClientTest, AStageThatRefusedIsCommandedOverANewConnection) {
   GrpcStageClient client([](const std::string&) { return grpc::InsecureChannelCredentials(); });
   Process process(0);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "plan/costs/cost_model.h"
 #include "services/common/observe/metric_names.h"
 #include "services/coordinator/convert/convert_job.h"

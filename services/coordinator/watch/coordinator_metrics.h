@@ -30,10 +30,12 @@ class CoordinatorMetrics {
   explicit CoordinatorMetrics(JobManager* manager);
   // A job that was accepted, or was there when this process started. Harmless to repeat.
   void Follow(const JobView& view);
-  // A job that is not known any more. What was counted of all jobs stays counted. Any thread; does not wait.
+  // A job that is not known any more. What was counted of all jobs stays counted. Any thread; does
+  // not wait.
   void Forget(const JobView& view);
   void Write(MetricWriter& writer);
-  // The part of Write about stages' faults: each job counts once, also one that was forgotten after `jobs` were listed.
+  // The part of Write about stages' faults: each job counts once, also one that was forgotten after
+  // `jobs` were listed.
   void WriteRecoveries(const std::vector<JobView>& jobs, const std::vector<StageView>& stages,
                        MetricWriter& writer);
 

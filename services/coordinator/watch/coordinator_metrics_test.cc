@@ -53,8 +53,8 @@ TEST_F(ForgottenJob, TakesNoCountWithIt) {
                   "stagecoach_stage_recoveries_total{stage=\"stage-7\",reason=\"lost\"} 6"));
 }
 
-// The story: a job that was purged while somebody scraped was counted among the former ones and among the listed ones,
-// and the next scrape found less.
+// The story: a job that was purged while somebody scraped was counted among the former ones and
+// among the listed ones, and the next scrape found less.
 TEST_F(ForgottenJob, CountsOnceWhereAListStillHasIt) {
   CoordinatorMetrics metrics(manager_.get());
   JobView ended = SubmittedAt(JobPhase::kFailed, 1000);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads/clock.h"
+#include "base/threads/thread.h"
 #include "services/common/observe/metrics.h"
 
 namespace stagecoach {

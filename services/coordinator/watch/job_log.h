@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "coordinator/job/job_view.h"
+#include "coordinator/job/view/job_view.h"
 
 namespace stagecoach {
 

@@ -128,8 +128,8 @@ TEST_F(LogReaderTest, AJobsLogEndsWithTheJob) {
       << "what came too late takes no place in the tail";
 }
 
-// Symptom: the log of a job that had ended was empty after a while. Cause: the newest lines of a source
-// were asked for, and what its process wrote for no job since then were as many.
+// Symptom: the log of a job that had ended was empty after a while. Cause: the newest lines of a
+// source were asked for, and what its process wrote for no job since then were as many.
 TEST_F(LogReaderTest, WhatCameAfterTheJobTakesNoneOfItsPlaces) {
   LogRing ring(LogReader::kMostLines + 100);
   LogEntry entry{.unix_seconds = 1, .message = "mine", .job_id = "job-a"};

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "services/coordinator/stages/stage_observer.h"
 #include "stagecoach/v1/job.pb.h"
 

@@ -65,7 +65,8 @@ TEST_F(TraceCollectorTest, TakesTheClockOfTheShortestRoundTrip) {
   EXPECT_EQ(stages_.trace_requests[0].steps(), 5u);
 }
 
-// The job ran on between the two answers: together they would have one step more than was asked for.
+// The job ran on between the two answers: together they would have one step more than was asked
+// for.
 TEST_F(TraceCollectorTest, KeepsTheLastStepsOfAllStagesTogether) {
   for (uint64_t step = 1; step <= 6; ++step) {
     if (step <= 5) stages_.stages["a:1"].spans.emplace_back().set_step(step);

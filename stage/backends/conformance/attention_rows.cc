@@ -1,6 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/operation_testing.h"
 
@@ -14,7 +14,8 @@ constexpr AttentionSize kAttentionSizes[] = {{1, 1, 1, 5},    {3, 7, 1, 17},  {2
                                              {1, 64, 2, 33},  {2, 100, 8, 4}, {1, 49, 4, 16},
                                              {1, 256, 3, 64}, {2, 130, 1, 20}};
 
-// Long contexts take a sanitized build's tests minutes, and the other percentages run no other code.
+// Long contexts take a sanitized build's tests minutes, and the other percentages run no other
+// code.
 constexpr int64_t kLongestForEveryDropout = kSanitized ? 100 : 1 << 20;
 
 Outputs ForwardAndBackward(Bench& bench, const AttentionSize& size, double dropout) {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "network/lists/case_testing.h"
 #include "network/lists/lists.h"
 #include "operations/catalogue.h"

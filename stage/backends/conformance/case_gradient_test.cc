@@ -1,5 +1,6 @@
-// Every operation's gradient rule and the reference's kernels of it against finite differences of its
-// forward, for every case: the rows hold every back end to the reference, these hold the reference to calculus.
+// Every operation's gradient rule and the reference's kernels of it against finite differences of
+// its forward, for every case: the rows hold every back end to the reference, these hold the
+// reference to calculus.
 #include <algorithm>
 #include <cmath>
 #include <vector>

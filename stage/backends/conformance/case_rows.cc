@@ -1,6 +1,7 @@
-// Rows made from the cases of the operations: every call of a case's forward and backward, also in the
-// memory of what it may overwrite, and with a sum where it has that form. Each call reads what the
-// reference gives for the calls before it, so that one call is compared and not what added up on the way.
+// Rows made from the cases of the operations: every call of a case's forward and backward, also in
+// the memory of what it may overwrite, and with a sum where it has that form. Each call reads what
+// the reference gives for the calls before it, so that one call is compared and not what added up
+// on the way.
 #include <optional>
 
 #include "absl/strings/str_cat.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach::conformance {
 Tensors CaseTable::at(const std::vector<ValueId>& ids) const {

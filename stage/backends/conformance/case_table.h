@@ -31,8 +31,8 @@ class CaseTable {
   // Outputs as a call that reads them finds them: rounded where a bfloat16 tensor would be.
   void RoundOutputs(const Call& call);
 
-  // A call that is not of the case, or in other memory: fresh outputs, but for output 0 if `output` is a
-  // tensor. It adds to what is in the table.
+  // A call that is not of the case, or in other memory: fresh outputs, but for output 0 if `output`
+  // is a tensor. It adds to what is in the table.
   Tensors RunOn(const Call& call, const CallTypes& types, const Tensors& inputs, Tensor output);
   Tensor Make(const ValueType& type, const std::vector<float>& values);
   std::vector<float> Read(const Tensor& tensor);

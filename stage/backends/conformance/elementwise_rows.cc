@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "operations/dropout.h"
+#include "operations/pointwise/dropout.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/operation_testing.h"
 

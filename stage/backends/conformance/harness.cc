@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 
 namespace stagecoach::conformance {
 namespace {

@@ -1,5 +1,5 @@
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "operations/linear.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/operation_testing.h"

@@ -21,8 +21,8 @@ Outputs Loss(Bench& bench, int64_t n, int64_t vocabulary, float spread, Gradient
   return outputs;
 }
 
-// A head, its loss in the place of the logits and both gradients of the head, with rows of logits as far apart as the back
-// end wants them in training.
+// A head, its loss in the place of the logits and both gradients of the head, with rows of logits
+// as far apart as the back end wants them in training.
 Outputs PaddedHead(Bench& bench, int64_t n, int64_t in, int64_t vocabulary) {
   Backend& backend = bench.backend();
   const Tensor x = bench.Activation({n, in}), weight = bench.Activation({vocabulary, in}, 0.3f);

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "stage/backends/conformance/harness.h"
 
 namespace stagecoach::conformance {
@@ -300,7 +300,8 @@ Outputs FillsOfAll(Bench& bench) {
   return outputs;
 }
 
-// There and back, and from each type to itself. The truth comes from base/bfloat16.h, whatever a back end uses.
+// There and back, and from each type to itself. The truth comes from base/numbers/bfloat16.h,
+// whatever a back end uses.
 Outputs ConvertBothWays(Bench& bench, int64_t n) {
   constexpr float kMost = std::numeric_limits<float>::max();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -1,5 +1,5 @@
-// The reference's gradients that no case of an operation reaches (case_gradient_test.cc) against finite
-// differences: of the loss, and of a GELU within a product.
+// The reference's gradients that no case of an operation reaches (case_gradient_test.cc) against
+// finite differences: of the loss, and of a GELU within a product.
 #include <cmath>
 #include <functional>
 #include <vector>

@@ -1,11 +1,12 @@
-// Measures of the reference's cross entropy where logits are equal or not numbers: every back end is held to it.
+// Measures of the reference's cross entropy where logits are equal or not numbers: every back end
+// is held to it.
 #include <cmath>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/cross_entropy.h"
-#include "operations/loss_types.h"
+#include "operations/losses/cross_entropy.h"
+#include "operations/losses/loss_types.h"
 #include "stage/backends/conformance/case_table.h"
 
 namespace stagecoach::conformance {
@@ -39,8 +40,8 @@ TEST(ReferenceCrossEntropy, CountsATargetThatIsNotANumberAsWrong) {
   EXPECT_THAT(MeasuresOf({NAN, 1, 2}, 2), ElementsAre(1, 0, 1)) << "another one's";
 }
 
-// Of six rows, one of weight 0 and one whose target is ignored: right, targets, guesses. A class of weight 0 had no
-// counts, so a mean IoU was 0.0501 where scikit-learn says 0.0720.
+// Of six rows, one of weight 0 and one whose target is ignored: right, targets, guesses. A class of
+// weight 0 had no counts, so a mean IoU was 0.0501 where scikit-learn says 0.0720.
 TEST(ReferenceCrossEntropy, CountsClassByClass) {
   const CrossEntropyAttributes attributes{.ignore_index = 7, .weighted = true, .mean_iou = true};
   CaseOperand weights = LossWeights(IdsBelow(3, {}).type);

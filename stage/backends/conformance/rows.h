@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "operations/call_case.h"
 #include "stage/backends/backend.h"
 

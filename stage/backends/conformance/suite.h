@@ -1,9 +1,8 @@
 // The conformance tests, for any back end. In a test file of the back end:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
-//                            testing::Combine(testing::Values(BackendUnderTest{.make = MakeCpuBackend}),
-//                                             testing::ValuesIn(ConformanceRows())),
-//                            RowName);
+//    testing::Combine(testing::Values(BackendUnderTest{.make = MakeCpuBackend}),
+//                       testing::ValuesIn(ConformanceRows())), RowName);
 //
 // The reference back end must be linked. Include this header in one file of a test program.
 #ifndef STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_

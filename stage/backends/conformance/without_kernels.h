@@ -7,7 +7,8 @@
 
 namespace stagecoach::conformance {
 
-// By name, one a line. An operation whose first missing kernel is another one's stands under that name.
+// By name, one a line. An operation whose first missing kernel is another one's stands under that
+// name.
 inline std::vector<std::string> OperationsWithoutKernels() { return {}; }
 
 }  // namespace stagecoach::conformance

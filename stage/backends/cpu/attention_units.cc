@@ -1,6 +1,7 @@
 // Flash attention for one (sequence, head): query blocks of kQueryRows rows against all their keys;
 // the scores of a block never leave the cache, and the backward computes them again from the kept
-// log-sum-exp. Everything above the diagonal of causal attention is skipped by strips of kTileRows rows.
+// log-sum-exp. Everything above the diagonal of causal attention is skipped by strips of kTileRows
+// rows.
 //
 // With Q, K, V the head's queries (scaled), keys and values, and Z the dropout factors:
 //   forward   S = Q K^T        P = exp(S - max) / sum      O = (P Z) V
@@ -13,11 +14,11 @@
 #include <cmath>
 
 #include "hwy/contrib/math/math-inl.h"
-#include "operations/attention_scratch.h"
+#include "operations/attention/attention_scratch.h"
 #include "stage/backends/cpu/attention_units.h"
-#include "stage/backends/cpu/philox-inl.h"
-#include "stage/backends/cpu/tile-inl.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/philox-inl.h"
+#include "stage/backends/cpu/vector/tile-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_UNITS_ONCE_
 #define STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_UNITS_ONCE_
@@ -138,8 +139,8 @@ void TimesValues(const float* scores, const Dimensions& dim, const float* values
   }
 }
 
-// c[columns of the block, padded_width] += scores^T values, where scores and values hold the rows of
-// one query block; columns right of the diagonal are zero and mostly skipped.
+// c[columns of the block, padded_width] += scores^T values, where scores and values hold the rows
+// of one query block; columns right of the diagonal are zero and mostly skipped.
 void AddTransposedTimes(const float* scores, const Dimensions& dim, const float* values,
                         int64_t first, int64_t rows, float* c) {
   const int64_t columns = dim.Columns(first + rows);

@@ -1,4 +1,5 @@
-// The pieces that attention is cut into on the cpu, with the scores of a block of queries in the cache.
+// The pieces that attention is cut into on the cpu, with the scores of a block of queries in the
+// cache.
 // Threads:   pure functions; scratch is the caller's.
 // Units and shapes: elements.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_UNITS_H_
@@ -6,8 +7,8 @@
 
 #include <cstdint>
 
-#include "base/bfloat16.h"
-#include "base/random.h"
+#include "base/numbers/bfloat16.h"
+#include "base/numbers/random.h"
 
 namespace stagecoach::cpu {
 
@@ -30,7 +31,7 @@ struct AttentionUnit {
   // Rows that a row attends to, from the first on.
   int64_t visible(int64_t row) const { return full ? context : row + 1; }
 };
-// scratch: as many floats as AttentionScratch says (operations/attention_scratch.h).
+// scratch: as many floats as AttentionScratch says (operations/attention/attention_scratch.h).
 void AttentionForwardUnit(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,
                           float* scratch);
 void AttentionForwardUnit(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, float* log_sum_exp,

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/cpu/float_view.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {
@@ -45,7 +45,8 @@ void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t w
       });
 }
 
-// BF16 columns are widened kSumRows rows at a time, which keeps the order of additions, hence the float32 bits.
+// BF16 columns are widened kSumRows rows at a time, which keeps the order of additions, hence the
+// float32 bits.
 void AddColumnSums(CpuBackend& backend, const Tensor& tensor, const Tensor& result) {
   const int64_t rows = tensor.shape()[0], columns = tensor.shape()[1];
   float* sums = result.data<float>();

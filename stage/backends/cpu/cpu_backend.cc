@@ -8,11 +8,11 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {
@@ -22,7 +22,8 @@ constexpr int64_t kPiece = 2048;
 
 // Rooms up to here are small beside what a plan may be off by: every thread has one.
 
-// Goes up with every change of what a kernel of ours rounds, so that no job is computed by old and new ones.
+// Goes up with every change of what a kernel of ours rounds, so that no job is computed by old and
+// new ones.
 constexpr int kKernelsVersion = 5;
 
 // oneDNN goes by the sizes of the caches when it cuts convolutions into blocks, and so into sums.

@@ -9,9 +9,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "stage/backends/backend.h"
-#include "stage/backends/cpu/matmul.h"
-#include "stage/backends/cpu/packed_weights.h"
-#include "stage/backends/cpu/worker_pool.h"
+#include "stage/backends/cpu/primitives/matmul.h"
+#include "stage/backends/cpu/primitives/packed_weights.h"
+#include "stage/backends/cpu/primitives/worker_pool.h"
 #include "stage/backends/cpu/workspace.h"
 
 namespace stagecoach::cpu {

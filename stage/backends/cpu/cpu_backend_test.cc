@@ -5,15 +5,15 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
-#include "operations/attention_scratch.h"
-#include "operations/layer_norm.h"
+#include "operations/attention/attention_scratch.h"
 #include "operations/linear.h"
+#include "operations/norms/layer_norm.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 #include "stage/backends/operation_testing.h"
 #include "stage/backends/reference/kernel_list.h"
 
@@ -90,8 +90,8 @@ TEST(CpuBackend, InFloat32AResidualHasTheBitsOfAnAdditionOfItsOwn) {
   }
 }
 
-// Whether a sum finds room in place depends on who else reads its operands, hence on the cut. It began with
-// a zero where it did not, and gave another zero of two negative ones.
+// Whether a sum finds room in place depends on who else reads its operands, hence on the cut. It
+// began with a zero where it did not, and gave another zero of two negative ones.
 TEST(CpuBackend, ASumHasTheSameBitsInMemoryOfItsOwnAndInPlace) {
   for (const auto make : {MakeReferenceBackend, MakeCpuBackend}) {
     const auto backend = make(BackendOptions{});
@@ -174,7 +174,8 @@ TEST(CpuBackend, ARefusedWorkspaceEndsWithTheCellThatWasRefused) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-// Cards sum a token's rows by a tree, so the rows above allow for another order; here it is the reference's.
+// Cards sum a token's rows by a tree, so the rows above allow for another order; here it is the
+// reference's.
 TEST(CpuBackend, AddsTheRowsOfATokenInTheirOrder) {
   const auto sums = [](Backend& backend) {
     Bench bench(backend);

@@ -1,10 +1,10 @@
 // Updates and norms: blocks of a tensor that depend on its length alone, one pass over memory each.
 #include <algorithm>
 
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "stage/backends/cpu/cpu_backend.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 #include "stage/backends/lamb_rate.h"
 
 namespace stagecoach::cpu {

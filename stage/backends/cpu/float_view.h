@@ -6,7 +6,7 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_FLOAT_VIEW_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_FLOAT_VIEW_H_
 
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach::cpu {

@@ -3,7 +3,7 @@
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
 #include "stage/backends/cpu/multiply_add.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {

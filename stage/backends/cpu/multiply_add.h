@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/bfloat16.h"
+#include "base/numbers/bfloat16.h"
 
 namespace stagecoach::cpu {
 

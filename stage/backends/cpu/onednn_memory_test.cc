@@ -1,5 +1,5 @@
-// Each primitive that is taken from oneDNN stays within its buffers and computes the right numbers, over a table of
-// shapes, on each instruction set that the processor has.
+// Each primitive that is taken from oneDNN stays within its buffers and computes the right numbers,
+// over a table of shapes, on each instruction set that the processor has.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
-#include "stage/backends/cpu/convolution_trial_testing.h"
-#include "stage/backends/cpu/instruction_sets_testing.h"
-#include "stage/backends/cpu/onednn.h"
-#include "stage/backends/cpu/product_trial_testing.h"
+#include "stage/backends/cpu/convolution/convolution_trial_testing.h"
+#include "stage/backends/cpu/primitives/onednn.h"
+#include "stage/backends/cpu/products/product_trial_testing.h"
+#include "stage/backends/cpu/testing/instruction_sets.h"
 
 namespace stagecoach::cpu {
 namespace {
@@ -30,8 +30,8 @@ ConvolutionCase Square(int64_t samples, int64_t side, int64_t in, int64_t window
                     groups}};
 }
 
-// Blocks and tails of channels and of places, one image that is cut into rows and several that are not: oneDNN writes
-// behind its scratch where a call has enough places for its caches.
+// Blocks and tails of channels and of places, one image that is cut into rows and several that are
+// not: oneDNN writes behind its scratch where a call has enough places for its caches.
 void AddPointwise(std::vector<ConvolutionCase>& cases) {
   for (const int64_t in : {1, 3, 4, 7, 8, 12, 15, 16, 24, 40}) {
     for (const int64_t out : {1, 8, 16, 40}) {
@@ -70,7 +70,8 @@ std::vector<ConvolutionCase> NamedConvolutions() {
   return cases;
 }
 
-// Of any shape, but small; a padding behind the last pixel is what the number of places makes of it.
+// Of any shape, but small; a padding behind the last pixel is what the number of places makes of
+// it.
 ConvolutionCase AnyConvolution(std::mt19937_64& random) {
   const auto any = [&](int64_t least, int64_t most) {
     return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));

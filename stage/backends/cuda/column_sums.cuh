@@ -1,6 +1,6 @@
-// target[columns] adds, for each column, the sum over the rows of a term, in two stages: chunks of rows to
-// partial sums, those to the sum. Which share is whose depends on the shape alone (PlanColumnSum), so the
-// order of every addition is fixed.
+// target[columns] adds, for each column, the sum over the rows of a term, in two stages: chunks of
+// rows to partial sums, those to the sum. Which share is whose depends on the shape alone
+// (PlanColumnSum), so the order of every addition is fixed.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_COLUMN_SUMS_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_COLUMN_SUMS_CUH_
 
@@ -51,8 +51,8 @@ struct ColumnTotals {
   int64_t columns, stride, chunks;
 };
 
-// Targets add the partial sums of their columns: lane l of 8 takes chunks l, l + 8, ...; the lanes are added in order.
-// A second target's partial sums stand behind the first one's.
+// Targets add the partial sums of their columns: lane l of 8 takes chunks l, l + 8, ...; the lanes
+// are added in order. A second target's partial sums stand behind the first one's.
 template <typename Target>
 __global__ void ColumnTotalKernel(ColumnTotals s, const float* sums, Target* target,
                                   Target* second_target) {
@@ -77,8 +77,8 @@ __global__ void ColumnTotalKernel(ColumnTotals s, const float* sums, Target* tar
   (second ? second_target : target)[column] += sum;
 }
 
-// `term`: what a row adds to kPack<T> columns from `column` on: Floats<kPack<T>>(row, column); it may give
-// anything for columns beyond the last one. scratch: PlanColumnSum(rows, columns, 1, .).
+// `term`: what a row adds to kPack<T> columns from `column` on: Floats<kPack<T>>(row, column); it
+// may give anything for columns beyond the last one. scratch: PlanColumnSum(rows, columns, 1, .).
 template <typename T, typename Term>
 cudaError_t SumTerms(cudaStream_t stream, int64_t rows, int64_t columns, Term term, float* target,
                      float* scratch) {

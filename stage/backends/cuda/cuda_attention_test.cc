@@ -1,8 +1,8 @@
 // Attention in BF16 on the card: through cuDNN, by our own kernels, and the reference's in float32
 // on the same numbers. Skips without a card, and without cuDNN.
-#include "base/bfloat16.h"
+#include "base/numbers/bfloat16.h"
 #include "gtest/gtest.h"
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/cuda_ways_testing.h"
 #include "stage/backends/cuda/make_cuda_backend.h"

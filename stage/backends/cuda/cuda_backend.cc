@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
-#include "stage/backends/cuda/matmul_table_file.h"
+#include "stage/backends/cuda/matmul/matmul_table_file.h"
 
 namespace stagecoach::cuda {
 
@@ -109,7 +109,8 @@ std::vector<std::string> CudaBackend::TakeWays() {
   return ways;
 }
 
-// A capture has no place for progress: what its events would say is not asked, and asking would end it.
+// A capture has no place for progress: what its events would say is not asked, and asking would end
+// it.
 cudaStream_t CudaBackend::Begin() {
   Settle();
   if (calls_ == nullptr || !calls_->capturing()) context_->progress().Operation();

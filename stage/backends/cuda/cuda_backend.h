@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "stage/backends/cuda/cuda_context.h"
-#include "stage/backends/cuda/cuda_graph_api.h"
 #include "stage/backends/cuda/cudnn/attention/fused_attention.h"
 #include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 #include "stage/backends/cuda/cudnn/pool/library_pool.h"
 #include "stage/backends/cuda/kernel_backend.h"
-#include "stage/backends/cuda/matmul.h"
+#include "stage/backends/cuda/matmul/matmul.h"
+#include "stage/backends/cuda/runtime/cuda_context.h"
+#include "stage/backends/cuda/runtime/cuda_graph_api.h"
 
 namespace stagecoach::cuda {
 

@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/convolution.h"
+#include "operations/images/convolution.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/cuda_ways_testing.h"
 #include "stage/backends/cuda/make_cuda_backend.h"

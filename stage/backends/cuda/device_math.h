@@ -1,6 +1,6 @@
-// Arithmetic that kernels share, the same on host and device: Philox as base/random.h defines it,
-// GELU in float. C++17 without the project's other headers, since nvcc compiles it too; the host
-// tests hold it to base/random.h and to the reference back end's formulas.
+// Arithmetic that kernels share, the same on host and device: Philox as base/numbers/random.h
+// defines it, GELU in float. C++17 without the project's other headers, since nvcc compiles it too;
+// the host tests hold it to base/numbers/random.h and to the reference back end's formulas.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_DEVICE_MATH_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_DEVICE_MATH_H_
 
@@ -17,8 +17,9 @@
 
 namespace stagecoach::cuda {
 
-// How kernels store a bfloat16: bits of base/bfloat16.h, which rounds as this does. The card has an
-// instruction for it, which gives the same bits but for a NaN's, of which it keeps nothing.
+// How kernels store a bfloat16: bits of base/numbers/bfloat16.h, which rounds as this does. The
+// card has an instruction for it, which gives the same bits but for a NaN's, of which it keeps
+// nothing.
 struct Bf16 {
   uint16_t bits;
 };

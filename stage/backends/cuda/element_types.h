@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/cuda/device_math.h"
 #include "stage/tensor/tensor.h"
 

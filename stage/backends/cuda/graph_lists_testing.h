@@ -1,11 +1,12 @@
-// For tests: a short list of calls again and again, on a card (cuda_graphs_test.cc) and on the emulated one.
+// For tests: a short list of calls again and again, on a card (cuda_graphs_test.cc) and on the
+// emulated one.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_GRAPH_LISTS_TESTING_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_GRAPH_LISTS_TESTING_H_
 
 #include <functional>
 #include <vector>
 
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 #include "operations/linear.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/operation_testing.h"
@@ -15,8 +16,8 @@ namespace stagecoach::conformance {
 // At their places, one by one, captured and launched, launched three times.
 inline constexpr int kListRounds = 6;
 
-// A product with bias and GELU, attention, products that add to their result: own kernels and the libraries that are there.
-// What adds shows how often it ran.
+// A product with bias and GELU, attention, products that add to their result: own kernels and the
+// libraries that are there. What adds shows how often it ran.
 inline Outputs RunLists(Backend& backend, Elements elements) {
   Bench bench(backend, elements);
   constexpr int64_t kSequences = 2, kContext = 128, kWidth = 128, kRows = kSequences * kContext;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/drawing_calls.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"

@@ -18,7 +18,7 @@
 #include "stage/backends/cuda/cudnn/attention/attention_operands.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/cudnn/pool/pool_operands.h"
-#include "stage/backends/cuda/matmul_plans.h"
+#include "stage/backends/cuda/matmul/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
 #include "stage/backends/device/call_queue.h"
 #include "stage/backends/device/device_error.h"

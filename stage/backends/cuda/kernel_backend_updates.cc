@@ -1,7 +1,7 @@
 // Fills, optimizers and norms over all tensors of a stage, a launch or two each.
 #include <cstring>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach::cuda {
 namespace {
@@ -12,8 +12,8 @@ int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); 
 // Partial sums of one column sum never take more than this, however wide the matrix.
 constexpr int64_t kPartialElements = 1 << 20;
 constexpr int64_t kMaxChunks = 128, kMinChunkRows = 32;
-// Chunks of a norm's backward are blocks: enough of them to fill a card, more where rows are short and blocks small, and
-// not so many that the partial sums cost what reading the rows once saves.
+// Chunks of a norm's backward are blocks: enough of them to fill a card, more where rows are short
+// and blocks small, and not so many that the partial sums cost what reading the rows once saves.
 constexpr int64_t kNormChunkElements = 1 << 19, kMinNormChunks = 256, kMaxNormChunks = 512;
 constexpr int64_t kMinNormRows = 8;
 constexpr size_t kMaxNormSharedBytes = 96 * 1024;  // what cards from Ampere on give a block

@@ -2,7 +2,7 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_RANDOM_STREAM_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_RANDOM_STREAM_H_
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "stage/backends/cuda/device_math.h"
 
 namespace stagecoach::cuda {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 
@@ -110,7 +110,8 @@ void CallQueue::RunQueued() {
   }
 }
 
-// What fails while launches are only written down has not failed: it is left to the calls when they run.
+// What fails while launches are only written down has not failed: it is left to the calls when they
+// run.
 bool CallQueue::Capture(GraphCache::Entry* entry) {
   parts_.fault->BeginTrial();
   int code = parts_.api->BeginCapture(parts_.stream);

@@ -20,8 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A card made of host memory whose kernels are lambdas. Every launch goes through `graphs_`, behind a Settle, as
-// KernelBackend::Begin has it.
+// A card made of host memory whose kernels are lambdas. Every launch goes through `graphs_`, behind
+// a Settle, as KernelBackend::Begin has it.
 class CallQueueTest : public testing::Test {
  protected:
   CallQueueTest() { Make(CallQueue::kMostLists); }
@@ -237,7 +237,8 @@ TEST_F(CallQueueTest, ACallThatTakesMemoryRunsAtItsPlace) {
   EXPECT_EQ(graphs_.captures, 2);
 }
 
-// Layers let go of what no later call reads. The next tensor has that memory, and the order keeps them apart.
+// Layers let go of what no later call reads. The next tensor has that memory, and the order keeps
+// them apart.
 TEST_F(CallQueueTest, HoldsNoMemoryAndKeepsTheOrder) {
   const Kernel plus_one = PlusOne();
   const Tensor first = Number(0), last = Number(0);
@@ -343,7 +344,8 @@ TEST_F(CallQueueTest, AFailureOfTheCardNamesTheOperation) {
   EXPECT_EQ(graphs_.captures, captures) << "calls may leave out what they would launch";
 }
 
-// More lists than are kept: each is forgotten before it comes again, so none is captured, rather than all each time.
+// More lists than are kept: each is forgotten before it comes again, so none is captured, rather
+// than all each time.
 TEST_F(CallQueueTest, ForgetsTheListThatWasNotAskedForLongest) {
   queue_.reset();
   Make(2);
@@ -379,7 +381,8 @@ TEST_F(CallQueueTest, MemoryThatGoesBackComesBehindWhatIsQueuedAndEndsGraphs) {
   queue_->EndCalls();
 }
 
-// An allocation that has to make room, and one that is refused: in both what is queued is launched first.
+// An allocation that has to make room, and one that is refused: in both what is queued is launched
+// first.
 TEST_F(CallQueueTest, MemoryThatIsRefusedInAListFindsItLaunched) {
   const Kernel plus_one = PlusOne();
   const Tensors chain = Chain(6);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/testing/fake_device_api.h"

@@ -1,6 +1,6 @@
 #include "stage/backends/device/device_progress.h"
 
-#include "base/progress.h"
+#include "base/threads/progress.h"
 
 namespace stagecoach {
 namespace {

@@ -1,6 +1,7 @@
 // DeviceProgress: the progress of a card. A card goes on with queued work while its host waits for
 // it or has gone ahead. The host cannot tell a slow card from a stuck one. So events stand between
-// the operations. For each event that the card has passed there is a tick (base/progress.h).
+// the operations. For each event that the card has passed there is a tick
+// (base/threads/progress.h).
 // Ownership: borrows stream and fault; owns its events, which are used again.
 // Threads:   executor thread only, with the card current; ticks count for that thread.
 // Errors:    noted in the fault. An event that cannot be made for want of memory is left out.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/testing/fake_device_api.h"
 

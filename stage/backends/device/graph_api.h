@@ -1,7 +1,8 @@
-// GraphApi: the runtime calls that make one launch of many, as CallQueue uses them: CUDA graphs in production, recorded
-// functions in tests.
+// GraphApi: the runtime calls that make one launch of many, as CallQueue uses them: CUDA graphs in
+// production, recorded functions in tests.
 // Ownership: a graph is the runtime's; whoever has it destroys it, which may be while it runs.
-// Threads:   one, with the card current; what other threads ask of the card does not disturb a capture.
+// Threads:   one, with the card current; what other threads ask of the card does not disturb a
+//            capture.
 // Errors:    codes, as DeviceApi's; 0 is success.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_GRAPH_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_GRAPH_API_H_

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 

@@ -1,6 +1,6 @@
-// GraphCache: what is known of each list of calls, found by its signature: seen once, a graph, or not to be captured.
-// Whatever was not asked for longest goes when there are too many. So a step with more lists than fit captures nothing: each
-// is forgotten before it comes again.
+// GraphCache: what is known of each list of calls, found by its signature: seen once, a graph, or
+// not to be captured. Whatever was not asked for longest goes when there are too many. So a step
+// with more lists than fit captures nothing: each is forgotten before it comes again.
 // Ownership: owns the graphs; borrows the api.
 // Threads:   one, with the card current.
 // Units and shapes: a signature is the words that CallQueue makes of its calls.

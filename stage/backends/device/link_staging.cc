@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach {
 namespace {

@@ -2,8 +2,8 @@
 //
 //   # F1
 //   alloc F1.t3 1024
-//   Dropout x=F1.t2:F32[16,16] y=F1.t3:F32[16,16] rate=0.1 stream=seed5.step0.micro_batch1.layer2.op1
-//   free F1.t2
+//   Dropout x=F1.t2:F32[16,16] y=F1.t3:F32[16,16] rate=0.1
+//     stream=seed5.step0.micro_batch1.layer2.op1 free F1.t2
 //
 // A buffer's name has three parts: the section that it was allocated in, a letter for its kind, and
 // a number. Letters are p parameters, g gradients, o optimizer, t activations, w workspace. Numbers
@@ -28,7 +28,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {

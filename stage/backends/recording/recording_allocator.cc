@@ -1,6 +1,6 @@
 #include "stage/backends/recording/recording_allocator.h"
 
-#include "base/status.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {

@@ -6,11 +6,11 @@
 #include <sstream>
 #include <string>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/dropout.h"
-#include "operations/rms_norm.h"
+#include "operations/norms/rms_norm.h"
+#include "operations/pointwise/dropout.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach {
@@ -131,7 +131,8 @@ TEST_F(Recorded, NumbersBeginAnewInEverySection) {
             "# F0\nalloc F0.t3 4\nalloc t1 4\n");
 }
 
-// Over an in-process link a stage reads its neighbour's memory. When it lets go of it is seen later.
+// Over an in-process link a stage reads its neighbour's memory. When it lets go of it is seen
+// later.
 TEST_F(Recorded, ANeighboursBufferIsNamedWhenItIsMet) {
   const auto neighbour = MakeReferenceBackend({});
   auto foreign = MakeTensor(neighbour->allocator(), MemoryKind::kActivations, DType::kF32, {2});

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "stage/backends/reference/kernel_list.h"
 #include "stage/backends/reference/reference_backend.h"
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "stage/backends/reference/reference_backend.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
-// GELU (Hendrycks and Gimpel, 1606.08415, section 2) in double: in the tanh form, GPT-2's choice, and by the error
-// function.
+// GELU (Hendrycks and Gimpel, 1606.08415, section 2) in double: in the tanh form, GPT-2's choice,
+// and by the error function.
 #ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_GELU_H_
 #define STAGECOACH_STAGE_BACKENDS_REFERENCE_GELU_H_
 

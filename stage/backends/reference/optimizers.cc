@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/lamb_rate.h"
 #include "stage/backends/reference/reference_backend.h"
 

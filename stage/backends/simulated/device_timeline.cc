@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/check.h"
-#include "base/progress.h"
+#include "base/errors/check.h"
+#include "base/threads/progress.h"
 
 namespace stagecoach {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace stagecoach {
 

@@ -9,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/bfloat16.h"
-#include "base/check.h"
-#include "base/progress.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
+#include "base/threads/progress.h"
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
 #include "stage/backends/kernel_table.h"
@@ -45,8 +45,8 @@ absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device) 
 
 namespace {
 
-// What a call reads, or adds to. Of a table no more is moved than the rows that ids pick, and those are
-// counted where they go to or come from.
+// What a call reads, or adds to. Of a table no more is moved than the rows that ids pick, and those
+// are counted where they go to or come from.
 std::vector<const Tensor*> OperandsOf(const CallTypes& types, const KernelArguments& arguments) {
   const bool picks =
       std::any_of(types.inputs.begin(), types.inputs.end(),
@@ -62,7 +62,8 @@ std::vector<const Tensor*> OperandsOf(const CallTypes& types, const KernelArgume
   return operands;
 }
 
-// Who reads the sums divides by the terms and shows the loss: it is that of a network which gives zeros.
+// Who reads the sums divides by the terms and shows the loss: it is that of a network which gives
+// zeros.
 void WriteLossOfZeros(const CallTypes& types, int64_t samples, const KernelArguments& arguments) {
   const Tensor& sums = arguments.outputs[arguments.outputs.size() - 1];
   const ValueType& output = types.inputs[0];

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/simulated/device_timeline.h"
 

@@ -6,13 +6,13 @@
 #include <array>
 #include <cmath>
 
-#include "base/bfloat16.h"
-#include "base/progress.h"
+#include "base/numbers/bfloat16.h"
 #include "base/testing/manual_clock.h"
+#include "base/threads/progress.h"
 #include "operations/catalogue.h"
-#include "operations/layer_norm.h"
 #include "operations/linear.h"
-#include "operations/rms_norm.h"
+#include "operations/norms/layer_norm.h"
+#include "operations/norms/rms_norm.h"
 #include "stage/backends/loss_testing.h"
 #include "stage/backends/operation_testing.h"
 
@@ -92,9 +92,10 @@ TEST(DeviceTimeline, ALongOperationIsSeenToGetOnAndTakesNoLongerForIt) {
   EXPECT_GE(progress.count(), 1198u) << "twice a second";
 }
 
-// Symptom: of a network with large images the profile said that its last layers take no time, so that the partition gave
-// eleven layers of 24 to the last of four stages. Cause: where writing zeros took longer than the operation, the device
-// fell behind, and later operations made up for it, whoever had waited for the device in between.
+// Symptom: of a network with large images the profile said that its last layers take no time, so
+// that the partition gave eleven layers of 24 to the last of four stages. Cause: where writing
+// zeros took longer than the operation, the device fell behind, and later operations made up for
+// it, whoever had waited for the device in between.
 TEST(DeviceTimeline, WhoHasWaitedForTheDeviceDoesNotGetTheNextOperationForFree) {
   Machine machine;
   DeviceTimeline timeline(&machine.clock(), machine.sleep());

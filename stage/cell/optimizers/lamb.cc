@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/cell/optimizer_parts.h"
 
 namespace stagecoach {

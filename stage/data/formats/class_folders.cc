@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "base/utf8.h"
 #include "stage/data/formats/data_file.h"
 #include "stage/pictures/decode.h"
@@ -87,7 +87,8 @@ std::string ClassFolders::LeftOutText() const {
   return left_out_.empty() ? "" : absl::StrCat(", but ", left_out_.Text());
 }
 
-// A class or a part of one that is not there must not go unnoticed; where no link is followed, nobody knows what it is.
+// A class or a part of one that is not there must not go unnoticed; where no link is followed,
+// nobody knows what it is.
 absl::Status ClassFolders::CheckLink(const std::string& below) const {
   const absl::Status followed = roots_->OpenFolder(RealPathOf(below)).status();
   if (absl::IsNotFound(followed) || roots_->OpenFile(RealPathOf(below)).ok()) {

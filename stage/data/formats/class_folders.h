@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "stage/data/formats/left_out.h"
 #include "stage/files/data_roots.h"
 

@@ -35,7 +35,7 @@ class OpenedFile {
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
   // All of `into` from `offset` on, wherever Read is; any thread, and no tick.
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
-  // "WebP, not a tar file", with a remedy (base/file_kind.h); empty if that cannot be told.
+  // "WebP, not a tar file", with a remedy (base/files/file_kind.h); empty if that cannot be told.
   std::string OtherKind(absl::string_view wanted) const;
   // FAILED_PRECONDITION if it was written to since it was opened. Reads may then give other bytes
   // than those that were summed up. Any thread.

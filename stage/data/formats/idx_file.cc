@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/gzip.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/gzip.h"
+#include "base/threads/progress.h"
 #include "stage/data/formats/data_file.h"
 
 namespace stagecoach {
@@ -17,7 +17,8 @@ namespace {
 
 using Bytes = std::span<const uint8_t>;
 
-// Collects what a file holds, from its stored bytes, piece by piece: not a byte more than its header says.
+// Collects what a file holds, from its stored bytes, piece by piece: not a byte more than its
+// header says.
 class Content {
  public:
   Content(bool packed, bool keep, int64_t size) : packed_(packed), keep_(keep) {
@@ -33,12 +34,14 @@ class Content {
     return packed_ ? Unpack(piece) : Copy(piece);
   }
 
-  // Of a gzip file, when all of it was added. What was not kept was not unpacked: who keeps it says what is wrong.
+  // Of a gzip file, when all of it was added. What was not kept was not unpacked: who keeps it says
+  // what is wrong.
   absl::Status CheckEnd(const std::string& where, const IdxHeader& header) const {
     if (!keep_) return absl::OkStatus();
     if (!members_.ended() && filled_ < bytes_.size()) return Damaged(where, "is cut off");
     if (more_) return Damaged(where, "has something else behind it");
-    // The size modulo 2^32, as the last four bytes of one member say; less than was unpacked if other members follow.
+    // The size modulo 2^32, as the last four bytes of one member say; less than was unpacked if
+    // other members follow.
     const auto size = static_cast<uint32_t>(header.file_bytes());
     const bool of_one = members_.single() && (members_.ended() || trailer_ > size);
     if (of_one && trailer_ != size) {

@@ -1,8 +1,9 @@
-// IdxFile: an IDX file, plain or gzip, read within the bounds that its header states. The images of a plain one stay on
-// the disk until they are asked for; all else is kept in memory.
+// IdxFile: an IDX file, plain or gzip, read within the bounds that its header states. The images of
+// a plain one stay on the disk until they are asked for; all else is kept in memory.
 // Units:  bytes.
-// Errors: as plan/data/idx_header.h and stage/data/formats/data_file.h; INVALID_ARGUMENT with both numbers where the header and
-//         the content differ in size; DATA_LOSS if the gzip data is damaged or cut off.
+// Errors: as plan/data/idx_header.h and stage/data/formats/data_file.h; INVALID_ARGUMENT with both
+//         numbers where the header and the content differ in size; DATA_LOSS if the gzip data is
+//         damaged or cut off.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_IDX_FILE_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_IDX_FILE_H_
 
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "plan/data/idx_header.h"
 #include "stage/data/formats/data_file.h"
 
@@ -34,8 +35,8 @@ struct IdxFile {
 // What a gzip file may unpack to in memory.
 inline constexpr int64_t kMostUnpackedIdxBytes = int64_t{4} << 30;
 
-// keep: the items will be asked for. The digest gets the file's size, eight bytes, the lowest first, and every byte
-// as it is stored, kept or not.
+// keep: the items will be asked for. The digest gets the file's size, eight bytes, the lowest
+// first, and every byte as it is stored, kept or not.
 absl::StatusOr<IdxFile> ReadIdxFile(const DataRoots& roots, const std::string& field,
                                     const std::string& path, IdxContent content, bool keep,
                                     Sha256* digest);

@@ -1,6 +1,7 @@
-// Symptom: a data file larger than the machine's memory, as a sparse one of 4 TB, killed every stage that opened it.
-// Cause: texts, images and CIFAR's records were read whole. Here each file is of 512 MiB and the process may have 128 MiB more
-// than it has.
+// Symptom: a data file larger than the machine's memory, as a sparse one of 4 TB, killed every
+// stage that opened it.
+// Cause: texts, images and CIFAR's records were read whole. Here each file is of 512 MiB and the
+// process may have 128 MiB more than it has.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,8 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "base/utf8.h"
 #include "stage/data/formats/tar_members.h"
 #include "stage/pictures/decode.h"
@@ -30,8 +30,8 @@ bool IsPictureExtension(const std::string& extension) {
   return extension.find('.') == std::string::npos && IsPictureName("." + extension);
 }
 
-// A member's name as WebDataset takes it apart (its base_plus_ext): behind its folder, the sample's key goes up to the first
-// dot, and all that is behind that dot is the extension.
+// A member's name as WebDataset takes it apart (its base_plus_ext): behind its folder, the sample's
+// key goes up to the first dot, and all that is behind that dot is the extension.
 struct MemberName {
   std::string key, extension;  // the latter in lower case
   // "image.png" of "a.image.png": neither a picture nor a class, though it ends like one.
@@ -50,7 +50,8 @@ bool IsKeyOfFolder(std::string_view key) {
   return key.substr(key.substr(0, key.size() - 1).rfind('/') + 1).find('.') == key.npos;
 }
 
-// nullopt: no sample's. A name that begins with a dot, as macOS's "._1.png", or has none, and WebDataset's "__meta__".
+// nullopt: no sample's. A name that begins with a dot, as macOS's "._1.png", or has none, and
+// WebDataset's "__meta__".
 std::optional<MemberName> NameOfMember(const std::string& name) {
   const size_t base = name.rfind('/') + 1;  // 0 where there is none
   const size_t dot = name.find('.', base);
@@ -106,8 +107,9 @@ struct ShardList::Sample {
   }
 };
 
-// Of a shard, those that lack a member so far, in their order: it may stand further behind. And which ones lacked none: what
-// else stands further behind of their keys is left out, as it is where it stands beside them.
+// Of a shard, those that lack a member so far, in their order: it may stand further behind. And
+// which ones lacked none: what else stands further behind of their keys is left out, as it is where
+// it stands beside them.
 class ShardList::Unfinished {
  public:
   // The sample with what was kept of its key; nullopt: kept, or nothing that counts.

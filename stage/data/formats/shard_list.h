@@ -1,9 +1,10 @@
 // ShardList: the pictures with labels in the tar files of a folder, by their places.
 // Ownership: owns the list; borrows the roots.
 // Threads:   Read from any thread.
-// Errors:    List: as the folder and its files say (stage/data/formats/data_file.h), and INVALID_ARGUMENT if there is no tar file, or a
-//            packed one.
-//            What is wrong with a record, or with what is left of a shard, goes to `bad`: it says what becomes of it.
+// Errors:    List: as the folder and its files say (stage/data/formats/data_file.h), and
+//            INVALID_ARGUMENT if there is no tar file, or a packed one.
+//            What is wrong with a record, or with what is left of a shard, goes to `bad`: it says
+//            what becomes of it.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_SHARD_LIST_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_SHARD_LIST_H_
 
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "stage/data/formats/class_folders.h"
 #include "stage/data/formats/data_file.h"
 #include "stage/data/formats/left_out.h"

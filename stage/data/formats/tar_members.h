@@ -1,13 +1,14 @@
-// TarMembers: the files and links of a tar file, one after the other, by their headers alone. Formats: POSIX ustar with long
-// names and sizes of pax and GNU tar, and tar's of Unix 7. Folders, devices and the like are left out.
-// tests/oracle/readers/tar_files.py compares with Python's tarfile.
+// TarMembers: the files and links of a tar file, one after the other, by their headers alone.
+// Formats: POSIX ustar with long names and sizes of pax and GNU tar, and tar's of Unix 7. Folders,
+// devices and the like are left out. tests/oracle/readers/tar_files.py compares with Python's
+// tarfile.
 // Not libarchive: it takes a file that is cut off behind a member for whole. It passes over names
 // and sizes for all members.
 // Ownership: borrows the opened file.
 // Threads:   thread-compatible.
-// Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is missing because the file is
-//            cut off. What came before stays true. INVALID_ARGUMENT: names and sizes beyond any sense, a sparse file, a
-//            name or a size for all members.
+// Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is
+//            missing because the file is cut off. What came before stays true. INVALID_ARGUMENT:
+//            names and sizes beyond any sense, a sparse file, a name or a size for all members.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
 

@@ -1,6 +1,7 @@
-// Files that are no whole picture, and pictures of forms that most data sets do not have, in every source that reads files:
-// with on_bad_record: skip they are counted and named, with fail they end the job by name, and nothing else is harmed.
-// What may be wrong with a folder or a tar file stands with its source.
+// Files that are no whole picture, and pictures of forms that most data sets do not have, in every
+// source that reads files: with on_bad_record: skip they are counted and named, with fail they end
+// the job by name, and nothing else is harmed. What may be wrong with a folder or a tar file stands
+// with its source.
 #include <string>
 #include <vector>
 

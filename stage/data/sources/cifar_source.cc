@@ -1,4 +1,5 @@
-// The reader of data.cifar (plan/data/cifar.h). Labels are kept in memory, pixels are read when a picture's turn comes.
+// The reader of data.cifar (plan/data/cifar.h). Labels are kept in memory, pixels are read when a
+// picture's turn comes.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -13,8 +14,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/threads/progress.h"
 #include "base/utf8.h"
 #include "plan/data/cifar.h"
 #include "stage/data/formats/classes_text.h"
@@ -149,7 +150,8 @@ std::vector<std::string> CifarClassNames(const DataRoots& roots, const std::stri
   return names;
 }
 
-// Files that look like records and are not read: packed, half copied, of the other set, in capitals.
+// Files that look like records and are not read: packed, half copied, of the other set, in
+// capitals.
 LeftOut OtherRecordsIn(const CifarFiles& files, const std::vector<std::string>& names) {
   LeftOut left_out;
   for (const std::string& name : names) {

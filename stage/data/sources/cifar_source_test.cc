@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/cifar.h"
@@ -90,7 +90,8 @@ TEST_F(CifarSourceTest, PlanesBecomePixels) {
 TEST_F(CifarSourceTest, TellsTheClassesThatTheArchiveNames) {
   Write("batches.meta.txt", std::string("airplane\nautomobile\n\n"));
   EXPECT_THAT(Open()->facts().classes, ElementsAre("airplane", "automobile"));
-  // Symptom: of a file with lines as Windows ends them classes were "airplane\\x0d", and one had no other name.
+  // Symptom: of a file with lines as Windows ends them classes were "airplane\\x0d", and one had no
+  // other name.
   Write("batches.meta.txt", std::string("airplane\r\nautomobile\r\n\r\n"));
   EXPECT_THAT(Open()->facts().classes, ElementsAre("airplane", "automobile"));
   Write("batches.meta.txt", std::string(20000, 'x'));
@@ -216,7 +217,8 @@ TEST_F(CifarSourceTest, FoldersWithoutFilesAreNamed) {
                                    "CIFAR-10's binary version, or of CIFAR-100's"));
 }
 
-// Symptom: a batch or the test file in capitals, packed or half copied was left out, and nothing said so.
+// Symptom: a batch or the test file in capitals, packed or half copied was left out, and nothing
+// said so.
 TEST_F(CifarSourceTest, FilesThatLookLikeRecordsAndAreNotReadAreTold) {
   Write("readme.html", std::string("-"));
   EXPECT_EQ(NoteOf(*Open()), "") << "what the archive has beside its records";

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "plan/costs/saturate.h"
 #include "plan/data/idx.h"
 #include "stage/data/formats/classes_text.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/gzip_testing.h"
-#include "base/progress.h"
-#include "base/random.h"
+#include "base/files/gzip_testing.h"
+#include "base/numbers/random.h"
+#include "base/threads/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/idx.h"
@@ -291,7 +291,8 @@ TEST_F(IdxSourceTest, PackedFilesGiveTheSame) {
   EXPECT_EQ(packed->evaluation_batches(), 2);
 }
 
-// gzip and Python's module read files of several members, and zeros that a tape or a block device left behind.
+// gzip and Python's module read files of several members, and zeros that a tape or a block device
+// left behind.
 TEST_F(IdxSourceTest, MembersAndZerosBehindOneAreReadAsGzipDoes) {
   const std::string whole = ImagesText(30);
   const HostBatch before = *Open()->Train(5, MicroBatchId(0), kBoth);

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 

@@ -12,10 +12,12 @@
 
 namespace stagecoach {
 
-// Of a file that was kept: its numbers, each one that a weight may be (operations/loss_types.h).
+// Of a file that was kept: its numbers, each one that a weight may be
+// (operations/losses/loss_types.h).
 absl::StatusOr<std::vector<float>> IdxWeights(const IdxFile& file);
 
-// Weights of the samples that a job trains on, or evaluates with: one of them has to count. `where`: their file.
+// Weights of the samples that a job trains on, or evaluates with: one of them has to count.
+// `where`: their file.
 absl::Status CheckSomeWeight(const std::string& where, std::span<const float> weights,
                              const std::string& what);
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/gzip_testing.h"
+#include "base/files/gzip_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layers/flatten.h"

@@ -1,9 +1,10 @@
-// The reader of data.image_folder (plan/data/image_folder.h). Files are opened when their picture is needed.
+// The reader of data.image_folder (plan/data/image_folder.h). Files are opened when their picture
+// is needed.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
 #include "plan/data/image_folder.h"
 #include "stage/data/formats/class_folders.h"

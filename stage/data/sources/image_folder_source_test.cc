@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/image_folder.h"
@@ -89,7 +89,8 @@ TEST_F(ImageFolderTest, ClassesAndPicturesAreInTheOrderOfTheirNames) {
   }
 }
 
-// The first mini-batches, which a short evaluation and the page take, were of the first class alone.
+// The first mini-batches, which a short evaluation and the page take, were of the first class
+// alone.
 TEST_F(ImageFolderTest, HeldOutClassesComeInTurn) {
   Write("test/ape/2.png", PngOf(101));
   Write("test/ape/3.png", PngOf(102));
@@ -237,8 +238,9 @@ TEST_F(ImageFolderTest, APictureThatIsTooLargeIsABadRecord) {
   EXPECT_EQ(Open()->bad_records(), 1);
 }
 
-// Symptom: with evaluation.every_epochs and training.until, and too few pictures to hold one out, a job trained to its last
-// step without one evaluation and without a word. Cause: only evaluation.every_steps was asked for.
+// Symptom: with evaluation.every_epochs and training.until, and too few pictures to hold one out, a
+// job trained to its last step without one evaluation and without a word. Cause: only
+// evaluation.every_steps was asked for.
 TEST_F(ImageFolderTest, AJobThatEvaluatesByEpochsNeedsSomethingToHoldOutToo) {
   spec_.data = ImageFolderData{.train = PathOf("train")};  // six pictures
   for (const EvaluationSpec& evaluation :
@@ -283,7 +285,8 @@ TEST_F(ImageFolderTest, FoldersThatAreNotClassesAreRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("has no folders"));
 }
 
-// Symptom: of a folder with .webp, .bmp, .tif and .jfif beside .png half was left out, and nothing said so.
+// Symptom: of a folder with .webp, .bmp, .tif and .jfif beside .png half was left out, and nothing
+// said so.
 TEST_F(ImageFolderTest, WhatIsNotReadIsCountedByEndingAndReason) {
   EXPECT_THAT(NoteOf(*Open({"labels"})),
               HasSubstr("/train\": left out: 1 .txt; 1 with a dot in front; 1 without an ending, "

@@ -1,5 +1,6 @@
-// The reader of data.mask_folder (plan/data/mask_folder.h). Files are opened when they are needed: the picture by who reads
-// images, with the mask's header to compare sizes, the mask by who reads masks.
+// The reader of data.mask_folder (plan/data/mask_folder.h). Files are opened when they are needed:
+// the picture by who reads images, with the mask's header to compare sizes, the mask by who reads
+// masks.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -7,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "base/utf8.h"
 #include "plan/data/mask_folder.h"
 #include "stage/data/formats/class_folders.h"

@@ -29,7 +29,8 @@ class MaskFolderTest : public PictureSourceTest {
   MaskFolderTest() {
     spec_.evaluation = {};
     SetNetwork(5);
-    // A picture is grey 10 times its mask's numbers, so that what becomes of both is seen in each pixel.
+    // A picture is grey 10 times its mask's numbers, so that what becomes of both is seen in each
+    // pixel.
     for (int i = 0; i < 6; ++i) WritePair("a/" + std::to_string(i), i);
     WritePair("b", 6);
     Write("train/notes.txt", std::string("not a picture"));
@@ -114,7 +115,8 @@ TEST_F(MaskFolderTest, PicturesHaveTheMasksOfTheirNames) {
   EXPECT_EQ(Open({"images", "masks"})->manifest().train_samples, 7);
 }
 
-// Parts are as large as the network's image or larger, so that the nearest pixel is a picture's own where it is not mixed.
+// Parts are as large as the network's image or larger, so that the nearest pixel is a picture's own
+// where it is not mixed.
 TEST_F(MaskFolderTest, WhatMovesAPictureMovesItsMask) {
   SetData(OnBadRecord::kFail, {.padding = 2, .flip = true, .decode_threads = 2});
   const Both both = TakeBoth(6);
@@ -170,7 +172,8 @@ TEST_F(MaskFolderTest, NumbersThatAreNoClassAreNamed) {
   EXPECT_TRUE(StepError({"masks"}).ok());
 }
 
-// Symptom: of binary masks of 0 and 255 the message said to ignore 255, and who did trained on background alone.
+// Symptom: of binary masks of 0 and 255 the message said to ignore 255, and who did trained on
+// background alone.
 TEST_F(MaskFolderTest, TheForegroundOfABinaryMaskIsToBeStoredAsOne) {
   SetNetwork(2);
   for (const char* name : {"a/0", "a/1", "a/2", "a/3", "a/4", "a/5", "b"}) {
@@ -208,7 +211,8 @@ TEST_F(MaskFolderTest, AMaskThatIsNoPngIsNamedAsWhatItIs) {
   }
 }
 
-// The picture notes orientation 6 and has 21 x 13 pixels; its mask was drawn on what a viewer shows, 13 x 21.
+// The picture notes orientation 6 and has 21 x 13 pixels; its mask was drawn on what a viewer
+// shows, 13 x 21.
 TEST_F(MaskFolderTest, AMaskOfAnUprightPictureGoesWithExifOrientation) {
   std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/stage/pictures/testdata/turned-6.jpg",
                      std::ios::binary);

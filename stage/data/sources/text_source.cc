@@ -1,5 +1,5 @@
-// The reader of data.text (plan/data/text.h): the file is read once when it is opened, for what identifies it, and each
-// sequence again when its turn comes, so it may be larger than memory.
+// The reader of data.text (plan/data/text.h): the file is read once when it is opened, for what
+// identifies it, and each sequence again when its turn comes, so it may be larger than memory.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/threads/progress.h"
 #include "plan/data/text.h"
 #include "plan/data/text_check.h"
 #include "plan/data/text_split.h"

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/random.h"
+#include "base/files/hash.h"
+#include "base/numbers/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"

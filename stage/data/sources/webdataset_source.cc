@@ -1,10 +1,10 @@
-// The reader of data.webdataset (plan/data/webdataset.h). Shards are gone through when it is opened, by their headers and
-// labels; pictures are read when they are needed.
+// The reader of data.webdataset (plan/data/webdataset.h). Shards are gone through when it is
+// opened, by their headers and labels; pictures are read when they are needed.
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "plan/data/webdataset.h"
 #include "stage/data/formats/shard_list.h"
 #include "stage/data/listed_pictures.h"

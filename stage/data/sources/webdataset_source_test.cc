@@ -79,7 +79,8 @@ TEST_F(WebDatasetTest, ShardsAndSamplesAreInTheirOrderWithTheirLabels) {
   EXPECT_EQ(Open({"labels"})->manifest(), source->manifest());
 }
 
-// Symptom: of a folder with shards named .TAR or .tar.gz beside others these were left out, and nothing said so.
+// Symptom: of a folder with shards named .TAR or .tar.gz beside others these were left out, and
+// nothing said so.
 TEST_F(WebDatasetTest, ShardsOfOtherEndingsAreReadOrRefused) {
   EXPECT_THAT(NoteOf(*Open()), HasSubstr("/train\": left out: 1 without an ending"));
   Write("train/2.TAR", SampleText("s/50", 50, 1) + kTarEnd);
@@ -98,7 +99,8 @@ TEST_F(WebDatasetTest, OtherMembersOfASampleAreNotLookedAt) {
   EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
 }
 
-// A tar file that macOS makes has a member "._NAME" before each: "./000: has a picture and no .cls".
+// A tar file that macOS makes has a member "._NAME" before each: "./000: has a picture and no
+// .cls".
 TEST_F(WebDatasetTest, NamesThatAreNoSamplesAreNotLookedAt) {
   const std::string sidecar = std::string("\0\5\16\7", 4) + std::string(100, '\0');
   Write("train/0.tar", TarMemberText("./.png", "-") + TarMemberText("./._x.png", sidecar) +
@@ -110,8 +112,8 @@ TEST_F(WebDatasetTest, NamesThatAreNoSamplesAreNotLookedAt) {
   EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
 }
 
-// Symptom: "__0__" was taken for WebDataset's own, as "__0__/" and a member of that name without an ending are, and "k/"
-// for nothing.
+// Symptom: "__0__" was taken for WebDataset's own, as "__0__/" and a member of that name without an
+// ending are, and "k/" for nothing.
 TEST_F(WebDatasetTest, KeysAreWhatWebDatasetTakesForThem) {
   std::filesystem::remove(PathOf("train/1.tar"));
   Write("train/0.tar", SampleText("__0__", 10, 0) + SampleText("__1_", 20, 1) +
@@ -137,8 +139,8 @@ TEST_F(WebDatasetTest, MembersOfASampleNeedNotFollowEachOther) {
   EXPECT_THAT(Samples(*source), ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2)));
 }
 
-// As `tar cf 0.tar *.cls *.png` writes them with masks. Symptom: "(a): has neither a picture nor a .cls", where the same
-// members beside each other are taken.
+// As `tar cf 0.tar *.cls *.png` writes them with masks. Symptom: "(a): has neither a picture nor a
+// .cls", where the same members beside each other are taken.
 TEST_F(WebDatasetTest, WhatStandsBehindAWholeSampleDoesNotSpoilIt) {
   std::filesystem::remove(PathOf("train/1.tar"));
   for (const std::string& rest :
@@ -151,7 +153,8 @@ TEST_F(WebDatasetTest, WhatStandsBehindAWholeSampleDoesNotSpoilIt) {
   }
 }
 
-// Symptom: the last sample's label was thrown away with the missing end, and its picture was a second bad record.
+// Symptom: the last sample's label was thrown away with the missing end, and its picture was a
+// second bad record.
 TEST_F(WebDatasetTest, ASampleThatIsWholeBeforeAMissingEndCounts) {
   std::filesystem::remove(PathOf("train/1.tar"));
   Write("train/0.tar", TarMemberText("a.png", PngText(10)) + TarMemberText("b.png", PngText(20)) +
@@ -206,7 +209,8 @@ std::string PaxText(const std::string& key, const std::string& value) {
   return absl::StrCat(rest.size() + 2, rest);
 }
 
-// Symptom: a name for all members was not looked at, and of several headers for one member the last counted.
+// Symptom: a name for all members was not looked at, and of several headers for one member the last
+// counted.
 TEST_F(WebDatasetTest, PaxHeadersCountAsInPythonsTarfile) {
   std::filesystem::remove(PathOf("train/1.tar"));
   const std::string label = TarMemberText("a.cls", "1") + kTarEnd;

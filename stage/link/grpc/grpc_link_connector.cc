@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
-#include "base/thread.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/threads/thread.h"
 #include "stage/link/grpc/channel_arguments.h"
 #include "stage/link/grpc/client_stream.h"
 #include "stage/link/grpc/newest_incarnations.h"
@@ -189,8 +189,8 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     if (options_.may_be == nullptr || upstream_name.empty()) return absl::OkStatus();
     const absl::Status may = options_.may_be(*stream.PeerCertificate(), upstream_name);
     if (may.ok()) return may;
-    // A neighbour whose certificate is another's now cannot be reached, and that is no fault of the job: PERMISSION_DENIED
-    // would be one.
+    // A neighbour whose certificate is another's now cannot be reached, and that is no fault of the
+    // job: PERMISSION_DENIED would be one.
     return absl::UnavailableError(absl::StrCat(
         boundary.ToString(), ": the job has stage ", upstream_name, " in front of this one; ",
         may.message(), "; give each stage a certificate of its own name"));

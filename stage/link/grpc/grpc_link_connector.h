@@ -1,13 +1,13 @@
 // GrpcLinkConnector: links over gRPC, one bidirectional stream per boundary and generation. The
 // upstream stage dials, the downstream one serves LinkService.
-// Ownership: owns the service and one housekeeping thread for deadlines; borrows the loop that Serve
-//            gave it, or owns one if it dials without. Outlives its links.
-// Threads:   thread-safe; Serve comes before Dial and Accept. Shutdown before the gRPC server's; the
-//            server is shut down before this object is destroyed.
+// Ownership: owns the service and one housekeeping thread for deadlines; borrows the loop that
+//            Serve gave it, or owns one if it dials without. Outlives its links.
+// Threads:   thread-safe; Serve comes before Dial and Accept. Shutdown before the gRPC server's;
+//            the server is shut down before this object is destroyed.
 // Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
 //            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
-//            the boundary has a stream; UNAVAILABLE when the stream breaks, where too many wait, and for another
-//            stage than the neighbour, with what Options::may_be says of it.
+//            the boundary has a stream; UNAVAILABLE when the stream breaks, where too many wait,
+//            and for another stage than the neighbour, with what Options::may_be says of it.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
 #define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
@@ -43,8 +43,8 @@ class GrpcLinkConnector final : public LinkConnector {
     std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure
     LinkObserver on_transfer;                               // may be empty
     ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null
-    // Whether the peer may be the stage of that name, by what it showed when it connected. Pure. Empty: whoever may call
-    // at all may be any.
+    // Whether the peer may be the stage of that name, by what it showed when it connected. Pure.
+    // Empty: whoever may call at all may be any.
     std::function<absl::Status(const grpc::AuthContext& peer, const std::string& stage)> may_be;
   };
 

@@ -281,7 +281,8 @@ TEST_F(GrpcLinkTest, GivesUpWhenNobodyListens) {
   EXPECT_EQ(WaitClosed(*up_).code(), absl::StatusCode::kDeadlineExceeded) << up_->status();
 }
 
-// One flipped bit in the name of the method, and gRPC answered UNIMPLEMENTED in the stage's place: the job ended for good.
+// One flipped bit in the name of the method, and gRPC answered UNIMPLEMENTED in the stage's place:
+// the job ended for good.
 TEST_F(GrpcLinkTest, AnAnswerThatGrpcMakesUpIsABrokenLink) {
   Start();
   grpc::ServerBuilder builder;
@@ -308,8 +309,9 @@ class Refuses final : public v1::LinkService::Service {
   std::string text = "no";
 };
 
-// Of a length with a flipped bit gRPC says RESOURCE_EXHAUSTED, of a certificate of another role PERMISSION_DENIED: the
-// coordinator took the one for the fault of the stage, the other, of a load, for the job's.
+// Of a length with a flipped bit gRPC says RESOURCE_EXHAUSTED, of a certificate of another role
+// PERMISSION_DENIED: the coordinator took the one for the fault of the stage, the other, of a load,
+// for the job's.
 TEST_F(GrpcLinkTest, ARefusalThatIsNoFaultOfTheJobIsABrokenLink) {
   Start();
   Refuses refuses;
@@ -329,7 +331,8 @@ TEST_F(GrpcLinkTest, ARefusalThatIsNoFaultOfTheJobIsABrokenLink) {
   }
 }
 
-// The story: of more than 8 KiB gRPC said "received initial metadata size exceeds limit" in their place.
+// The story: of more than 8 KiB gRPC said "received initial metadata size exceeds limit" in their
+// place.
 TEST_F(GrpcLinkTest, ALongReasonComesAsItIs) {
   Start();
   Refuses refuses;

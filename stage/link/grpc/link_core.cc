@@ -5,17 +5,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/clock.h"
-#include "base/status.h"
-#include "stage/link/grpc/frame_buffer.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/threads/clock.h"
 #include "stage/link/grpc/link_faults.h"
+#include "stage/link/grpc/messages/frame_buffer.h"
 
 namespace stagecoach {
 namespace {
 
-// More than an honest peer asks for, as it ends the link itself. What it takes for progress may come later than we count it,
-// so the two do not agree to the round.
+// More than an honest peer asks for, as it ends the link itself. What it takes for progress may
+// come later than we count it, so the two do not agree to the round.
 constexpr int kMostPeersRounds = 2 * ReadRepeats::kMostRounds;
 
 }  // namespace
@@ -216,8 +216,9 @@ std::optional<LinkCore::Written> LinkCore::TakeWriteLocked() {
     return EncodeHello(hello);
   }
   if (!connected_) return std::nullopt;
-  // In front of a repeat: the peer that reads its answer first does not say its own again. In front of frames: what a
-  // stage sent and its neighbour took is let go before the neighbour's answer is here (plan/costs/link_memory.h).
+  // In front of a repeat: the peer that reads its answer first does not say its own again. In front
+  // of frames: what a stage sent and its neighbour took is let go before the neighbour's answer is
+  // here (plan/costs/link_memory.h).
   if (std::exchange(credit_due_, false)) return EncodeCredit({taken_, peers_round_});
   if (repeats_.TakeDue()) return EncodeRepeat({repeats_.round(), received_});
   std::optional<SentMessages::Chunk> chunk = sent_.TakeChunk();

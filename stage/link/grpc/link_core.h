@@ -1,13 +1,15 @@
-// LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits, repeats and the reason it
-// closed. The streams (client_stream.h, server_stream.h) only carry bytes. link_core.cc has what is given to the link and
-// written, and how it closes; link_core_reads.cc what is read.
+// LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits,
+// repeats and the reason it closed. The streams (client_stream.h, server_stream.h) only carry
+// bytes. link_core.cc has what is given to the link and written, and how it closes;
+// link_core_reads.cc what is read.
 // Ownership: shared by the Link handed out, its stream and the connector; the stream is let go in
 //            OnGone.
 //            The allocator is not touched any more once Detach has returned.
 // Threads:   thread-safe. One write is outstanding at a time: whoever sets write_in_flight_ may
 //            start it, and only OnWriteDone clears it. Nothing is called under the mutex.
-// Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and peer. What arrives
-//            damaged is asked for again (read_repeats.h); DATA_LOSS where that does not help.
+// Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and
+//            peer. What arrives damaged is asked for again (read_repeats.h); DATA_LOSS where that
+//            does not help.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
 #define STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
 
@@ -23,11 +25,11 @@
 #include <string>
 #include <variant>
 
-#include "base/progress.h"
-#include "stage/link/grpc/frame_codec.h"
-#include "stage/link/grpc/message_assembler.h"
-#include "stage/link/grpc/read_repeats.h"
-#include "stage/link/grpc/sent_messages.h"
+#include "base/threads/progress.h"
+#include "stage/link/grpc/messages/frame_codec.h"
+#include "stage/link/grpc/messages/message_assembler.h"
+#include "stage/link/grpc/messages/read_repeats.h"
+#include "stage/link/grpc/messages/sent_messages.h"
 #include "stage/link/link.h"
 
 namespace stagecoach {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
-#include "base/status.h"
-#include "stage/link/grpc/frame_buffer.h"
+#include "base/errors/status.h"
+#include "base/threads/clock.h"
 #include "stage/link/grpc/link_core.h"
 #include "stage/link/grpc/link_faults.h"
+#include "stage/link/grpc/messages/frame_buffer.h"
 
 namespace stagecoach {
 

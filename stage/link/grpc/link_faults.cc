@@ -10,9 +10,11 @@ absl::Status AsLinksFault(const absl::Status& status) {
 }
 
 // The coordinator would take some codes for the fault of the job or of this stage:
-// - UNIMPLEMENTED, INTERNAL, UNKNOWN, RESOURCE_EXHAUSTED: no stage refuses with them. gRPC makes them up where a bit was
-//   flipped on the way, the first for a damaged name of the method, the last for a damaged length of the hello.
-// - PERMISSION_DENIED, UNAUTHENTICATED: the certificate that this stage had just then; the next stream has the newest.
+// - UNIMPLEMENTED, INTERNAL, UNKNOWN, RESOURCE_EXHAUSTED: no stage refuses with them. gRPC makes
+//   them up where a bit was flipped on the way, the first for a damaged name of the method, the
+//   last for a damaged length of the hello.
+// - PERMISSION_DENIED, UNAUTHENTICATED: the certificate that this stage had just then; the next
+//   stream has the newest.
 absl::Status RefusedLinksFault(const grpc::Status& status, const std::string& text) {
   const absl::Status plain(static_cast<absl::StatusCode>(status.error_code()), text);
   switch (plain.code()) {

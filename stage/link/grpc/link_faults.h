@@ -1,4 +1,5 @@
-// What the end of a link means for its step: a link's fault is UNAVAILABLE or DATA_LOSS, and the step is repeated.
+// What the end of a link means for its step: a link's fault is UNAVAILABLE or DATA_LOSS, and the
+// step is repeated.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_LINK_FAULTS_H_
 #define STAGECOACH_STAGE_LINK_GRPC_LINK_FAULTS_H_
 
@@ -10,8 +11,8 @@
 
 namespace stagecoach {
 
-// What makes no sense was changed on its way or sent by a broken stage. The step can be repeated, whereas
-// INVALID_ARGUMENT of a stage says that the job itself is wrong.
+// What makes no sense was changed on its way or sent by a broken stage. The step can be repeated,
+// whereas INVALID_ARGUMENT of a stage says that the job itself is wrong.
 absl::Status AsLinksFault(const absl::Status& status);
 
 // Of a stream that ended before the peer's hello, with `text` for people.

@@ -17,8 +17,8 @@
 #include <mutex>
 #include <utility>
 
-#include "base/check.h"
-#include "base/thread.h"
+#include "base/errors/check.h"
+#include "base/threads/thread.h"
 
 namespace stagecoach {
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/status.h"
-#include "stage/link/grpc/frame_buffer.h"
+#include "base/errors/status.h"
+#include "stage/link/grpc/messages/frame_buffer.h"
 
 namespace stagecoach {
 namespace {

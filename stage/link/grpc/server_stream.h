@@ -40,7 +40,8 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
 
   // The peer's address without its port.
   std::string PeerHost() const;
-  // Who it is, as far as that can be told: the host, and the names in the certificate. Not for people.
+  // Who it is, as far as that can be told: the host, and the names in the certificate. Not for
+  // people.
   std::string PeerSource() const;
   // What it showed when it connected.
   std::shared_ptr<const grpc::AuthContext> PeerCertificate() const {

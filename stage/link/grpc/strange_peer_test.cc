@@ -5,8 +5,8 @@
 #include <mutex>
 #include <thread>
 
-#include "stage/link/grpc/checksum_testing.h"
 #include "stage/link/grpc/grpc_link_testing.h"
+#include "stage/link/grpc/messages/checksum_testing.h"
 #include "stage/link/grpc/waiting_streams.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 
@@ -270,7 +270,8 @@ TEST_F(StrangePeerTest, AFlippedBitOfAHeadIsDamage) {
   End();
 }
 
-// To the coordinator INVALID_ARGUMENT is the job's own fault, and ends it for good: one flipped bit did.
+// To the coordinator INVALID_ARGUMENT is the job's own fault, and ends it for good: one flipped bit
+// did.
 TEST_F(StrangePeerTest, AFrameWhoseHeadMakesNoSenseIsTheLinksFault) {
   Open();
   SayHello();
@@ -319,7 +320,8 @@ TEST_F(StrangePeerTest, OneThatSaysNothingIsSentAway) {
   EXPECT_TRUE(message.has_value()) << up_->status() << down_->status();
 }
 
-// Whoever had a stage's certificate could fill all places of streams whose boundary nobody has accepted yet, for a day.
+// Whoever had a stage's certificate could fill all places of streams whose boundary nobody has
+// accepted yet, for a day.
 TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
   Open();
   SayHello();

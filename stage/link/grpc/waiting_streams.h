@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "stage/link/grpc/frame_codec.h"
+#include "stage/link/grpc/messages/frame_codec.h"
 #include "stage/link/grpc/server_stream.h"
 
 namespace stagecoach {

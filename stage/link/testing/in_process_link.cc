@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {

@@ -1,5 +1,6 @@
-// stagecoach-readers: reads lines of "READER<tab>PATH" and answers each with a line of JSON: what the reader yields of
-// that file or folder, or `error`, its refusal. Names and contents are in hexadecimal, as they may be any bytes.
+// stagecoach-readers: reads lines of "READER<tab>PATH" and answers each with a line of JSON: what
+// the reader yields of that file or folder, or `error`, its refusal. Names and contents are in
+// hexadecimal, as they may be any bytes.
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -10,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "base/status.h"
-#include "checkpoint/file_system.h"
-#include "checkpoint/safetensors.h"
+#include "base/errors/status.h"
+#include "checkpoint/files/file_system.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "plan/job/data_kinds.h"
 #include "stage/data/formats/class_folders.h"
 #include "stage/data/formats/data_file.h"

@@ -1,13 +1,13 @@
-// Of one value, element by element (operations/activations.cc).
+// Of one value, element by element (operations/pointwise/activations.cc).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/activations.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
-#include "stage/backends/cpu/silu-inl.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/kernels.h"
+#include "stage/backends/cpu/vector/silu-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {

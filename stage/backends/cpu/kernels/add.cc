@@ -1,8 +1,9 @@
-// Sums of two values, and of shares of a parameter's gradient (operations/add.cc, operations/batch_norm.h).
-#include "base/check.h"
+// Sums of two values, and of shares of a parameter's gradient (operations/pointwise/add.cc,
+// operations/norms/batch_norm.h).
+#include "base/errors/check.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {

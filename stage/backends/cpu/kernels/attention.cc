@@ -1,6 +1,7 @@
-// Attention (operations/attention.h): one task per (sequence, head); of the backward per (sequence, key head).
-#include "base/check.h"
-#include "operations/attention_scratch.h"
+// Attention (operations/attention/attention.h): one task per (sequence, head); of the backward per
+// (sequence, key head).
+#include "base/errors/check.h"
+#include "operations/attention/attention_scratch.h"
 #include "stage/backends/attention_shape.h"
 #include "stage/backends/cpu/attention_units.h"
 #include "stage/backends/cpu/float_view.h"

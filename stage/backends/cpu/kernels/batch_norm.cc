@@ -7,10 +7,10 @@
 #include <cmath>
 #include <vector>
 
-#include "operations/batch_norm.h"
+#include "operations/norms/batch_norm.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 #include "stage/backends/moments.h"
 
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_BATCH_NORM_ONCE_
@@ -30,7 +30,8 @@ HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {
 namespace HWY_NAMESPACE {
 
-// totals = term(r, v, sum so far) of all rows, for kVectors vectors of columns; more sums at once than a chain of one.
+// totals = term(r, v, sum so far) of all rows, for kVectors vectors of columns; more sums at once
+// than a chain of one.
 template <int kVectors, typename At, typename Term>
 HWY_INLINE void SumOverRows(int64_t rows, At at, float* totals, Term term) {
   constexpr int kSums = 4, kRows = kSums / kVectors;
@@ -151,7 +152,8 @@ HWY_EXPORT(BatchNormGradientRows);
 
 namespace {
 
-// How a tensor's rows of channels are walked: with few channels, `fold` of them as one row, where that comes out even.
+// How a tensor's rows of channels are walked: with few channels, `fold` of them as one row, where
+// that comes out even.
 struct Rows {
   Rows(const Tensor& tensor, int64_t channels)
       : channels(channels), places(tensor.elements() / channels) {

@@ -1,22 +1,23 @@
-// By oneDNN's own convolutions where they are fast, else by products of columns (stage/backends/cpu/column_convolution.h).
-// Bfloat16 is widened call by call, and rounded at the end.
-#include "operations/convolution.h"
+// By oneDNN's own convolutions where they are fast, else by products of columns
+// (stage/backends/cpu/convolution/column_convolution.h). Bfloat16 is widened call by call, and
+// rounded at the end.
+#include "operations/images/convolution.h"
 
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <utility>
 
-#include "base/progress.h"
-#include "operations/winograd.h"
+#include "base/threads/progress.h"
+#include "operations/images/winograd.h"
 #include "stage/backends/convolution_shape.h"
-#include "stage/backends/cpu/column_convolution.h"
 #include "stage/backends/cpu/column_sums.h"
-#include "stage/backends/cpu/convolution_calls.h"
-#include "stage/backends/cpu/convolution_room.h"
-#include "stage/backends/cpu/direct_convolution.h"
+#include "stage/backends/cpu/convolution/column_convolution.h"
+#include "stage/backends/cpu/convolution/convolution_calls.h"
+#include "stage/backends/cpu/convolution/convolution_room.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/worker_pool.h"
+#include "stage/backends/cpu/primitives/direct_convolution.h"
+#include "stage/backends/cpu/primitives/worker_pool.h"
 
 namespace stagecoach::cpu {
 namespace {
@@ -37,7 +38,8 @@ ConvolutionSteps StepsOf(const ConvolutionShape& s) {
           .groups = s.groups};
 }
 
-// Null where the shape is not for it, oneDNN has no such way here, or one that takes more than a plan counts.
+// Null where the shape is not for it, oneDNN has no such way here, or one that takes more than a
+// plan counts.
 std::shared_ptr<DirectConvolutions> WinogradWay(const ConvolutionPacking& packing) {
   const ConvolutionExtents extents = ExtentsOf(packing.shape);
   if (!SuitsWinograd(StepsOf(packing.shape), extents)) return nullptr;
@@ -59,7 +61,8 @@ std::shared_ptr<DirectConvolutions> FastWay(CpuBackend& backend, ConvolutionPart
   const ConvolutionSizes sizes(shape);
   if (sizes.image == 0 || sizes.out == 0 || sizes.flops > kMostCallFlops) return nullptr;
   if (activation == DType::kBF16 && sizes.WidenedBytes() > kMostWidened) return nullptr;
-  // oneDNN's gradient of single channels takes ten times as long with a window of 5x5 as ours, half as long with 3x3.
+  // oneDNN's gradient of single channels takes ten times as long with a window of 5x5 as ours, half
+  // as long with 3x3.
   const bool depthwise = shape.groups == shape.window.channels;
   const bool large = std::max(shape.window.size_height, shape.window.size_width) > 3;
   if (part == ConvolutionPart::kWeightGradient && depthwise && large) return nullptr;
@@ -74,8 +77,8 @@ std::shared_ptr<DirectConvolutions> FastWay(CpuBackend& backend, ConvolutionPart
   return direct;
 }
 
-// The weight packed and a bias as floats; without memory no weight. A parameter's packing is kept while its values are
-// the same, another weight's is made for this call alone.
+// The weight packed and a bias as floats; without memory no weight. A parameter's packing is kept
+// while its values are the same, another weight's is made for this call alone.
 struct PackedWeight {
   const float *weight = nullptr, *bias = nullptr;
 

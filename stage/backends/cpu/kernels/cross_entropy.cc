@@ -1,23 +1,23 @@
-// Row by row with the loop that the back end's function has; what each row adds to the sums is kept, and added
-// up in the order of the rows.
-#include "operations/cross_entropy.h"
+// Row by row with the loop that the back end's function has; what each row adds to the sums is
+// kept, and added up in the order of the rows.
+#include "operations/losses/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {
 
 constexpr int64_t kMostSums = 4;
 
-// Classes that come before the target by their logits; of equal ones the lower class comes first. Written so that
-// logits that are not numbers come before it, and all if its own is none.
+// Classes that come before the target by their logits; of equal ones the lower class comes first.
+// Written so that logits that are not numbers come before it, and all if its own is none.
 int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
   const float own = logits[target];
   int64_t rank = 0;

@@ -1,5 +1,6 @@
-// One random word a sample (operations/drop_path.h). Bound by memory: the compiler's vectors are enough.
-#include "operations/drop_path.h"
+// One random word a sample (operations/pointwise/drop_path.h). Bound by memory: the compiler's
+// vectors are enough.
+#include "operations/pointwise/drop_path.h"
 
 #include <algorithm>
 

@@ -1,13 +1,13 @@
-// One random word an element (operations/dropout.h).
+// One random word an element (operations/pointwise/dropout.h).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/dropout.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
-#include "operations/dropout.h"
+#include "operations/pointwise/dropout.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/philox-inl.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/philox-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {

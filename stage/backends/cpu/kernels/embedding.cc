@@ -1,12 +1,13 @@
-// Rows of tables; their gradients in ascending order, a task a range of columns (operations/embedding.h).
-#include "operations/embedding.h"
+// Rows of tables; their gradients in ascending order, a task a range of columns
+// (operations/attention/embedding.h).
+#include "operations/attention/embedding.h"
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {

@@ -1,5 +1,6 @@
-// A task has some channels of one sample: whole groups, 64 channels or a little fewer, or one wide group. It walks the
-// places kSumRows at a time, widened where they are BF16; sums over these are added in double.
+// A task has some channels of one sample: whole groups, 64 channels or a little fewer, or one wide
+// group. It walks the places kSumRows at a time, widened where they are BF16; sums over these are
+// added in double.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/group_norm.cc"
 #include "hwy/foreach_target.h"
@@ -8,11 +9,11 @@
 #include <array>
 #include <cmath>
 
-#include "operations/group_norm.h"
+#include "operations/norms/group_norm.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_GROUP_NORM_ONCE_
 #define STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_GROUP_NORM_ONCE_

@@ -1,11 +1,11 @@
-// Head by head with rms_norm's loops: the heads of a row lie side by side, those of queries first, then
-// those of keys, then those of values, which stay (operations/head_norm.h).
-#include "operations/head_norm.h"
+// Head by head with rms_norm's loops: the heads of a row lie side by side, those of queries first,
+// then those of keys, then those of values, which stay (operations/attention/head_norm.h).
+#include "operations/attention/head_norm.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "operations/packed_heads.h"
+#include "operations/attention/packed_heads.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"

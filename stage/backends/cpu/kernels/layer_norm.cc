@@ -1,16 +1,16 @@
-// Rows of the last extent (operations/layer_norm.h).
+// Rows of the last extent (operations/norms/layer_norm.h).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/layer_norm.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
 #include <algorithm>
 
-#include "base/check.h"
-#include "operations/layer_norm.h"
+#include "base/errors/check.h"
+#include "operations/norms/layer_norm.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/kernels.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {

@@ -1,14 +1,14 @@
-// Linear maps (operations/linear.h): a product by oneDNN in fixed blocks or panels, and what its attributes
-// ask for on each of them while it is hot.
+// Linear maps (operations/linear.h): a product by oneDNN in fixed blocks or panels, and what its
+// attributes ask for on each of them while it is hot.
 #include "operations/linear.h"
 
-#include "base/check.h"
-#include "stage/backends/cpu/bfloat16_products.h"
+#include "base/errors/check.h"
 #include "stage/backends/cpu/column_sums.h"
-#include "stage/backends/cpu/float32_products.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/products/bfloat16_products.h"
+#include "stage/backends/cpu/products/float32_products.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {

@@ -1,8 +1,8 @@
-#include "operations/mean_squared_error.h"
+#include "operations/losses/mean_squared_error.h"
 
 #include <algorithm>
 
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
 
@@ -21,8 +21,8 @@ double Block(const T* prediction, const float* target, float factor, T* gradient
   return sum;
 }
 
-// The same of elements of several samples, each with its weight: `numbers` elements a sample, the first one being
-// element `first` of all.
+// The same of elements of several samples, each with its weight: `numbers` elements a sample, the
+// first one being element `first` of all.
 template <typename T>
 double WeightedBlock(const T* prediction, const float* target, const float* weights, float factor,
                      T* gradient, int64_t first, int64_t n, int64_t numbers) {

@@ -1,4 +1,4 @@
-#include "operations/pad.h"
+#include "operations/images/pad.h"
 
 #include <algorithm>
 #include <cstring>

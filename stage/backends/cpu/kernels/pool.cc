@@ -1,4 +1,5 @@
-// A task some rows of places, or of a gradient's image; vectors of channels, each through all taps of its window.
+// A task some rows of places, or of a gradient's image; vectors of channels, each through all taps
+// of its window.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/pool.cc"
 #include "hwy/foreach_target.h"
@@ -6,10 +7,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "operations/pool.h"
+#include "operations/images/pool.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 #include "stage/backends/pool_loops.h"
 #include "stage/backends/pool_shape.h"
 
@@ -59,7 +60,8 @@ HWY_INLINE void LargestOf(const Taps& taps, int64_t channels, T* y, int32_t* cho
   });
 }
 
-// Adding 0 for a place that chose another changes no bit: the sum begins at +0, and nothing makes that -0.
+// Adding 0 for a place that chose another changes no bit: the sum begins at +0, and nothing makes
+// that -0.
 template <typename T>
 HWY_INLINE void SumOfChosen(const Taps& taps, int64_t channels, T* dx) {
   ForEachVector(channels, [&](int64_t i, auto at) HWY_ATTR {

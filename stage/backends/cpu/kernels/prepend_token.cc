@@ -1,11 +1,12 @@
-// Row by row; the gradients in ascending order of the samples, a task some positions (operations/prepend_token.h).
-#include "operations/prepend_token.h"
+// Row by row; the gradients in ascending order of the samples, a task some positions
+// (operations/attention/prepend_token.h).
+#include "operations/attention/prepend_token.h"
 
 #include <algorithm>
 
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {

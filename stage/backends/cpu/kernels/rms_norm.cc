@@ -2,12 +2,12 @@
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/rms_norm.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
-#include "operations/rms_norm.h"
+#include "operations/norms/rms_norm.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/kernels/rms_norm.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {

@@ -4,11 +4,11 @@
 // Highway's own header must come after foreach_target.h.
 #include <cstring>
 
-#include "operations/packed_heads.h"
-#include "operations/rotary.h"
+#include "operations/attention/packed_heads.h"
+#include "operations/attention/rotary.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 #include "stage/backends/shared_rotary_tables.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -4,8 +4,8 @@
 // Highway's own header must come after foreach_target.h.
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/silu-inl.h"
-#include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/cpu/vector/silu-inl.h"
+#include "stage/backends/cpu/vector/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {

@@ -1,11 +1,11 @@
-// Pixel by pixel (operations/upsample.h).
-#include "operations/upsample.h"
+// Pixel by pixel (operations/images/upsample.h).
+#include "operations/images/upsample.h"
 
 #include <cstring>
 
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {

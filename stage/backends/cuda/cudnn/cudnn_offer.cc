@@ -23,8 +23,9 @@ std::string VersionText(int version) {
   return absl::StrCat(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
-// cuDNN says a status and, behind it, the condition in its source that led there, which may name other
-// statuses: "CUDNN_STATUS_NOT_SUPPORTED; Reason: (CUDNN_STATUS_NOT_INITIALIZED == status) || ...".
+// cuDNN says a status and, behind it, the condition in its source that led there, which may name
+// other statuses: "CUDNN_STATUS_NOT_SUPPORTED; Reason: (CUDNN_STATUS_NOT_INITIALIZED == status) ||
+// ...".
 bool RefusesTheGraph(const std::string& message) {
   for (const absl::string_view line : absl::StrSplit(message, '\n')) {
     const absl::string_view status = line.substr(0, line.find("Reason:"));

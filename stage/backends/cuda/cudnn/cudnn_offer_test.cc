@@ -15,8 +15,8 @@ TEST(CudnnOffer, AMachineThatLacksSomethingIsNoRefusal) {
   EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
 }
 
-// Seen with cuDNN 9.19: a graph that no engine takes was told as a broken machine, as the reason that
-// cuDNN gives quotes its own source.
+// Seen with cuDNN 9.19: a graph that no engine takes was told as a broken machine, as the reason
+// that cuDNN gives quotes its own source.
 TEST(CudnnOffer, AStatusInTheReasonOfARefusalIsNotTheStatus) {
   const std::string refusal =
       "No valid engine configs for _\n{\"engineId\":1}\nWarning: CUDNN_STATUS_NOT_SUPPORTED; "

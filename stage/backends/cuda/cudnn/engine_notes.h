@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 
 namespace stagecoach::cudnn {
 

@@ -4,14 +4,14 @@
 #include <cstring>
 #include <vector>
 
-#include "base/bfloat16.h"
+#include "base/numbers/bfloat16.h"
 #include "gtest/gtest.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/kernels.h"
-#include "stage/backends/cuda/kernels/activations.h"
-#include "stage/backends/cuda/kernels/add.h"
-#include "stage/backends/cuda/kernels/layer_norm.h"
+#include "stage/backends/cuda/kernels/norms/layer_norm.h"
+#include "stage/backends/cuda/kernels/pointwise/activations.h"
+#include "stage/backends/cuda/kernels/pointwise/add.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach::cuda {

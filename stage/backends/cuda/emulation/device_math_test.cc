@@ -1,6 +1,6 @@
 #include "stage/backends/cuda/device_math.h"
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "gtest/gtest.h"
 #include "stage/backends/reference/gelu.h"
 

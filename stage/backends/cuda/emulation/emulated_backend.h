@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 #include "stage/backends/cuda/cudnn/pool/library_pool.h"
 #include "stage/backends/cuda/emulation/emulation.h"

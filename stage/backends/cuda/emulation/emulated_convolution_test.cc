@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "operations/convolution.h"
+#include "operations/images/convolution.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
 #include "stage/backends/cuda/cudnn/testing/host_convolutions.h"

@@ -1,5 +1,5 @@
-// Graphs of launches on the kernels' own source: the queue of calls in front of all of the back end's kernels, with recorded
-// launches in the place of a card's capture.
+// Graphs of launches on the kernels' own source: the queue of calls in front of all of the back
+// end's kernels, with recorded launches in the place of a card's capture.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -51,7 +51,8 @@ class CaseCall {
   }
 
  private:
-  // Ids as they are, the rest converted to what the operand is; outputs too, so that what is not written is equal.
+  // Ids as they are, the rest converted to what the operand is; outputs too, so that what is not
+  // written is equal.
   Tensor Filled(ValueId id) {
     const ValueType& type = calls_.type(id);
     const Shape shape = RuntimeShape(type, calls_.of.call.samples);
@@ -87,8 +88,8 @@ bool Draws(const CaseCalls& calls, const Call& call) {
   return cuda::Draws(call, calls.TypesOf(call));
 }
 
-// A graph is launched for other steps and micro-batches than it was captured for, so what computes other numbers there has to
-// say so.
+// A graph is launched for other steps and micro-batches than it was captured for, so what computes
+// other numbers there has to say so.
 TEST(EmulatedGraphs, WhatDrawsNothingIsTheSameInEveryStep) {
   int compared = 0;
   cuda::EmulatedBackend backend({});
@@ -112,7 +113,8 @@ TEST(EmulatedGraphs, WhatDrawsNothingIsTheSameInEveryStep) {
   EXPECT_GT(compared, 50);
 }
 
-// Each call as a list of three: looked at, one by one, captured and launched. What adds shows how often it ran.
+// Each call as a list of three: looked at, one by one, captured and launched. What adds shows how
+// often it ran.
 TEST(EmulatedGraphs, EveryCallHasTheSameBitsFromAGraph) {
   const auto graphs = std::make_shared<FakeGraphApi>();
   for (const OperationCase& of : AllCases()) {

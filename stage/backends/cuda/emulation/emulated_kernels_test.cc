@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"

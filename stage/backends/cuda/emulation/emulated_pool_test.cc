@@ -1,12 +1,12 @@
-// The conformance rows of averages over windows with a library beside the kernels: plain loops over the
-// volumes that cuDNN would be given, and own kernels for what it is not asked for.
+// The conformance rows of averages over windows with a library beside the kernels: plain loops over
+// the volumes that cuDNN would be given, and own kernels for what it is not asked for.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "operations/pool.h"
+#include "operations/images/pool.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
 #include "stage/backends/cuda/cudnn/testing/host_pools.h"
@@ -34,7 +34,8 @@ TEST_P(CudaPoolsByALibrary, AgreesWithTheReference) {
   const Outputs first = GetParam().run(backend);
   EXPECT_EQ(GetParam().Disagreement(first, GetParam().Expected(*reference)), "");
   EXPECT_EQ(Disagreement(GetParam().run(backend), first, 0.0), "") << "second run";
-  // Every row has a forward pass, and those whose windows overlap a gradient that is not for the library.
+  // Every row has a forward pass, and those whose windows overlap a gradient that is not for the
+  // library.
   EXPECT_GT(log.runs, 0);
   const bool sums = GetParam().name.find("global") == std::string::npos;
   const std::vector<std::string> ways = backend.TakeWays();

@@ -46,8 +46,9 @@ TEST(EmulatedTraining, LearnsWhatTheReferenceLearns) {
   }
 }
 
-// A vocabulary of 17 is no multiple of what matrix units like, so logits have padded rows: in training each of the head's
-// products, forward and both of its gradients, and none in an evaluation.
+// A vocabulary of 17 is no multiple of what matrix units like, so logits have padded rows: in
+// training each of the head's products, forward and both of its gradients, and none in an
+// evaluation.
 TEST(EmulatedTraining, LogitsOfAnOddVocabularyHavePaddedRows) {
   HarnessOptions options = InBfloat16();
   options.make_backend = [] { return cuda::MakeEmulatedBackend({}); };
@@ -114,7 +115,8 @@ TEST(EmulatedTraining, InBfloat16HasTheSameBitsForEveryNumberOfStages) {
   }
 }
 
-// Chunks of 16 rows: micro-batches of 2 and 1 sequences of 35 tokens have 5 and 3, of 16 and of 6 and 3 rows.
+// Chunks of 16 rows: micro-batches of 2 and 1 sequences of 35 tokens have 5 and 3, of 16 and of 6
+// and 3 rows.
 HarnessOptions InChunks(HarnessOptions options) {
   options.model.vocabulary = 33;
   options.make_backend = [] {

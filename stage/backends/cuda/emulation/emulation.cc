@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach::cuda::emulation {
 
@@ -185,7 +185,8 @@ uint32_t Ballot(bool value) {
 bool BlockOr(bool value) {
   auto& threads = State().threads;
   Coroutine& self = *threads[thread_index.x];
-  // Not in the slots of the warps: a warp that goes on from here exchanges again before the others have read.
+  // Not in the slots of the warps: a warp that goes on from here exchanges again before the others
+  // have read.
   const uint32_t slot = self.ors++ % 2;
   self.in_or[slot] = value;
   WaitAt(Wait::kBlock);

@@ -40,7 +40,8 @@ void SetOrder(Order order);
 cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<void()> body);
 // Kernels run since the start of the program; an empty grid is none.
 uint64_t Launches();
-// While there is a recorder, launches are handed to it and not run: a card that captures. Null: run them.
+// While there is a recorder, launches are handed to it and not run: a card that captures. Null: run
+// them.
 using Recorder = std::function<void(std::function<void()>)>;
 void SetRecorder(Recorder recorder);
 // Null where launches run.

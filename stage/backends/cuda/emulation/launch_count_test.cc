@@ -1,4 +1,5 @@
-// How many launches a transformer block takes, and the end of a step: what a small model is bound by.
+// How many launches a transformer block takes, and the end of a step: what a small model is bound
+// by.
 #include <memory>
 #include <utility>
 

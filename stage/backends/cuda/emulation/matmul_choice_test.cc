@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/matmul_choice.h"
+#include "stage/backends/cuda/matmul/matmul_choice.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/matmul_plans.h"
+#include "stage/backends/cuda/matmul/matmul_plans.h"
 
 #include "absl/hash/hash.h"
 #include "gmock/gmock.h"

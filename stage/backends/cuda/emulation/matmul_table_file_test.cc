@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/matmul_table_file.h"
+#include "stage/backends/cuda/matmul/matmul_table_file.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/matmul_table.h"
+#include "stage/backends/cuda/matmul/matmul_table.h"
 
 #include <optional>
 #include <random>
@@ -56,7 +56,8 @@ constexpr char kTextOfTwo[] =
 ]}
 )";
 
-// Files of this text are in operators' hands, and its digest is in the fingerprints of their checkpoints.
+// Files of this text are in operators' hands, and its digest is in the fingerprints of their
+// checkpoints.
 TEST(MatmulTable, ItsTextAndDigestStayAsTheyAre) {
   EXPECT_EQ(TableOfTwo().Format(), kTextOfTwo);
   EXPECT_EQ(TableOfTwo().Digest(),

@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/matmul_tuning.h"
+#include "stage/backends/cuda/matmul/matmul_tuning.h"
 
 #include <cmath>
 #include <map>
@@ -19,8 +19,8 @@ MatmulOffer Offer(E fused, int32_t id) {
   return {fused, {.usable = true, .algorithm = {.id = id}, .workspace_bytes = 10}};
 }
 
-// A card whose calls make the products of `shapes`, and take as long as the algorithm that was taken for the
-// first of them is said to. Written down is what was timed.
+// A card whose calls make the products of `shapes`, and take as long as the algorithm that was
+// taken for the first of them is said to. Written down is what was timed.
 class FakeTrials final : public MatmulTrials {
  public:
   std::vector<MatmulShape> shapes = {{.rows = 3, .in = 5, .out = 8, .epilogue = E::kBias}};

@@ -1,13 +1,14 @@
-// The gradients of a norm in one call and in two: the same bits, which is what schedules with a split backward rest on.
+// The gradients of a norm in one call and in two: the same bits, which is what schedules with a
+// split backward rest on.
 #include <cmath>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
 #include "gtest/gtest.h"
 #include "stage/backends/cuda/emulation/emulation.h"
-#include "stage/backends/cuda/kernels/layer_norm.h"
-#include "stage/backends/cuda/kernels/rms_norm.h"
+#include "stage/backends/cuda/kernels/norms/layer_norm.h"
+#include "stage/backends/cuda/kernels/norms/rms_norm.h"
 
 namespace stagecoach::cuda {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 struct Rows {
   int64_t rows, width;
 };
-// One row; odd widths; chunks whose last one is short, and ends within the rows that are read together; threads with
-// several packs; sums that do not fit the shared memory.
+// One row; odd widths; chunks whose last one is short, and ends within the rows that are read
+// together; threads with several packs; sums that do not fit the shared memory.
 constexpr Rows kShapes[] = {{1, 5},    {7, 17},    {33, 48},  {517, 24},
                             {5003, 8}, {13, 4104}, {9, 12304}};
 
@@ -43,7 +44,8 @@ struct Gradients {
   friend bool operator==(const Gradients&, const Gradients&) = default;
 };
 
-// Of one norm, by these parts one after the other. `offset`: how many elements behind a multiple of 16 bytes arrays begin.
+// Of one norm, by these parts one after the other. `offset`: how many elements behind a multiple of
+// 16 bytes arrays begin.
 template <typename T, bool kCentred>
 Gradients GradientsOf(Rows shape, const std::vector<NormPart>& parts, bool residual = true,
                       int64_t offset = 0) {

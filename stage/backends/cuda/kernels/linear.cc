@@ -3,11 +3,11 @@
 // rounding more.
 #include "stage/backends/cuda/kernels/linear.h"
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "operations/linear.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
-#include "stage/backends/cuda/kernels/activations.h"
+#include "stage/backends/cuda/kernels/pointwise/activations.h"
 #include "stage/backends/cuda/launch_config.h"
 
 namespace stagecoach::cuda {

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
 #include "stage/backends/device/device_api.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
-// FakeGraphApi: captures as functions, for tests. Launches are handed to Do: they run at once, or are written down while
-// somebody captures. Any call can be told to fail.
+// FakeGraphApi: captures as functions, for tests. Launches are handed to Do: they run at once, or
+// are written down while somebody captures. Any call can be told to fail.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/device/graph_api.h"
 
 namespace stagecoach {

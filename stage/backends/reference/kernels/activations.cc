@@ -1,4 +1,4 @@
-// Of one value, element by element (operations/activations.cc).
+// Of one value, element by element (operations/pointwise/activations.cc).
 #include <algorithm>
 #include <cmath>
 

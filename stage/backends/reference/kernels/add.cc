@@ -1,5 +1,6 @@
-// Sums of two values, and of shares of a parameter's gradient (operations/add.cc, operations/batch_norm.h).
-#include "base/check.h"
+// Sums of two values, and of shares of a parameter's gradient (operations/pointwise/add.cc,
+// operations/norms/batch_norm.h).
+#include "base/errors/check.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {

@@ -1,10 +1,10 @@
-// Multi-head attention (operations/attention.h), one (sequence, head) unit at a time, the whole score matrix in
-// double.
+// Multi-head attention (operations/attention/attention.h), one (sequence, head) unit at a time, the
+// whole score matrix in double.
 #include <cmath>
 #include <vector>
 
-#include "base/check.h"
-#include "base/progress.h"
+#include "base/errors/check.h"
+#include "base/threads/progress.h"
 #include "stage/backends/attention_shape.h"
 #include "stage/backends/reference/kernel_list.h"
 

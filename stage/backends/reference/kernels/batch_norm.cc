@@ -1,4 +1,4 @@
-#include "operations/batch_norm.h"
+#include "operations/norms/batch_norm.h"
 
 #include <cmath>
 

@@ -1,17 +1,17 @@
-// As the sum is written (operations/convolution.h), in double.
-#include "operations/convolution.h"
+// As the sum is written (operations/images/convolution.h), in double.
+#include "operations/images/convolution.h"
 
 #include <vector>
 
-#include "base/progress.h"
+#include "base/threads/progress.h"
 #include "stage/backends/convolution_shape.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {
 namespace {
 
-// Calls body(x element, y element, weight element) for every product of a sample: the first channel of x's
-// pixel, the first output of y's, and the tap.
+// Calls body(x element, y element, weight element) for every product of a sample: the first channel
+// of x's pixel, the first output of y's, and the tap.
 template <typename Body>
 void ForEachTap(const ConvolutionShape& s, int64_t sample, Body body) {
   const WindowShape& w = s.window;

@@ -1,11 +1,11 @@
-#include "operations/cross_entropy.h"
+#include "operations/losses/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {
@@ -18,8 +18,8 @@ double LogSumExp(const float* logits, int64_t classes) {
   return largest + std::log(total);
 }
 
-// Classes that come before the target by their logits; of equal ones the lower class comes first. Written so that
-// logits that are not numbers come before it, and all if its own is none.
+// Classes that come before the target by their logits; of equal ones the lower class comes first.
+// Written so that logits that are not numbers come before it, and all if its own is none.
 int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
   const float own = logits[target];
   int64_t rank = 0;

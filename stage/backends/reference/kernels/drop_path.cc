@@ -1,5 +1,5 @@
-// One random word a sample (operations/drop_path.h).
-#include "operations/drop_path.h"
+// One random word a sample (operations/pointwise/drop_path.h).
+#include "operations/pointwise/drop_path.h"
 
 #include "stage/backends/reference/kernel_list.h"
 

@@ -1,5 +1,5 @@
-// One random word an element (operations/dropout.h).
-#include "operations/dropout.h"
+// One random word an element (operations/pointwise/dropout.h).
+#include "operations/pointwise/dropout.h"
 
 #include "stage/backends/reference/kernel_list.h"
 

@@ -1,9 +1,9 @@
-// Rows of tables, and their gradients in ascending order (operations/embedding.h).
-#include "operations/embedding.h"
+// Rows of tables, and their gradients in ascending order (operations/attention/embedding.h).
+#include "operations/attention/embedding.h"
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {

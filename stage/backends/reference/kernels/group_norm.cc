@@ -1,5 +1,5 @@
-// Groups of channels of a sample by plain loops (operations/group_norm.h).
-#include "operations/group_norm.h"
+// Groups of channels of a sample by plain loops (operations/norms/group_norm.h).
+#include "operations/norms/group_norm.h"
 
 #include <cmath>
 #include <functional>

@@ -1,17 +1,18 @@
-// Head by head as rms_norm row by row (operations/head_norm.h).
-#include "operations/head_norm.h"
+// Head by head as rms_norm row by row (operations/attention/head_norm.h).
+#include "operations/attention/head_norm.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "operations/packed_heads.h"
+#include "operations/attention/packed_heads.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {
 namespace {
 
-// Calls body(offset of a head in qkv, its place in rstd or -1, 0 for a query head and 1 for a key head).
+// Calls body(offset of a head in qkv, its place in rstd or -1, 0 for a query head and 1 for a key
+// head).
 template <typename Body>
 void ForEachHead(const PackedHeads& packed, const Tensor& qkv, Body body) {
   const int64_t normed = packed.heads + packed.key_heads, heads = normed + packed.key_heads;

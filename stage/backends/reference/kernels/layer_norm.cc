@@ -1,9 +1,9 @@
-// Rows of the last extent by plain loops (operations/layer_norm.h).
-#include "operations/layer_norm.h"
+// Rows of the last extent by plain loops (operations/norms/layer_norm.h).
+#include "operations/norms/layer_norm.h"
 
 #include <cmath>
 
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/check.h"
-#include "base/progress.h"
+#include "base/errors/check.h"
+#include "base/threads/progress.h"
 #include "stage/backends/reference/gelu.h"
 #include "stage/backends/reference/kernel_list.h"
 

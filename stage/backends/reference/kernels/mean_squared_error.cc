@@ -1,6 +1,6 @@
-#include "operations/mean_squared_error.h"
+#include "operations/losses/mean_squared_error.h"
 
-#include "operations/loss_types.h"
+#include "operations/losses/loss_types.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {

@@ -1,4 +1,4 @@
-#include "operations/pad.h"
+#include "operations/images/pad.h"
 
 #include "stage/backends/reference/kernel_list.h"
 

@@ -1,4 +1,4 @@
-#include "operations/pool.h"
+#include "operations/images/pool.h"
 
 #include <vector>
 

@@ -1,5 +1,6 @@
-// Row by row; the gradients in ascending order of the samples (operations/prepend_token.h).
-#include "operations/prepend_token.h"
+// Row by row; the gradients in ascending order of the samples
+// (operations/attention/prepend_token.h).
+#include "operations/attention/prepend_token.h"
 
 #include "stage/backends/reference/kernel_list.h"
 

@@ -1,5 +1,5 @@
-// Rows of the last extent by plain loops (operations/rms_norm.h).
-#include "operations/rms_norm.h"
+// Rows of the last extent by plain loops (operations/norms/rms_norm.h).
+#include "operations/norms/rms_norm.h"
 
 #include <cmath>
 

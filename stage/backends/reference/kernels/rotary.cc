@@ -1,6 +1,6 @@
-#include "operations/rotary.h"
+#include "operations/attention/rotary.h"
 
-#include "operations/packed_heads.h"
+#include "operations/attention/packed_heads.h"
 #include "stage/backends/reference/kernel_list.h"
 #include "stage/backends/shared_rotary_tables.h"
 

@@ -1,5 +1,5 @@
-// Pixel by pixel; sums in double (operations/upsample.h).
-#include "operations/upsample.h"
+// Pixel by pixel; sums in double (operations/images/upsample.h).
+#include "operations/images/upsample.h"
 
 #include <vector>
 
@@ -8,7 +8,8 @@
 namespace stagecoach::reference {
 namespace {
 
-// Calls body(element of the small image, element of the large one), the large one's in ascending order.
+// Calls body(element of the small image, element of the large one), the large one's in ascending
+// order.
 template <typename Body>
 void ForEachPair(const Plane& times, const Shape& large, int64_t samples, Body body) {
   const int64_t channels = large[2], width = large[1] / times.width;

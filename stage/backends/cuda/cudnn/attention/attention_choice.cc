@@ -1,7 +1,7 @@
 #include "stage/backends/cuda/cudnn/attention/attention_choice.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "base/errors/check.h"
 #include "stage/backends/cuda/cudnn/attention/attention_rules.h"
 
 namespace stagecoach::cudnn {

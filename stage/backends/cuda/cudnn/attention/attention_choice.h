@@ -2,13 +2,13 @@
 // shape, the card and cuDNN's version. So forward and backward of a shape always agree, and a
 // machine always chooses the same. Own kernels take shapes that cuDNN refuses, that are not bit for
 // bit repeatable there, or that are known to go wrong there. They also take every shape with
-// dropout: base/random.h promises which elements are dropped.
+// dropout: base/numbers/random.h promises which elements are dropped.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_
 
 #include <string>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/cudnn/cudnn_offer.h"
 

@@ -1,6 +1,6 @@
 #include "stage/backends/cuda/cudnn/attention/attention_layout.h"
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach::cudnn {
 AttentionProblem ProblemOf(const AttentionShape& shape) {

@@ -1,10 +1,10 @@
 #include "stage/backends/cuda/cudnn/attention/fused_attention.h"
 
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operations/attention.h"
+#include "operations/attention/attention.h"
 #include "stage/backends/cuda/cudnn/testing/host_graphs.h"
 #include "stage/backends/operation_testing.h"
 

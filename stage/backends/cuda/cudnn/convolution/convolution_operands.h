@@ -1,14 +1,14 @@
 // The operands of a convolution on a card, for own kernels and for a library.
 // Units and shapes: images and places are [samples, height, width, channels]. They are x or dx and
-//            y or dy of operations/convolution.h. The weight is [out, window height, window width,
-//            channels / groups].
+//            y or dy of operations/images/convolution.h. The weight is [out, window height, window
+//            width, channels / groups].
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
 
 #include <cstdint>
 #include <functional>
 
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "stage/backends/window_shape.h"
 #include "stage/tensor/tensor.h"
 

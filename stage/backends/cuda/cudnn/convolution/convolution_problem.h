@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 

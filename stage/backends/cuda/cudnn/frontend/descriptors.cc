@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 
 namespace stagecoach::cudnn {
 namespace {
@@ -140,8 +140,8 @@ absl::StatusOr<FoundPlan> FindPlan(std::vector<Descriptor> parts, const Planning
       const Engine engine = EngineOf(configuration, barred);
       if (engine.barred) continue;
       absl::StatusOr<Descriptor> plan = Plan(configuration, where, version);
-      // A plan that fails for what this machine lacks is no reason to take the next, as another machine
-      // with such a card would take the first, with other bits.
+      // A plan that fails for what this machine lacks is no reason to take the next, as another
+      // machine with such a card would take the first, with other bits.
       if (!plan.ok() && !absl::IsUnimplemented(plan.status())) return plan.status();
       if (!plan.ok()) {
         first.Update(plan.status());

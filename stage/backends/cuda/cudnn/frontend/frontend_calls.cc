@@ -1,7 +1,7 @@
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 
 #include "absl/strings/match.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/cudnn/engine_notes.h"
 #include "stage/backends/cuda/cudnn/frontend/use_cudnn.h"
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "stage/backends/cuda/cudnn/cudnn_offer.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 
@@ -24,7 +24,8 @@ namespace fe = ::cudnn_frontend;
 inline constexpr char kRemedy[] =
     "; STAGECOACH_CUDNN=off in the environment computes without cuDNN";
 
-// UNIMPLEMENTED where nobody takes the graph, else as attention_graphs.h and convolution_graphs.h say.
+// UNIMPLEMENTED where nobody takes the graph, else as attention_graphs.h and convolution_graphs.h
+// say.
 absl::Status ToStatus(const fe::error_t& error, const std::string& version, const char* step);
 
 // BarredNotes of engine_notes.h, in cuDNN's names.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"

@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
 #include "stage/backends/cuda/cudnn/frontend/attention_graph_builder.h"
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"

@@ -1,9 +1,10 @@
-// PoolGraphs by cuDNN's descriptors: of resampling, as cuDNN calls it, cudnn-frontend has the forward alone.
+// PoolGraphs by cuDNN's descriptors: of resampling, as cuDNN calls it, cudnn-frontend has the
+// forward alone.
 #include <array>
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "stage/backends/cuda/cudnn/frontend/descriptors.h"
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 #include "stage/backends/cuda/cudnn/frontend/pool_graph_builder.h"

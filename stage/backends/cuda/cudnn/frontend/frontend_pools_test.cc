@@ -1,4 +1,5 @@
-// What can be had from cuDNN without a card: the plans that the library makes for one by its properties.
+// What can be had from cuDNN without a card: the plans that the library makes for one by its
+// properties.
 // What plans compute is not known here: cuda_pool_test.cc.
 #include <memory>
 #include <string>
@@ -18,8 +19,9 @@ struct Pool {
   const char* name;
   int64_t size, channels, window, stride, padding = 0;
 };
-// The whole image at the end of ResNet-50 and of AmoebaNet-D (18, 256), what that has of 3x3 in cells with
-// a stride of 1 and of 2, and windows of an auxiliary head; then what no network here has.
+// The whole image at the end of ResNet-50 and of AmoebaNet-D (18, 256), what that has of 3x3 in
+// cells with a stride of 1 and of 2, and windows of an auxiliary head; then what no network here
+// has.
 constexpr Pool kPools[] = {
     {"the end of ResNet-50", 7, 2048, 7, 7},
     {"the end of AmoebaNet-D", 7, 3072, 7, 7},

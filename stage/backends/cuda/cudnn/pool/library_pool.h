@@ -1,7 +1,8 @@
-// LibraryPool: the back end's averages over windows through pool graphs where these take them: decides
-// and keeps the plan of each problem. Takes no memory but the fixed workspace, so no forecast has to
-// count it: a plan that wants more is for own kernels.
-// Ownership: owns the graphs; borrows the workspace, which is the stream's, as every operation's is.
+// LibraryPool: the back end's averages over windows through pool graphs where these take them:
+// decides and keeps the plan of each problem. Takes no memory but the fixed workspace, so no
+// forecast has to count it: a plan that wants more is for own kernels.
+// Ownership: owns the graphs; borrows the workspace, which is the stream's, as every operation's
+//            is.
 // Threads:   executor thread only.
 // Units and shapes: as AveragePoolArgs.
 // Errors:    of Build and Run (pool_graphs.h). "Not supported" is none: own kernels take over.
@@ -34,8 +35,8 @@ class LibraryPool {
 
   // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
-  // Who computed what was run since it was asked last, each once: "cuDNN average pool, engine 1", "own
-  // pool kernels, as there are no samples". Nothing where there is no cuDNN.
+  // Who computed what was run since it was asked last, each once: "cuDNN average pool, engine 1",
+  // "own pool kernels, as there are no samples". Nothing where there is no cuDNN.
   std::vector<std::string> TakeUsed();
 
  private:

@@ -1,8 +1,8 @@
 // Chooses between cuDNN and our own kernels for an average over windows. The choice is a pure
 // function of the shape, the card and cuDNN's version. So all processes on one kind of card choose
 // the same. An element's gradient may be a sum over several places. The order of that sum is
-// promised by operations/pool.h and not by cuDNN, so own kernels take such shapes. They take all
-// max pools. There the choice among equals, and how a choice is written, is promised too.
+// promised by operations/images/pool.h and not by cuDNN, so own kernels take such shapes. They take
+// all max pools. There the choice among equals, and how a choice is written, is promised too.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_CHOICE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_CHOICE_H_
 

@@ -1,6 +1,8 @@
 // What an average over windows on a card is given, whoever computes it: own kernels or a library.
-// Units and shapes: images are [samples, height, width, channels], x or dx of operations/pool.h, and places
-//            [samples, places' height, places' width, channels], y or dy. A mean over the image has one place.
+// Units and shapes: images are [samples, height, width, channels], x or dx of
+//            operations/images/pool.h, and places [samples, places' height, places' width,
+//            channels], y or dy. A mean over the image has
+//            one place.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_OPERANDS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_OPERANDS_H_
 

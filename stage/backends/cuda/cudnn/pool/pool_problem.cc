@@ -1,6 +1,6 @@
 #include "stage/backends/cuda/cudnn/pool/pool_problem.h"
 
-#include "base/check.h"
+#include "base/errors/check.h"
 
 namespace stagecoach::cudnn {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "stage/backends/cuda/cudnn/pool/pool_operands.h"
 
 namespace stagecoach::cudnn {

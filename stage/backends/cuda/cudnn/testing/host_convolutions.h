@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
 
 namespace stagecoach::cudnn {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/bfloat16.h"
-#include "base/check.h"
+#include "base/errors/check.h"
+#include "base/numbers/bfloat16.h"
 #include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
 
 namespace stagecoach::cudnn {

@@ -1,0 +1,43 @@
+// Shape: extents of a dense row-major array, at most 8 of them.
+// Units and shapes: elements; a shape without extents is a scalar; a zero extent is legal.
+// Errors: Elements of numbers from outside must go through CheckedElements (overflow, sign, rank);
+//         elements() CHECKs what was checked before.
+#ifndef STAGECOACH_BASE_NUMBERS_SHAPE_H_
+#define STAGECOACH_BASE_NUMBERS_SHAPE_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+class Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> extents) : extents_(extents) {}
+  explicit Shape(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
+
+  int rank() const { return static_cast<int>(extents_.size()); }
+  int64_t operator[](int i) const { return extents_[i]; }
+  int64_t back() const { return extents_.back(); }
+  const std::vector<int64_t>& extents() const { return extents_; }
+  int64_t elements() const;
+  std::string ToString() const;  // "[4, 256, 384]"
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::vector<int64_t> extents_;
+};
+
+// Product of the extents; INVALID_ARGUMENT if negative, of too many extents, or over 2^62.
+absl::StatusOr<int64_t> CheckedElements(const std::vector<int64_t>& extents);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_BASE_NUMBERS_SHAPE_H_

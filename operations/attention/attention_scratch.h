@@ -1,0 +1,39 @@
+// AttentionScratch: memory of one thread of a processor for a unit of attention: keys, values,
+// their transposes, and the scores of a block of queries. Kernels lay it out so
+// (stage/backends/cpu/attention_units.cc), and forecasts count it.
+// Units:     elements of float32. Threads: pure functions.
+#ifndef STAGECOACH_OPERATIONS_ATTENTION_ATTENTION_SCRATCH_H_
+#define STAGECOACH_OPERATIONS_ATTENTION_ATTENTION_SCRATCH_H_
+
+#include <cstdint>
+
+namespace stagecoach {
+
+struct AttentionScratch {
+  // Pieces are whole vectors of the widest instruction set, whatever the one in use.
+  static constexpr int64_t kPad = 16;
+  // Taller blocks load and store the sums of dK and dV less often; two of them fit the second
+  // cache.
+  static constexpr int64_t kQueryRows = 96;
+  static constexpr int64_t kWordsSlack = 64;  // room for the random words of a row, and one vector
+
+  static constexpr int64_t Padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
+  // One vector more than a row needs, for the zeros beyond the diagonal. It also makes the distance
+  // odd in cache lines: a column then lies in all cache sets where the context is a power of two.
+  static constexpr int64_t ScoreStride(int64_t context) { return Padded(context) + kPad; }
+
+  static constexpr int64_t Forward(int64_t context, int64_t head_width) {
+    const int64_t width = Padded(head_width), stride = ScoreStride(context);
+    return 2 * context * width + head_width * stride + kQueryRows * (2 * width + stride) + stride +
+           kWordsSlack;
+  }
+  static constexpr int64_t Backward(int64_t context, int64_t head_width) {
+    const int64_t width = Padded(head_width), stride = ScoreStride(context);
+    return 4 * context * width + 2 * head_width * stride + kQueryRows * (3 * width + 2 * stride) +
+           stride + kWordsSlack;
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_ATTENTION_ATTENTION_SCRATCH_H_

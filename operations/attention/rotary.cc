@@ -1,0 +1,91 @@
+#include "operations/attention/rotary.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/threads/progress.h"
+#include "operations/attention/packed_heads.h"
+#include "operations/catalogue.h"
+#include "operations/elementwise_flops.h"
+#include "operations/type_check.h"
+
+namespace stagecoach {
+namespace {
+
+class Rotary final : public OperationOf<RotaryAttributes> {
+ public:
+  std::string_view name() const override { return "rotary"; }
+  std::vector<int> MayOverwrite(const Attributes&) const override { return {0}; }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const RotaryAttributes& attributes, int64_t context,
+                         int64_t head_width) {
+      const int64_t keys = attributes.key_heads == 0 ? attributes.heads : attributes.key_heads;
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(attributes),
+                      .inputs = {Samples({context, (attributes.heads + 2 * keys) * head_width})},
+                      .tolerance = 1e-6};
+    };
+    return {with("halves", {.heads = 3}, 7, 6),
+            with("interleaved", {.heads = 2, .interleaved = true}, 9, 10),
+            with("grouped", {.heads = 4, .key_heads = 2, .theta = 1e6}, 33, 16),
+            with("one_pair", {.heads = 1, .inverse = true}, 5, 2)};
+  }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const RotaryAttributes& attributes,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType>) const override {
+    const absl::Status status = CheckOperands("rotary", inputs, {"qkv"});
+    if (!status.ok()) return status;
+    const absl::StatusOr<PackedHeads> packed =
+        CheckPackedHeads("qkv", inputs[0], attributes.heads, attributes.key_heads);
+    if (!packed.ok()) return packed.status();
+    if (packed->head_width % 2 != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("rotary turns pairs; heads are ",
+                                                     packed->head_width, " wide, must be even"));
+    }
+    return std::vector<ValueType>{inputs[0]};
+  }
+  Cost CostOfCall(const RotaryAttributes&, const CallTypes& types, int64_t samples) const override {
+    return {.flops = kRotaryFlops.forward * TypeElements(types.outputs[0], samples)};
+  }
+  void WriteGradient(const RotaryAttributes& attributes, GradientWriter& writer) const override {
+    if (!writer.Wants(0)) return;
+    RotaryAttributes back = attributes;
+    back.inverse = !attributes.inverse;
+    writer.Contribute(0, writer.Emit("rotary", ToAttributes(back), {writer.OutputGradient(0)})[0]);
+  }
+};
+
+}  // namespace
+
+RotaryTables MakeRotaryTables(const RotaryAttributes& attributes, int64_t context,
+                              int64_t head_width) {
+  const int64_t pairs = head_width / 2;
+  const double sign = attributes.inverse ? -1 : 1;
+  std::vector<double> steps;  // by how much a pair's angle grows with each position
+  steps.reserve(static_cast<size_t>(pairs));
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(head_width);
+    steps.push_back(std::pow(attributes.theta, exponent));
+  }
+  RotaryTables tables;
+  tables.cosines.reserve(static_cast<size_t>(context * pairs));
+  tables.sines.reserve(static_cast<size_t>(context * pairs));
+  for (int64_t position = 0; position < context; ++position) {
+    for (const double step : steps) {
+      const double angle = static_cast<double>(position) * step;
+      tables.cosines.push_back(static_cast<float>(std::cos(angle)));
+      tables.sines.push_back(static_cast<float>(sign * std::sin(angle)));
+    }
+    TickProgress();
+  }
+  return tables;
+}
+
+OperationList RotaryOperations() {
+  static const Rotary rotary;
+  return {&rotary};
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,46 @@
+// rotary: rotates the query and key heads of qkv (operations/attention/packed_heads.h). The angles
+// grow with the row's position in its sample. Values stay (Su et al., 2104.09864, "RoFormer"). A
+// head of width w has pairs p < w / 2. At position r, pair p is turned by the angle a:
+//   a = r * theta^(-2p / w)
+//   (u, v) -> (u cos a - v sin a, u sin a + v cos a)
+// A pair is elements (p, p + w / 2), as in Hugging Face's Llama and Qwen ("rotate half"). With
+// `interleaved` it is elements (2p, 2p + 1), as in the paper and Meta's checkpoints. The gradient
+// is a rotary with `inverse`, which turns by -a. y may take the place of its input.
+#ifndef STAGECOACH_OPERATIONS_ATTENTION_ROTARY_H_
+#define STAGECOACH_OPERATIONS_ATTENTION_ROTARY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "operations/attributes.h"
+
+namespace stagecoach {
+
+struct RotaryAttributes {
+  int64_t heads = 1;
+  int64_t key_heads = 0;  // 0: as many as heads
+  double theta = 10000;
+  bool interleaved = false;
+  bool inverse = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("heads", heads, 1);
+    visit.Count("key_heads", key_heads, 0);
+    visit.Between("theta", theta, kMinTheta, kMaxTheta);
+    visit.Flag("interleaved", interleaved);
+    visit.Flag("inverse", inverse);
+  }
+};
+
+// Tables that every kernel uses, so that all back ends turn by the same float32 numbers. They are
+// computed in double and rounded once. With `inverse` sines are negative. Each is [context,
+// head_width / 2], row-major. Ticks once a position (base/threads/progress.h).
+struct RotaryTables {
+  std::vector<float> cosines, sines;
+};
+RotaryTables MakeRotaryTables(const RotaryAttributes& attributes, int64_t context,
+                              int64_t head_width);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_ATTENTION_ROTARY_H_

@@ -1,0 +1,154 @@
+// Types of what Llamas and Qwens are made of, and the words of what is refused.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/threads/progress.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "operations/attention/attention.h"
+#include "operations/attention/head_norm.h"
+#include "operations/attention/packed_heads.h"
+#include "operations/attention/rotary.h"
+#include "operations/catalogue.h"
+#include "operations/norms/rms_norm.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const ValueType kRow = ActivationType({8, 16});
+// 4 query heads, 2 key heads and 2 value heads of 6.
+const ValueType kGrouped = ActivationType({8, 48});
+
+std::string WhyNot(const std::string& operation, const Attributes& attributes,
+                   const std::vector<ValueType>& inputs, const std::vector<ValueType>& adds = {}) {
+  const auto types = OperationNamed(operation).Types(attributes, inputs, adds);
+  EXPECT_EQ(types.status().code(), absl::StatusCode::kInvalidArgument) << operation;
+  return std::string(types.status().message());
+}
+
+std::vector<ValueType> TypesOrDie(const std::string& operation, const Attributes& attributes,
+                                  const std::vector<ValueType>& inputs) {
+  const auto types = OperationNamed(operation).Types(attributes, inputs, {});
+  CHECK_OK(types.status());
+  return *types;
+}
+
+TEST(RmsNormTypes, AreARowAndOneStatistic) {
+  const ValueType weight = WeightType(Element::kFloat32, {16});
+  const ValueType rstd{Element::kFloat32, Leading::kSamples, {8}};
+  EXPECT_THAT(TypesOrDie("rms_norm", {}, {kRow, weight}), ElementsAre(kRow, rstd));
+  EXPECT_EQ(WhyNot("rms_norm", {}, {kRow, WeightType(Element::kActivation, {16})}),
+            "weight is activation[16]; must be float32[16]");
+  EXPECT_EQ(
+      WhyNot("rms_norm_input_gradient", ToAttributes(RmsNormGradientAttributes{.residual = true}),
+             {kRow, kRow, weight, rstd}),
+      "rms_norm_input_gradient has 4 operands; it takes 5: dy, x, weight, rstd, residual");
+  Attributes epsilon;
+  epsilon.Set("epsilon", 0.0);
+  EXPECT_EQ(WhyNot("rms_norm", epsilon, {kRow, weight}),
+            "attribute epsilon: 0; must be a number in [1e-12, 1]");
+}
+
+TEST(GroupedAttentionTypes, FollowTheHeads) {
+  const Attributes grouped = ToAttributes(AttentionAttributes{.heads = 4, .key_heads = 2});
+  const std::vector<ValueType> types = TypesOrDie("attention", grouped, {kGrouped});
+  EXPECT_THAT(types, ElementsAre(ActivationType({8, 24}),
+                                 ValueType{Element::kFloat32, Leading::kSamples, {4, 8}}));
+  EXPECT_EQ(TypesOrDie("attention_gradient", grouped, {types[0], kGrouped, types[0], types[1]}),
+            std::vector<ValueType>{kGrouped});
+  EXPECT_EQ(WhyNot("attention", ToAttributes(AttentionAttributes{.heads = 4, .key_heads = 3}),
+                   {kGrouped}),
+            "key_heads is 3; must divide the 4 heads");
+  EXPECT_EQ(WhyNot("attention", grouped, {ActivationType({8, 50})}),
+            "qkv is activation[n, 8, 50]; must be [context, (4 + 2 * 2) * head_width]");
+}
+
+TEST(GroupedAttentionCost, IsThatOfAllItsQueryHeads) {
+  const auto cost = [](const AttentionAttributes& attributes, const ValueType& qkv) {
+    const Attributes given = ToAttributes(attributes);
+    const CallTypes types{{qkv}, TypesOrDie("attention", given, {qkv}), {}};
+    return OperationNamed("attention").CostOf(given, types, 1);
+  };
+  const Cost grouped = cost({.heads = 4, .key_heads = 1}, ActivationType({8, 36}));
+  const Cost full = cost({.heads = 4}, ActivationType({8, 72}));
+  EXPECT_EQ(grouped.products, full.products);
+  EXPECT_EQ(grouped.flops, full.flops);
+}
+
+TEST(HeadNormTypes, AreOfQueriesAndKeys) {
+  const Attributes heads = ToAttributes(HeadNormAttributes{.heads = 4, .key_heads = 2});
+  const ValueType weight = WeightType(Element::kFloat32, {6});
+  EXPECT_THAT(TypesOrDie("head_norm", heads, {kGrouped, weight, weight}),
+              ElementsAre(kGrouped, ValueType{Element::kFloat32, Leading::kSamples, {8, 6}}));
+  EXPECT_EQ(WhyNot("head_norm", heads, {kGrouped, weight, WeightType(Element::kFloat32, {12})}),
+            "key_weight is float32[12]; must be float32[6]");
+}
+
+TEST(RotaryTypes, NeedPairs) {
+  const ValueType odd = ActivationType({8, 3 * 5});
+  EXPECT_EQ(WhyNot("rotary", {}, {odd}), "rotary turns pairs; heads are 5 wide, must be even");
+  EXPECT_THAT(WhyNot("rotary", ToAttributes(RotaryAttributes{.heads = 7}), {kGrouped}),
+              HasSubstr("must be [context, (7 + 2 * 7) * head_width]"));
+}
+
+TEST(RotaryTables, TurnTheFirstPairByOneRadianARow) {
+  const RotaryAttributes attributes{.heads = 1, .theta = 100};
+  const RotaryTables tables = MakeRotaryTables(attributes, 3, 4);
+  ASSERT_EQ(tables.cosines.size(), 6u);
+  EXPECT_EQ(tables.cosines[0], 1.0f);
+  EXPECT_EQ(tables.sines[1], 0.0f);
+  EXPECT_FLOAT_EQ(tables.cosines[4], static_cast<float>(std::cos(2.0)));
+  EXPECT_FLOAT_EQ(tables.sines[5], static_cast<float>(std::sin(2.0 / 10)));
+  RotaryAttributes back = attributes;
+  back.inverse = true;
+  const RotaryTables inverse = MakeRotaryTables(back, 3, 4);
+  EXPECT_EQ(inverse.cosines, tables.cosines);
+  EXPECT_EQ(inverse.sines[5], -tables.sines[5]);
+}
+
+// Whoever waits tells slow from stuck by the ticks: a long context is a table of millions of
+// angles.
+TEST(RotaryTables, TickOnceAPosition) {
+  ProgressCounter counter;
+  const ProgressScope scope(&counter);
+  MakeRotaryTables({.heads = 1}, 37, 4);
+  EXPECT_EQ(counter.count(), 37u);
+}
+
+// Resuming and other numbers of stages give the same bits: so does the table, pair by pair.
+TEST(RotaryTables, AreRoundedOnceFromDoubles) {
+  const RotaryTables tables = MakeRotaryTables({.heads = 1, .theta = 12345.678}, 50, 14);
+  for (int64_t i = 0; i < 50 * 7; ++i) {
+    const double angle =
+        static_cast<double>(i / 7) * std::pow(12345.678, -2.0 * static_cast<double>(i % 7) / 14.0);
+    ASSERT_EQ(tables.cosines[i], static_cast<float>(std::cos(angle))) << i;
+    ASSERT_EQ(tables.sines[i], static_cast<float>(std::sin(angle))) << i;
+  }
+}
+
+TEST(RotaryTypes, TakeAThetaThatTurns) {
+  for (const double theta : {0.5, 2e12}) {
+    EXPECT_THAT(
+        WhyNot("rotary", ToAttributes(RotaryAttributes{.heads = 1, .theta = theta}), {kGrouped}),
+        HasSubstr("must be a number in [1, 1e+12]"));
+  }
+}
+
+TEST(GroupedAttentionTypes, RefuseMoreHeadsThanCanBeCounted) {
+  const AttentionAttributes attributes{.heads = int64_t{1} << 62};
+  EXPECT_EQ(WhyNot("attention", ToAttributes(attributes), {kGrouped}),
+            "attribute heads: 4611686018427387904; must be <= 1048576");
+}
+
+TEST(SwigluTypes, NeedTwoOfOneType) {
+  EXPECT_EQ(WhyNot("swiglu", {}, {kRow, kGrouped}),
+            "up is activation[n, 8, 48]; must be activation[n, 8, 16]");
+  EXPECT_THAT(TypesOrDie("swiglu_gradient", {}, {kRow, kRow, kRow}), ElementsAre(kRow, kRow));
+}
+
+}  // namespace
+}  // namespace stagecoach

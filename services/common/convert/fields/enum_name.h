@@ -1,0 +1,23 @@
+// Names of enums' values as users write them.
+// Threads: pure functions.
+#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_ENUM_NAME_H_
+#define STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_ENUM_NAME_H_
+
+#include <optional>
+#include <string>
+
+#include "google/protobuf/descriptor.h"
+
+namespace stagecoach {
+
+// "SCHEDULE_KIND_GPIPE" of enum ScheduleKind -> "gpipe".
+std::string ShortEnumName(const google::protobuf::EnumValueDescriptor& value);
+
+// The other way round; nothing if there is no such value, or if it is the one of 0, which is "left
+// out".
+std::optional<int> EnumNumber(const google::protobuf::EnumDescriptor& type,
+                              const std::string& short_name);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_ENUM_NAME_H_

@@ -1,0 +1,64 @@
+// PackedWeights: convolutions' weights in the order that oneDNN reads. A weight is packed once for
+// each version of a parameter's values (Buffer::version). That is once a step, for forwards,
+// recomputations and gradients of all its micro-batches.
+// Ownership: memory of the back end's allocator, accounted as workspace; the planner counts it
+//            (plan/costs/host_memory.h). It is released by Clear, when the cell ends, or by the
+//            first new entry after the end of its parameter.
+// Threads:   executor thread only. All threads may read the result of Get until the next Get for
+//            the same weight.
+// Errors:    Get gives null when the allocator refuses and keeps the first such status until Clear,
+//            as Workspace does.
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_PACKED_WEIGHTS_H_
+#define STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_PACKED_WEIGHTS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "stage/backends/cpu/primitives/direct_convolution.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach::cpu {
+
+class PackedWeights {
+ public:
+  // keeps: until Keep says otherwise, and after Clear.
+  PackedWeights(Allocator* allocator, bool keeps)
+      : allocator_(allocator), keeps_at_first_(keeps), keeps_(keeps) {}
+
+  void Keep(bool keep) {
+    keeps_ = keep;
+    if (!keep) entries_.clear();
+  }
+  // A weight's packing can be kept: there is room, and its versions are counted.
+  bool Keeps(const Tensor& weight) const { return keeps_ && weight.buffer()->version() != 0; }
+  // `weight` in that packing, of so many bytes; `pack` makes it where there is none of this
+  // version. CHECKs that it can be kept: without versions nobody would see that a packing is old.
+  const float* Get(const Tensor& weight, const ConvolutionPacking& packing, int64_t bytes,
+                   absl::FunctionRef<void(float* packed)> pack);
+  int64_t made() const { return made_; }  // packings since construction
+  const absl::Status& status() const { return status_; }
+  void Clear();
+
+ private:
+  struct Entry {
+    std::weak_ptr<Buffer> of;
+    uint64_t version = 0;
+    std::shared_ptr<Buffer> packed;
+  };
+  using Key = std::pair<const Buffer*, ConvolutionPacking>;
+
+  Allocator* const allocator_;
+  const bool keeps_at_first_;
+  bool keeps_;
+  std::map<Key, Entry> entries_;
+  int64_t made_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace stagecoach::cpu
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_PACKED_WEIGHTS_H_

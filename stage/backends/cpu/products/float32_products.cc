@@ -1,0 +1,73 @@
+#include "stage/backends/cpu/products/float32_products.h"
+
+#include <algorithm>
+
+#include "stage/backends/cpu/products/linear_blocks.h"
+
+namespace stagecoach::cpu {
+namespace {
+
+MatmulShape ShapeOf(const RowProduct& p, int64_t m) {
+  return {.m = m,
+          .k = p.k,
+          .n = p.n,
+          .a = {p.k, 1},
+          .b = p.strides,
+          .c_row = p.n,
+          .packed = p.rows >= kPackRows,
+          .bias = p.bias != nullptr};
+}
+
+}  // namespace
+
+void RunRowProduct(CpuBackend& backend, const RowProduct& p, CpuBackend::BlockBody finish) {
+  const SerialOpenMp serial;  // primitives are made for one thread
+  // A lower last block may want another packed layout: it reads the matrix as it stands.
+  const int64_t full = std::min(p.rows, kRowBlock), rest = p.rows % full;
+  const Matmul& product = backend.matmuls().Get(ShapeOf(p, full));
+  MatmulShape rest_shape = ShapeOf(p, rest);
+  rest_shape.packed = false;
+  const Matmul& rest_product = rest == 0 ? product : backend.matmuls().Get(rest_shape);
+  const int64_t scratch = std::max(product.scratch_bytes(), rest_product.scratch_bytes());
+  const int rooms = backend.ReserveRooms(scratch);
+  if (rooms == 0) return;
+  const float* b = p.b;
+  if (ShapeOf(p, full).packed) {
+    float* packed = backend.ReserveShared(product.packed_bytes());
+    if (packed == nullptr) return;
+    product.Pack(p.b, packed);
+    b = packed;
+  }
+  backend.ForEachBlock(rooms, p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
+    const bool whole = count == full;
+    (whole ? product : rest_product)
+        .Execute(p.a + first * p.k, whole ? b : p.b, p.bias, p.c + first * p.n,
+                 backend.WorkerScratch(worker));
+    finish(first, count, worker);
+  });
+}
+
+void AddWeightGradientFloat32(CpuBackend& backend, const Tensor& dy, const Tensor& x,
+                              const Tensor& d_weight) {
+  const int64_t rows = dy.shape()[0], out = dy.shape()[1], in = x.shape()[1];
+  const SerialOpenMp serial;
+  const auto shape = [&](int64_t m) {
+    return MatmulShape{
+        .m = m, .k = rows, .n = in, .a = {1, out}, .b = {in, 1}, .c_row = in, .accumulate = true};
+  };
+  const int64_t full = std::min(out, kWeightBlock), rest = out % full;
+  const Matmul& product = backend.matmuls().Get(shape(full));
+  const Matmul& rest_product = rest == 0 ? product : backend.matmuls().Get(shape(rest));
+  const int64_t scratch = std::max(product.scratch_bytes(), rest_product.scratch_bytes());
+  const int rooms = backend.ReserveRooms(scratch);
+  if (rooms == 0) return;
+  const float *dy_data = dy.data<float>(), *x_data = x.data<float>();
+  float* sums = d_weight.data<float>();
+  backend.ForEachBlock(rooms, out, kWeightBlock, [&](int64_t first, int64_t count, int worker) {
+    (count == full ? product : rest_product)
+        .Execute(dy_data + first, x_data, nullptr, sums + first * in,
+                 backend.WorkerScratch(worker));
+  });
+}
+
+}  // namespace stagecoach::cpu

@@ -1,0 +1,77 @@
+// Kernels: loops that no library has, each over a range of elements, rows or columns. They are
+// compiled for every instruction set and chosen at run time. Linear algebra is in matmul.h.
+// Threads:   pure functions of their arguments; the callers cut the work into fixed blocks.
+// Units and shapes: elements; matrices are row-major, `stride` is a row's distance in elements.
+// Determinism: a value does not depend on its place in a range. The last, partial vector goes
+//            through the same vector instructions as the others. Functions exp and log are
+//            polynomials of our own or of Highway, never the C library's.
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_VECTOR_KERNELS_H_
+#define STAGECOACH_STAGE_BACKENDS_CPU_VECTOR_KERNELS_H_
+
+#include <cstdint>
+
+#include "base/numbers/bfloat16.h"
+
+namespace stagecoach::cpu {
+
+const char* KernelTarget();  // the instruction set chosen here, "AVX3"
+
+// Between BF16 with any distance of rows and float32 without gaps (bfloat16.cc). Widening is exact.
+// Narrowing rounds to nearest even and gives the bits of Bfloat16(float).
+void WidenRows(const Bfloat16* x, int64_t stride, float* y, int64_t rows, int64_t columns);
+void NarrowRows(const float* x, Bfloat16* y, int64_t stride, int64_t rows, int64_t columns);
+// y = x + addend rounded once; the distance is addend's and y's.
+void NarrowSumRows(const float* x, const Bfloat16* addend, Bfloat16* y, int64_t stride,
+                   int64_t rows, int64_t columns);
+inline void Widen(const Bfloat16* x, float* y, int64_t n) { WidenRows(x, n, y, 1, n); }
+inline void Narrow(const float* x, Bfloat16* y, int64_t n) { NarrowRows(x, y, n, 1, n); }
+
+// Elementwise over n elements (elementwise.cc). Outputs may be inputs.
+void Gelu(const float* x, float* y, int64_t n);
+void GeluBackward(const float* dy, const float* x, float* dx, int64_t n);  // dx = dy * gelu'(x)
+void AddTo(const float* x, float* y, int64_t n);                           // y += x
+void AddRows(const float* a, const float* b, float* y, int64_t n);         // y = a + b
+void FillWith(float* y, float value, int64_t n);
+
+// Column sums, of layer norm too, add up this many rows at a time. So the error does not grow with
+// the number of rows alone. Sums of one such block at a time into zeros have the same bits.
+inline constexpr int64_t kSumRows = 64;
+// sums[c] adds the sum over the rows of x[r, c], for c in [0, columns) (reductions.cc).
+void ColumnSums(const float* x, float* sums, int64_t rows, int64_t stride, int64_t columns);
+double SumOfSquares(const float* x, int64_t n);
+
+// Returns -log softmax(logits)[target] of one row; d_logits may be null or logits
+// (cross_entropy.cc).
+double CrossEntropyRow(const float* logits, int32_t target, float scale, float* d_logits,
+                       int64_t vocabulary);
+
+// Optimizers (optimizers.cc): the reference's operations in its order, hence its bits. rounded: the
+// new value in BF16, or null.
+struct SgdFactors {
+  float gradient_scale, learning_rate, momentum, weight_decay;
+  bool nesterov;
+};
+void SgdRange(float* value, const float* gradient, float* velocity, Bfloat16* rounded, int64_t n,
+              const SgdFactors& factors);  // velocity may be null
+struct AdamWFactors {
+  float gradient_scale, learning_rate, beta1, beta2, epsilon, weight_decay;
+  float correction1, correction2;
+};
+void AdamWRange(float* value, const float* gradient, float* m, float* v, Bfloat16* rounded,
+                int64_t n, const AdamWFactors& factors);
+struct RmsPropFactors {
+  float gradient_scale, inner_rate, outer_rate, decay, momentum, inside, outside, weight_decay;
+};
+void RmsPropRange(float* value, const float* gradient, float* square, float* velocity,
+                  Bfloat16* rounded, int64_t n,
+                  const RmsPropFactors& factors);  // velocity may be null
+// The direction takes the gradient's place.
+void LambDirectionRange(const float* value, float* gradient, float* m, float* v, int64_t n,
+                        const AdamWFactors& factors);
+// value -= rate * direction.
+void StepRange(float* value, const float* direction, Bfloat16* rounded, int64_t n, float rate);
+void AverageRange(const float* value, float* average, int64_t n, float rate);
+
+}  // namespace stagecoach::cpu
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CPU_VECTOR_KERNELS_H_

@@ -1,0 +1,54 @@
+// BlasLibrary: cuBLASLt, loaded while a program runs and only where a card is asked for.
+// Ownership: the library stays loaded until the process ends.
+// Threads:   any.
+// Errors:    UNAVAILABLE with the file that was not found, what is wrong with it, and the remedy.
+//
+// Why it is not linked: it has 94 KB of thread-local storage. If it is there from the start, the
+// loader takes that from the stack of every thread. Some libraries give their threads 100 KB, as
+// civetweb does, and could start none. A library that comes later has its storage on the heap.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_RUNTIME_BLAS_LIBRARY_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_RUNTIME_BLAS_LIBRARY_H_
+
+#include <cublasLt.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace stagecoach::cuda {
+
+// The functions of cublasLt.h that products need, under their names there.
+struct BlasLibrary {
+  decltype(&cublasLtGetVersion) GetVersion = nullptr;
+  decltype(&cublasLtGetStatusName) GetStatusName = nullptr;
+  decltype(&cublasLtGetStatusString) GetStatusString = nullptr;
+  decltype(&cublasLtCreate) Create = nullptr;
+  decltype(&cublasLtDestroy) Destroy = nullptr;
+  decltype(&cublasLtMatrixLayoutCreate) MatrixLayoutCreate = nullptr;
+  decltype(&cublasLtMatrixLayoutDestroy) MatrixLayoutDestroy = nullptr;
+  decltype(&cublasLtMatmulDescCreate) MatmulDescCreate = nullptr;
+  decltype(&cublasLtMatmulDescDestroy) MatmulDescDestroy = nullptr;
+  decltype(&cublasLtMatmulDescSetAttribute) MatmulDescSetAttribute = nullptr;
+  decltype(&cublasLtMatmulPreferenceCreate) MatmulPreferenceCreate = nullptr;
+  decltype(&cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy = nullptr;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute = nullptr;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) MatmulAlgoGetHeuristic = nullptr;
+  decltype(&cublasLtMatmulAlgoConfigGetAttribute) MatmulAlgoConfigGetAttribute = nullptr;
+  decltype(&cublasLtMatmul) Matmul = nullptr;
+};
+
+// "libcublasLt.so.13": of the major version that this was compiled with.
+std::string BlasLibraryName();
+
+// `name`: a file's name for the loader, or a path.
+absl::StatusOr<BlasLibrary> OpenBlasLibrary(const std::string& name);
+
+// The process's own, opened at the first call: by its name, then in the toolkit's folder.
+const absl::StatusOr<BlasLibrary>& SharedBlasLibrary();
+
+// For those who were given a context: there it was opened.
+const BlasLibrary& Blas();
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_RUNTIME_BLAS_LIBRARY_H_
