@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "network/model_text.h"
+#include "network/network_text.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
@@ -28,7 +28,7 @@ std::string SlotsText(const std::vector<std::string>& slots) {
 // The optimizer's state of everything that is trained has to be there: a parameter that was frozen has none.
 absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
                           const std::vector<std::string>& slots, const Manifest& manifest) {
-  for (const NetworkLayer& layer : job.model.layers) {
+  for (const NetworkLayer& layer : job.network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (!parameter.trained || parameter.tied()) continue;
       for (const std::string& slot : slots) {
@@ -71,7 +71,7 @@ absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) 
 
 }  // namespace
 
-std::string ModelSha256(const Network& model) { return Sha256Hex(CanonicalModelText(model)); }
+std::string ModelSha256(const Network& network) { return Sha256Hex(CanonicalNetworkText(network)); }
 
 absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own) {
   const TrainState& state = manifest.state;

@@ -26,7 +26,7 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
-#include "network/model_spec.h"
+#include "network/network_spec.h"
 #include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
@@ -120,7 +120,7 @@ inline AmoebanetDSpec AmoebanetWithAuxiliary() {
 
 struct ZooEntry {
   std::string name;
-  ModelSpec model;
+  NetworkSpec spec;
   // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
   std::vector<std::string> frozen;
   // Maxima over windows: where two numbers are nearly equal, rounding decides which of them gets the gradient, and two

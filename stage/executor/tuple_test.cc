@@ -13,7 +13,7 @@
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/layers/relu.h"
-#include "network/model_text.h"
+#include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/schedules/schedule_kinds.h"
@@ -253,7 +253,7 @@ TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
 
 // Weights of the same layers with other skips are not exchanged.
 TEST(Tuples, AreAPartOfTheTextThatWeightsBelongTo) {
-  ExpectGolden("model_text_skips.txt", CanonicalModelText(MakeSkipNetwork(false)));
+  ExpectGolden("network_text_skips.txt", CanonicalNetworkText(MakeSkipNetwork(false)));
 }
 
 // A layer that hands its input on as it is leaves it where it is: the loss once wrote its gradient over logits that
@@ -265,7 +265,7 @@ TEST(Tuples, ALayerThatIsTheIdentityChangesNothing) {
     SequenceSpec list{.width = 8, .context = 3, .vocabulary = 7, .layers = {}};
     list.layers = {EmbeddingSpec{}, LinearSpec{.out = 7}, ReluSpec{}};
     if (with_identity) list.layers.push_back(DropoutSpec{});
-    options.other_model = list;
+    options.spec = list;
     return Trained(options);
   };
   const HarnessResult plain = trained(1, false);

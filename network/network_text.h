@@ -1,8 +1,8 @@
 // What weights belong to, as stable text: context, vocabulary, and every layer with its function, widths, parameter
 // names and shapes. Equal texts can exchange checkpoints. Dropout rates and initial values are left out: they are how a
 // network is trained, not what it is.
-#ifndef STAGECOACH_NETWORK_MODEL_TEXT_H_
-#define STAGECOACH_NETWORK_MODEL_TEXT_H_
+#ifndef STAGECOACH_NETWORK_NETWORK_TEXT_H_
+#define STAGECOACH_NETWORK_NETWORK_TEXT_H_
 
 #include <string>
 
@@ -10,8 +10,8 @@
 
 namespace stagecoach {
 
-std::string CanonicalModelText(const Network& model);
+std::string CanonicalNetworkText(const Network& network);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_NETWORK_MODEL_TEXT_H_
+#endif  // STAGECOACH_NETWORK_NETWORK_TEXT_H_
