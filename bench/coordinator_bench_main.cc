@@ -37,7 +37,7 @@ double ResidentMib() {
 // 131 layers, so that 128 stages have one each; nothing but steps.
 JobSpec LongJob(int stages) {
   JobSpec spec = SmallJob(stages);
-  spec.model = GptSpec{.layers = 64, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
+  spec.network = GptSpec{.layers = 64, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
   spec.training.steps = 10 * kSteps;
   spec.checkpoint.every_steps = 0;
   spec.evaluation.every_steps = 0;

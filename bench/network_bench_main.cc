@@ -35,7 +35,7 @@ constexpr int64_t kClasses = 10;
 
 struct Row {
   const char* name;
-  ModelSpec model;
+  NetworkSpec spec;
   int64_t side, channels;  // of the image
 };
 
@@ -96,7 +96,7 @@ class Trainer {
       : options_(options),
         backend_(MakeCpuBackend({.threads = static_cast<int>(options.threads)}),
                  options.threads == 1 ? ThreadSeconds : WallSeconds),
-        network_(*ExpandModel(row.model)),
+        network_(*ExpandNetwork(row.spec)),
         data_({.batch_size = options.batch,
                .micro_batches = options.micro_batches,
                .evaluation_samples = 0,

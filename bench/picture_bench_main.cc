@@ -41,7 +41,7 @@ void WriteFolder(const std::string& folder, int files, int64_t height, int64_t w
 JobSpec JobOn(DataSpec data) {
   JobSpec spec;
   spec.seed = 1;
-  spec.model.kind = "resnet";
+  spec.network.kind = "resnet";
   spec.training.batch_size = 128;
   spec.training.micro_batches = 4;
   spec.data = std::move(data);

@@ -32,7 +32,7 @@ namespace stagecoach {
 namespace {
 
 constexpr int64_t kBatch = 32, kMicroBatches = 8;
-const GptSpec kModel = {.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
+const GptSpec kGpt = {.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
 
 // Tokens from the counter-based generator: the values do not matter for speed.
 class RandomTokens final : public TokenSource {
@@ -41,12 +41,12 @@ class RandomTokens final : public TokenSource {
   absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
     TokenBatch batch;
     batch.sequences = MicroBatchSize(kBatch, kMicroBatches, micro_batch.value);
-    const int64_t tokens = batch.sequences * kModel.context;
+    const int64_t tokens = batch.sequences * kGpt.context;
     const RandomStream stream = {.seed = 1,
                                  .step = static_cast<uint32_t>(step),
                                  .micro_batch = static_cast<uint32_t>(micro_batch.value)};
     for (int64_t i = 0; i <= tokens; ++i) {
-      const int32_t token = static_cast<int32_t>(RandomBits(stream, i) % kModel.vocabulary);
+      const int32_t token = static_cast<int32_t>(RandomBits(stream, i) % kGpt.vocabulary);
       if (i < tokens) batch.inputs.push_back(token);
       if (i > 0) batch.targets.push_back(token);
     }
@@ -69,10 +69,10 @@ struct Mode {
 
 class Trainer {
  public:
-  explicit Trainer(const Network& model)
-      : backend_(MakeCpuBackend({.threads = 1})), network_(model) {
-    auto cell =
-        Cell::Create(model, 0, static_cast<int>(model.layers.size()), 1, kMicroBatches, *backend_);
+  explicit Trainer(const Network& network)
+      : backend_(MakeCpuBackend({.threads = 1})), network_(network) {
+    auto cell = Cell::Create(network, 0, static_cast<int>(network.layers.size()), 1, kMicroBatches,
+                             *backend_);
     CHECK(cell.ok()) << cell.status().ToString();
     cell_ = *std::move(cell);
     auto optimizer = MakeOptimizer(AdamWSpec{}, cell_->parameters(), *backend_);
@@ -99,7 +99,7 @@ class Trainer {
     const double start = ThreadSeconds();
     executor.BeginStep({.fence = {.job = "bench", .step = step_},
                         .program = &schedule.programs[0],
-                        .loss_scale = 1.0 / static_cast<double>(kBatch * kModel.context)});
+                        .loss_scale = 1.0 / static_cast<double>(kBatch * kGpt.context)});
     const auto progress = executor.Advance();
     CHECK(progress.ok() && *progress == Progress::kFinished) << progress.status().ToString();
     executor.TakeReport();
@@ -124,8 +124,8 @@ double Median(std::vector<double> values) {
 
 // Per token; counts the scores and values above the diagonal as well.
 double FullAttentionFlops(double causal_flops) {
-  const double below = 3.0 * 4 * (kModel.context + 1) / 2.0 * kModel.width * kModel.layers;
-  const double full = 3.0 * 4 * kModel.context * kModel.width * kModel.layers;
+  const double below = 3.0 * 4 * (kGpt.context + 1) / 2.0 * kGpt.width * kGpt.layers;
+  const double full = 3.0 * 4 * kGpt.context * kGpt.width * kGpt.layers;
   return causal_flops - below + full;
 }
 
@@ -138,10 +138,10 @@ constexpr Mode kModes[] = {
 
 // modes: the first ones of kModes.
 int Main(int rounds, Precision precision, size_t modes) {
-  const auto model = ExpandModel(kModel, precision), plain = ExpandModel(kModel);
-  CHECK(model.ok()) << model.status().ToString();
+  const auto network = ExpandNetwork(kGpt, precision), plain = ExpandNetwork(kGpt);
+  CHECK(network.ok()) << network.status().ToString();
   const bool compares = precision != Precision::kFloat32;
-  Trainer trainer(*model);
+  Trainer trainer(*network);
   std::optional<Trainer> other;
   trainer.Step(kModes[0]);  // first touch of memory, creation of primitives
   if (compares) other.emplace(*plain).Step(kModes[0]);
@@ -153,9 +153,9 @@ int Main(int rounds, Precision precision, size_t modes) {
       if (compares) ratios[i].push_back(other->Step(kModes[i]) / seconds[i].back());
     }
   }
-  const double peak = Median(peaks), tokens = static_cast<double>(kBatch * kModel.context);
-  const double causal = ModelFlopsPerToken(*model) * tokens;
-  const double full = FullAttentionFlops(ModelFlopsPerToken(*model)) * tokens;
+  const double peak = Median(peaks), tokens = static_cast<double>(kBatch * kGpt.context);
+  const double causal = ModelFlopsPerToken(*network) * tokens;
+  const double full = FullAttentionFlops(ModelFlopsPerToken(*network)) * tokens;
   std::printf("%s, one thread, multiply-add peak %.1f GFLOP/s, %d rounds\n\n",
               PrecisionName(precision), peak, rounds);
   std::printf(

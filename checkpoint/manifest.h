@@ -38,7 +38,7 @@ uint64_t OptimizerSteps(const TrainState& state);
 struct Manifest {
   int format_version = 1;
   std::string job;
-  std::string model_sha256;  // of the canonical text of the expanded model: must match on load
+  std::string model_sha256;  // of the canonical text of the expanded network: must match on load
   TrainState state;
   std::string dataset_sha256;
   int64_t dataset_bytes = 0;

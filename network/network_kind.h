@@ -13,10 +13,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/errors/field_check.h"
-#include "base/errors/status.h"
-#include "network/model_spec.h"
+#include "base/field_check.h"
+#include "base/status.h"
 #include "network/network.h"
+#include "network/network_spec.h"
 
 namespace stagecoach {
 
@@ -28,7 +28,7 @@ class NetworkKind {
   // too.
   virtual Attributes Defaults() const = 0;
   virtual bool HasLayers() const = 0;  // listed ones
-  virtual absl::StatusOr<Network> Expand(const ModelSpec& model) const = 0;
+  virtual absl::StatusOr<Network> Expand(const NetworkSpec& spec) const = 0;
 };
 
 // A kind with a struct of fields, whose ranges its visit states.
@@ -38,13 +38,13 @@ class NetworkKindOf : public NetworkKind {
   std::string_view name() const final { return Fields::kNetwork; }
   Attributes Defaults() const final { return ToAttributes(Fields()); }
   bool HasLayers() const final { return ListsLayers<Fields>; }
-  absl::StatusOr<Network> Expand(const ModelSpec& model) const final {
+  absl::StatusOr<Network> Expand(const NetworkSpec& spec) const final {
     const std::string path = absl::StrCat("model.", Fields::kNetwork);
-    ASSIGN_OR_RETURN(Fields fields, FromAttributes<Fields>(model.attributes, path + "."));
+    ASSIGN_OR_RETURN(Fields fields, FromAttributes<Fields>(spec.attributes, path + "."));
     if constexpr (ListsLayers<Fields>) {
-      fields.layers = model.layers;
-    } else if (!model.layers.empty()) {
-      return FieldError(path, absl::StrCat(model.layers.size(), " layers"), "lists none");
+      fields.layers = spec.layers;
+    } else if (!spec.layers.empty()) {
+      return FieldError(path, absl::StrCat(spec.layers.size(), " layers"), "lists none");
     }
     return Write(fields, path);
   }

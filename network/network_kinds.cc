@@ -28,13 +28,13 @@ absl::StatusOr<const NetworkKind*> FindNetworkKind(std::string_view name) {
   return Networks().Find(name);
 }
 
-absl::StatusOr<Network> ExpandModel(const ModelSpec& model, Precision precision) {
-  const absl::StatusOr<const NetworkKind*> kind = FindNetworkKind(model.kind);
+absl::StatusOr<Network> ExpandNetwork(const NetworkSpec& spec, Precision precision) {
+  const absl::StatusOr<const NetworkKind*> kind = FindNetworkKind(spec.kind);
   if (!kind.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("model: ", kind.status().message()));
   }
-  ASSIGN_OR_RETURN(Network network, (*kind)->Expand(model));
-  RETURN_IF_ERROR(SetObjective(model.objective, "model.objective", &network));
+  ASSIGN_OR_RETURN(Network network, (*kind)->Expand(spec));
+  RETURN_IF_ERROR(SetObjective(spec.objective, "model.objective", &network));
   network.precision = precision;
   return network;
 }

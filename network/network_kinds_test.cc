@@ -16,7 +16,7 @@
 #include "network/layers/mlp.h"
 #include "network/layers/norms.h"
 #include "network/layers/residual.h"
-#include "network/model_text.h"
+#include "network/network_text.h"
 #include "network/objective_kind.h"
 #include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
@@ -33,20 +33,20 @@ GptSpec SmallGpt(double dropout = 0) {
   return {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 16, .dropout = dropout};
 }
 
-Network Expanded(const ModelSpec& spec) {
-  const auto model = ExpandModel(spec);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *model : Network{};
+Network Expanded(const NetworkSpec& spec) {
+  const auto network = ExpandNetwork(spec);
+  EXPECT_TRUE(network.ok()) << network.status();
+  return network.ok() ? *network : Network{};
 }
 
-std::vector<std::string> Labels(const Network& model) {
+std::vector<std::string> Labels(const Network& network) {
   std::vector<std::string> labels;
-  for (const NetworkLayer& layer : model.layers) labels.push_back(layer.label);
+  for (const NetworkLayer& layer : network.layers) labels.push_back(layer.label);
   return labels;
 }
 
-const ParameterSpec& Find(const Network& model, const std::string& name) {
-  for (const NetworkLayer& layer : model.layers) {
+const ParameterSpec& Find(const Network& network, const std::string& name) {
+  for (const NetworkLayer& layer : network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (parameter.name == name) return parameter;
     }
@@ -61,9 +61,9 @@ SequenceSpec List(std::vector<LayerSpec> layers) {
 }
 
 std::string ErrorOf(const SequenceSpec& list) {
-  const auto model = ExpandModel(list);
-  EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(model.status().message());
+  const auto network = ExpandNetwork(list);
+  EXPECT_EQ(network.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(network.status().message());
 }
 
 TEST(NetworkKinds, AreFoundByTheirNames) {
@@ -75,20 +75,20 @@ TEST(NetworkKinds, AreFoundByTheirNames) {
 }
 
 TEST(NetworkKinds, AnUnknownOneIsRefusedWithItsPlaceInTheJob) {
-  ModelSpec model = SmallGpt();
-  model.kind = "gptt";
-  const absl::Status status = ExpandModel(model).status();
+  NetworkSpec spec = SmallGpt();
+  spec.kind = "gptt";
+  const absl::Status status = ExpandNetwork(spec).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "model: there is no network \"gptt\"; did you mean \"gpt\"?");
 }
 
 TEST(NetworkKinds, LayersAndFieldsThatAKindHasNotAreRefused) {
-  ModelSpec model = SmallGpt();
-  model.layers = {GeluSpec{}};
-  EXPECT_EQ(ExpandModel(model).status().message(), "model.gpt: 1 layers; lists none");
-  model = SmallGpt();
-  model.attributes.Set("head", int64_t{2});
-  EXPECT_EQ(ExpandModel(model).status().message(),
+  NetworkSpec spec = SmallGpt();
+  spec.layers = {GeluSpec{}};
+  EXPECT_EQ(ExpandNetwork(spec).status().message(), "model.gpt: 1 layers; lists none");
+  spec = SmallGpt();
+  spec.attributes.Set("head", int64_t{2});
+  EXPECT_EQ(ExpandNetwork(spec).status().message(),
             "model.gpt.head is not known; did you mean \"heads\"?");
 }
 
@@ -100,29 +100,29 @@ TEST(Gpt, ExpandsToTwoResidualsABlock) {
 }
 
 TEST(Gpt, HasDropoutLayersOnlyWhereTheRateIsPositive) {
-  const Network model = Expanded(SmallGpt(0.1));
-  EXPECT_EQ(model.layers[1].label, "residual(layer_norm, attention, dropout)");
-  EXPECT_EQ(model.layers[2].label, "residual(layer_norm, mlp, dropout)");
-  EXPECT_EQ(model.layers[0].lists->forward.calls.back().call.operation, "dropout");
+  const Network network = Expanded(SmallGpt(0.1));
+  EXPECT_EQ(network.layers[1].label, "residual(layer_norm, attention, dropout)");
+  EXPECT_EQ(network.layers[2].label, "residual(layer_norm, mlp, dropout)");
+  EXPECT_EQ(network.layers[0].lists->forward.calls.back().call.operation, "dropout");
 }
 
 TEST(Gpt, TextStaysAsItIs) {
   // Manifests hold the digest of this text: changing it makes every checkpoint foreign.
-  ExpectGolden("model_text_gpt.txt", CanonicalModelText(Expanded(SmallGpt())));
+  ExpectGolden("network_text_gpt.txt", CanonicalNetworkText(Expanded(SmallGpt())));
 }
 
 TEST(Gpt, InitialValuesAreGpt2s) {
-  const Network model = Expanded(SmallGpt());
+  const Network network = Expanded(SmallGpt());
   const double branch = 0.02 / std::sqrt(2.0 * 2);
-  EXPECT_EQ(Find(model, "model/0000/token.weight").init_stddev, 0.02);
-  EXPECT_EQ(Find(model, "model/0001/attention.qkv.weight").init_stddev, 0.02);
-  EXPECT_DOUBLE_EQ(Find(model, "model/0001/attention.proj.weight").init_stddev, branch);
-  EXPECT_EQ(Find(model, "model/0002/mlp.up.weight").init_stddev, 0.02);
-  EXPECT_DOUBLE_EQ(Find(model, "model/0002/mlp.down.weight").init_stddev, branch);
-  EXPECT_EQ(Find(model, "model/0006/weight").init_stddev, 0.02);
-  EXPECT_EQ(Find(model, "model/0001/layer_norm.weight").init, ParameterSpec::Init::kOnes);
-  EXPECT_EQ(Find(model, "model/0001/layer_norm.bias").init, ParameterSpec::Init::kZeros);
-  EXPECT_EQ(Find(model, "model/0002/mlp.up.bias").init, ParameterSpec::Init::kZeros);
+  EXPECT_EQ(Find(network, "model/0000/token.weight").init_stddev, 0.02);
+  EXPECT_EQ(Find(network, "model/0001/attention.qkv.weight").init_stddev, 0.02);
+  EXPECT_DOUBLE_EQ(Find(network, "model/0001/attention.proj.weight").init_stddev, branch);
+  EXPECT_EQ(Find(network, "model/0002/mlp.up.weight").init_stddev, 0.02);
+  EXPECT_DOUBLE_EQ(Find(network, "model/0002/mlp.down.weight").init_stddev, branch);
+  EXPECT_EQ(Find(network, "model/0006/weight").init_stddev, 0.02);
+  EXPECT_EQ(Find(network, "model/0001/layer_norm.weight").init, ParameterSpec::Init::kOnes);
+  EXPECT_EQ(Find(network, "model/0001/layer_norm.bias").init, ParameterSpec::Init::kZeros);
+  EXPECT_EQ(Find(network, "model/0002/mlp.up.bias").init, ParameterSpec::Init::kZeros);
 }
 
 TEST(Gpt, WeightDecayIsForMatricesOnly) {
@@ -136,15 +136,15 @@ TEST(Gpt, WeightDecayIsForMatricesOnly) {
 TEST(Gpt, NamesAscendWithTheLayersAndIndicesWithinThem) {
   GptSpec spec = SmallGpt();
   spec.layers = 60;  // layers with one to three digits
-  const Network model = Expanded(spec);
-  EXPECT_EQ(model.layers.size(), 2u * 60 + 3);
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    const NetworkLayer& layer = model.layers[i];
+  const Network network = Expanded(spec);
+  EXPECT_EQ(network.layers.size(), 2u * 60 + 3);
+  for (size_t i = 0; i < network.layers.size(); ++i) {
+    const NetworkLayer& layer = network.layers[i];
     EXPECT_EQ(layer.index, static_cast<int>(i));
     for (size_t p = 0; p < layer.parameters.size(); ++p) {
       EXPECT_EQ(layer.parameters[p].index, static_cast<int>(p));
       if (i == 0) continue;
-      EXPECT_GT(layer.parameters[p].name, model.layers[i - 1].parameters[0].name);
+      EXPECT_GT(layer.parameters[p].name, network.layers[i - 1].parameters[0].name);
     }
   }
 }
@@ -170,18 +170,18 @@ TEST(Gpt, EqualsTheSameLayersListedByHand) {
 }
 
 TEST(CanonicalText, SeesHeadsButNotDropout) {
-  const std::string text = CanonicalModelText(Expanded(SmallGpt()));
-  EXPECT_EQ(CanonicalModelText(Expanded(SmallGpt(0.1))), text);
+  const std::string text = CanonicalNetworkText(Expanded(SmallGpt()));
+  EXPECT_EQ(CanonicalNetworkText(Expanded(SmallGpt(0.1))), text);
   GptSpec heads = SmallGpt();
   heads.heads = 4;
-  EXPECT_NE(CanonicalModelText(Expanded(heads)), text);
+  EXPECT_NE(CanonicalNetworkText(Expanded(heads)), text);
   GptSpec context = SmallGpt();
   context.context = 5;
-  EXPECT_NE(CanonicalModelText(Expanded(context)), text);
+  EXPECT_NE(CanonicalNetworkText(Expanded(context)), text);
 }
 
 TEST(LayerList, NumbersTheSecondOfAKindInsideAResidual) {
-  const Network model =
+  const Network network =
       Expanded(List({{EmbeddingSpec{}},
                      {ResidualSpec{{{LinearSpec{.out = 32}},
                                     {GeluSpec{}},
@@ -189,24 +189,27 @@ TEST(LayerList, NumbersTheSecondOfAKindInsideAResidual) {
                                     {ResidualSpec{{{LayerNormSpec{}}, {LinearSpec{.out = 8}}}}}}}},
                      {LinearSpec{.out = 16}}}));
   std::vector<std::string> names;
-  for (const ParameterSpec& parameter : model.layers[1].parameters) names.push_back(parameter.name);
+  for (const ParameterSpec& parameter : network.layers[1].parameters) {
+    names.push_back(parameter.name);
+  }
   EXPECT_THAT(
       names,
       ElementsAre("model/0001/linear.weight", "model/0001/linear.bias", "model/0001/linear2.weight",
                   "model/0001/residual.layer_norm.weight", "model/0001/residual.layer_norm.bias",
                   "model/0001/residual.linear.weight", "model/0001/residual.linear.bias"));
-  EXPECT_EQ(model.layers[1].label, "residual(linear, gelu, linear, residual(layer_norm, linear))");
-  EXPECT_EQ(model.wire(model.layers[2].inputs[0]).type.shape.back(), 8);
-  EXPECT_EQ(model.wire(model.layers[2].outputs[0]).type.shape.back(), 16);
+  EXPECT_EQ(network.layers[1].label,
+            "residual(linear, gelu, linear, residual(layer_norm, linear))");
+  EXPECT_EQ(network.wire(network.layers[2].inputs[0]).type.shape.back(), 8);
+  EXPECT_EQ(network.wire(network.layers[2].outputs[0]).type.shape.back(), 16);
 }
 
 TEST(LayerList, ScalesProjectionsByTheNumberOfResiduals) {
-  const Network model = Expanded(List({{EmbeddingSpec{}},
-                                       {AttentionSpec{.heads = 2}},
-                                       {ResidualSpec{{{MlpSpec{.hidden = 32}}}}},
-                                       {LinearSpec{.out = 16}}}));
-  EXPECT_EQ(Find(model, "model/0001/proj.weight").init_stddev, 0.02) << "outside of a residual";
-  EXPECT_EQ(Find(model, "model/0002/mlp.down.weight").init_stddev, 0.02) << "blocks = 1/2";
+  const Network network = Expanded(List({{EmbeddingSpec{}},
+                                         {AttentionSpec{.heads = 2}},
+                                         {ResidualSpec{{{MlpSpec{.hidden = 32}}}}},
+                                         {LinearSpec{.out = 16}}}));
+  EXPECT_EQ(Find(network, "model/0001/proj.weight").init_stddev, 0.02) << "outside of a residual";
+  EXPECT_EQ(Find(network, "model/0002/mlp.down.weight").init_stddev, 0.02) << "blocks = 1/2";
 }
 
 TEST(LayerList, RefusesWhatDoesNotFitTogether) {
@@ -263,18 +266,18 @@ TEST(LayerList, RefusesArraysThatTheRandomStreamsCannotFill) {
 }
 
 // They are how it is trained: weights may be given to a checkpoint that was made without.
-TEST(ModelText, KnowsNothingOfTheWeightsOfSamples) {
+TEST(NetworkText, KnowsNothingOfTheWeightsOfSamples) {
   AmoebanetDSpec skips;  // wires that ride past a layer are told by their numbers
   skips.image = {4, 4, 1};
   skips.classes = 3;
   skips.layers = 3;
   skips.filters = 4;
   skips.stem = AmoebanetStem::kSmall;
-  for (const ModelSpec& spec : {ModelSpec(skips), ModelSpec(SmallGpt())}) {
+  for (const NetworkSpec& spec : {NetworkSpec(skips), NetworkSpec(SmallGpt())}) {
     const Network network = Expanded(spec);
     const auto weighted = WithSampleWeights(network, "data.idx.weights");
     ASSERT_TRUE(weighted.ok()) << weighted.status();
-    EXPECT_EQ(CanonicalModelText(*weighted), CanonicalModelText(network));
+    EXPECT_EQ(CanonicalNetworkText(*weighted), CanonicalNetworkText(network));
   }
 }
 

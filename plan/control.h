@@ -58,7 +58,7 @@ struct SnapshotPlan {
 
 struct LoadCommand {
   Fence fence;   // step: optimizer steps already applied (0, or the checkpoint's)
-  JobSpec spec;  // its model is for messages to people: what is built is the network
+  JobSpec spec;  // its network is for messages to people: what is built is `network`
   std::shared_ptr<const Network> network;  // never null; as the job trains it
   Partition partition;
   StageId stage;

@@ -40,7 +40,7 @@ JobSpec GoodSpec() {
   JobSpec spec;
   spec.name = "gpt-text";
   spec.seed = 1;
-  spec.model = GptSpec{.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
+  spec.network = GptSpec{.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
   spec.data = TextData{.path = "input.txt"};
   spec.training = {.steps = 200, .batch_size = 32, .micro_batches = 8, .gradient_clip_norm = 1.0};
   spec.training.optimizer = AdamWSpec{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1};
@@ -58,7 +58,7 @@ struct BadField {
 
 // Sets a field of the network.
 void Gpt(JobSpec* spec, const char* field, AttributeValue value) {
-  spec->model.attributes.Set(field, value);
+  spec->network.attributes.Set(field, value);
 }
 void SetAdam(JobSpec* spec, const char* field, double value) {
   spec->training.optimizer.attributes.Set(field, value);
@@ -321,7 +321,7 @@ TEST(ValidateJobSpec, RefusesBadPipelines) {
        [](JobSpec* s) { s->training.until.accuracy = 0.5; }},
       {"training.until.mean_iou: 0.5; the objective measures accuracy",
        [](JobSpec* s) {
-         s->model.objective = CrossEntropySpec{};
+         s->network.objective = CrossEntropySpec{};
          s->training.until.mean_iou = 0.5;
        }},
       {"checkpoint.keep: 0; must be >= 1", [](JobSpec* s) { s->checkpoint.keep = 0; }},
@@ -462,9 +462,9 @@ TEST(ValidateJobSpec, RefusesMicroBatchesWithoutStatisticsForABatchNorm) {
   };
   spec.training.batch_size = 5;
   spec.training.micro_batches = 3;  // of 2, 2 and 1
-  spec.model = with_context(2);
+  spec.network = with_context(2);
   EXPECT_TRUE(ValidateJobSpec(spec).ok()) << "two places a sample";
-  spec.model = with_context(1);
+  spec.network = with_context(1);
   EXPECT_EQ(ValidateJobSpec(spec).message(),
             "training.micro_batches: 3; layer 1 (batch_norm) takes statistics of 2 samples of a "
             "micro-batch or more, and the smallest micro-batch would have 1: use at most 2");
@@ -474,20 +474,20 @@ TEST(ValidateJobSpec, RefusesMicroBatchesWithoutStatisticsForABatchNorm) {
 
 // The last norm of the head has one place of each image.
 TEST(ValidateJobSpec, RefusesAMicroBatchOfOneImageWithAnAuxiliaryHead) {
-  AmoebanetDSpec model;
-  model.image = {8, 8, 1};
-  model.classes = 10;
-  model.layers = 3;
-  model.filters = 4;
-  model.stem = AmoebanetStem::kSmall;
+  AmoebanetDSpec amoebanet;
+  amoebanet.image = {8, 8, 1};
+  amoebanet.classes = 10;
+  amoebanet.layers = 3;
+  amoebanet.filters = 4;
+  amoebanet.stem = AmoebanetStem::kSmall;
   JobSpec spec = GoodSpec();
   spec.data = IdxData{.images = "images", .labels = "labels"};
   spec.training.batch_size = 8;
   spec.training.micro_batches = 8;
-  spec.model = model;
+  spec.network = amoebanet;
   EXPECT_TRUE(ValidateJobSpec(spec).ok()) << ValidateJobSpec(spec);
-  model.auxiliary_weight = 0.4;
-  spec.model = model;
+  amoebanet.auxiliary_weight = 0.4;
+  spec.network = amoebanet;
   EXPECT_EQ(ValidateJobSpec(spec).message(),
             "training.micro_batches: 8; layer 3 (normal_cell(auxiliary_head)) takes statistics of "
             "2 samples of a micro-batch or more, and the smallest micro-batch would have 1: use at "

@@ -53,7 +53,7 @@ absl::Status CheckEpochField(const std::string& path, double epochs, bool steps)
   return FieldError(path, absl::StrCat(epochs), "give steps or epochs, and not both");
 }
 
-absl::Status ValidateTraining(const TrainingSpec& training, const Network& model) {
+absl::Status ValidateTraining(const TrainingSpec& training, const Network& network) {
   RETURN_IF_ERROR(CheckRanges("training.", training));
   RETURN_IF_ERROR(CheckEpochField("training.epochs", training.epochs, training.steps > 0));
   if (training.micro_batches > training.batch_size) {
@@ -62,9 +62,9 @@ absl::Status ValidateTraining(const TrainingSpec& training, const Network& model
                                    ": a micro-batch has at least one sequence"));
   }
   const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
-  if (largest * model.targets() > kMaxRows) {
+  if (largest * network.targets() > kMaxRows) {
     return FieldError("training.batch_size", absl::StrCat(training.batch_size),
-                      absl::StrCat("a micro-batch would have ", largest * model.targets(),
+                      absl::StrCat("a micro-batch would have ", largest * network.targets(),
                                    " tokens; at most ", kMaxRows, ": raise micro_batches"));
   }
   RETURN_IF_ERROR(OptimizerKinds().Check(training.optimizer));
@@ -82,9 +82,9 @@ absl::Status ValidateTraining(const TrainingSpec& training, const Network& model
   return absl::OkStatus();
 }
 
-absl::Status ValidateMasks(const TrainingSpec& training, const Network& model) {
+absl::Status ValidateMasks(const TrainingSpec& training, const Network& network) {
   const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
-  for (const NetworkLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : network.layers) {
     const int64_t elements = MostDrawn(*layer.lists);
     if (elements <= kMaxRandomElements / largest) continue;
     return FieldError("training.micro_batches", absl::StrCat(training.micro_batches),
@@ -96,10 +96,10 @@ absl::Status ValidateMasks(const TrainingSpec& training, const Network& model) {
 }
 
 // Batch norm's variance of one value is none.
-absl::Status ValidateLeastSamples(const TrainingSpec& training, const Network& model) {
+absl::Status ValidateLeastSamples(const TrainingSpec& training, const Network& network) {
   const int64_t smallest =
       MicroBatchSize(training.batch_size, training.micro_batches, training.micro_batches - 1);
-  for (const NetworkLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : network.layers) {
     const int64_t least = LeastSamples(*layer.lists);
     if (least <= smallest) continue;
     return FieldError(

@@ -55,7 +55,7 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
   return absl::OkStatus();
 }
 
-Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
+Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
                         const PlanAssumptions& assumptions, std::span<const LayerProfile> profile) {
   const double sequences =
       static_cast<double>(MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0));
@@ -63,14 +63,16 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
   Seconds seconds;
   seconds.layers.assign(profile.begin(), profile.end());
   if (profile.empty()) {
-    for (const LayerCost& cost : ModelCosts(model)) {
+    for (const LayerCost& cost : ModelCosts(network)) {
       seconds.layers.push_back(
           {.forward_seconds = static_cast<double>(cost.forward_flops) * per_flop,
            .backward_seconds = static_cast<double>(cost.backward_flops) * per_flop});
     }
   }
   int64_t logits = 0;
-  for (const WireId id : model.objective.outputs()) logits += model.wire(id).type.shape.elements();
+  for (const WireId id : network.objective.outputs()) {
+    logits += network.wire(id).type.shape.elements();
+  }
   seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits) * per_flop;
   return seconds;
 }
@@ -174,11 +176,11 @@ HostProfile HostOf(const PlanAssumptions& assumptions, int stage) {
   return place < assumptions.hosts.size() ? assumptions.hosts[place] : HostProfile{};
 }
 
-StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const Programs& programs,
+StageMemory MemoryOfStage(const JobSpec& spec, const Network& network, const Programs& programs,
                           int first, int last, const PlanAssumptions& assumptions, int stage) {
   const std::optional<CardProfile> card = CardOf(assumptions, stage);
   if (!card) {
-    return ForecastOnHost(spec, model, programs.training, programs.evaluation,
+    return ForecastOnHost(spec, network, programs.training, programs.evaluation,
                           {.stage = stage,
                            .first_layer = first,
                            .last_layer = last,
@@ -186,7 +188,7 @@ StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const Progr
                            .host = HostOf(assumptions, stage)})
         .memory;
   }
-  return ForecastStageMemory(model, programs.training, stage,
+  return ForecastStageMemory(network, programs.training, stage,
                              {.first_layer = first,
                               .last_layer = last,
                               .batch_size = spec.training.batch_size,
@@ -197,18 +199,18 @@ StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const Progr
                               .evaluation = programs.evaluation});
 }
 
-StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
+StagePlan PlanStage(const JobSpec& spec, const Network& network, const Plan& plan,
                     const Programs& programs, const Seconds& seconds, int stage,
                     const PlanAssumptions& assumptions) {
   StagePlan result;
   result.first_layer = plan.partition.first(stage);
-  result.last_layer = plan.partition.last(stage, static_cast<int>(model.layers.size()));
+  result.last_layer = plan.partition.last(stage, static_cast<int>(network.layers.size()));
   for (int i = result.first_layer; i < result.last_layer; ++i) {
     result.forward_seconds += seconds.layers[i].forward_seconds;
     result.backward_seconds += seconds.layers[i].backward_seconds;
-    result.parameters += OwnElements(model.layers[i]);
+    result.parameters += OwnElements(network.layers[i]);
   }
-  result.memory = MemoryOfStage(spec, model, programs, result.first_layer, result.last_layer,
+  result.memory = MemoryOfStage(spec, network, programs, result.first_layer, result.last_layer,
                                 assumptions, stage);
   return result;
 }
@@ -246,44 +248,44 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
   return absl::OkStatus();
 }
 
-std::vector<StageCost> CostsOfStages(const Plan& plan, const Network& model, const Seconds& seconds,
-                                     int64_t sequences) {
+std::vector<StageCost> CostsOfStages(const Plan& plan, const Network& network,
+                                     const Seconds& seconds, int64_t sequences) {
   std::vector<StageCost> costs;
   for (const StagePlan& stage : plan.stages) {
-    const CellWires wires = WiresOfCell(model, stage.first_layer, stage.last_layer);
-    const CellTies ties = TiesOfCell(model, stage.first_layer, stage.last_layer);
+    const CellWires wires = WiresOfCell(network, stage.first_layer, stage.last_layer);
+    const CellTies ties = TiesOfCell(network, stage.first_layer, stage.last_layer);
     costs.push_back({.forward_seconds = stage.forward_seconds,
                      .backward_seconds = stage.backward_seconds,
                      .recompute_seconds = stage.forward_seconds,
-                     .activation_bytes = sequences * WireBytes(model, wires.sent),
-                     .gradient_bytes = sequences * WireBytes(model, wires.received_gradients),
-                     .tied_value_bytes = ValueBytes(model, ties.sent_values),
-                     .tied_gradient_bytes = GradientBytes(model, ties.received_gradients)});
+                     .activation_bytes = sequences * WireBytes(network, wires.sent),
+                     .gradient_bytes = sequences * WireBytes(network, wires.received_gradients),
+                     .tied_value_bytes = ValueBytes(network, ties.sent_values),
+                     .tied_gradient_bytes = GradientBytes(network, ties.received_gradients)});
   }
   costs.back().loss_seconds = seconds.loss;
   return costs;
 }
 
-absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
+absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
                                    const PlanAssumptions& assumptions, const Seconds& seconds,
                                    const Schedule& schedule, const Partition& partition) {
   Plan plan;
-  plan.precision = model.precision;
+  plan.precision = network.precision;
   plan.partition = partition;
   plan.schedule = schedule;
-  const ScheduleOptions options = FitToNetwork(model, partition, schedule.options);
+  const ScheduleOptions options = FitToNetwork(network, partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
   const Programs programs = ProgramsOf(spec, options);
   for (int stage = 0; stage < stages; ++stage) {
-    plan.stages.push_back(PlanStage(spec, model, plan, programs, seconds, stage, assumptions));
+    plan.stages.push_back(PlanStage(spec, network, plan, programs, seconds, stage, assumptions));
   }
   ForecastProcesses(assumptions, &plan);
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
   const LinkCost link{.bytes_per_second = assumptions.link_bytes_per_second,
                       .latency_seconds = assumptions.link_latency_seconds};
-  const std::vector<StageCost> costs = CostsOfStages(plan, model, seconds, sequences);
+  const std::vector<StageCost> costs = CostsOfStages(plan, network, seconds, sequences);
   ASSIGN_OR_RETURN(plan.timeline, Simulate(plan.schedule, costs, link, PipelineLimits{}));
   plan.step_seconds = plan.timeline.step_seconds;
   plan.bubble = plan.timeline.Bubble();
@@ -309,23 +311,22 @@ Partition PartitionAround(int stages, int layers, int stage, int first, int last
   return partition;
 }
 
-// The fastest partition whose cells all fit a stage's memory, which none of the candidates does;
-// none if there is none. Where the first backward is decides what zero_bubble keeps on the stages
-// behind it. With `first_backward` it is on that stage; without, each cell is asked where it costs
-// least, and what is found need not fit.
-std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& model,
+// The fastest partition whose cells all fit a stage's memory, which none of the candidates does; none if there is none.
+// Where the first backward is decides what zero_bubble keeps on the stages behind it. With `first_backward` it is on that
+// stage; without, each cell is asked where it costs least, and what is found need not fit.
+std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& network,
                                          const PlanAssumptions& assumptions, const Seconds& seconds,
                                          const Schedule& schedule,
                                          std::optional<int> first_backward) {
-  const int stages = schedule.options.stages, layers = static_cast<int>(model.layers.size());
+  const int stages = schedule.options.stages, layers = static_cast<int>(network.layers.size());
   if (!IsSearched(first_backward.has_value() ? stages : 1, stages, layers,
                   spec.training.micro_batches)) {
     return std::nullopt;
   }
-  const int trained = FirstTrainedLayer(model);
+  const int trained = FirstTrainedLayer(network);
   const auto fits = [&](int stage, int first, int last) {
     const Partition around = PartitionAround(stages, layers, stage, first, last);
-    ScheduleOptions options = FitToNetwork(model, around, schedule.options);
+    ScheduleOptions options = FitToNetwork(network, around, schedule.options);
     if (first_backward.has_value()) {
       const bool may_be = stage < *first_backward ? last <= trained
                                                   : (stage > *first_backward) == (first > trained);
@@ -333,7 +334,7 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& mod
       options.first_backward = *first_backward;
     }
     const Programs programs = ProgramsOf(spec, std::move(options));
-    return MemoryOfStage(spec, model, programs, first, last, assumptions, stage).total() <=
+    return MemoryOfStage(spec, network, programs, first, last, assumptions, stage).total() <=
            assumptions.stage_memory_limit_bytes;
   };
   const CutCosts costs = CostsToCut(seconds);
@@ -383,15 +384,15 @@ ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
   return options;
 }
 
-absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int stages,
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int stages,
                               const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {
-  RETURN_IF_ERROR(ValidateJob(spec, model));
+  RETURN_IF_ERROR(ValidateJob(spec, network));
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));
-  const int layers = static_cast<int>(model.layers.size());
+  const int layers = static_cast<int>(network.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
 
-  const Seconds seconds = EstimateSeconds(spec, model, assumptions, profile);
+  const Seconds seconds = EstimateSeconds(spec, network, assumptions, profile);
   const Schedule schedule =
       MakeSchedule({.kind = spec.pipeline.schedule,
                     .rematerialization = spec.pipeline.rematerialization,
@@ -404,7 +405,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
   absl::Status too_large;
   const auto consider = [&](const Partition& partition) -> absl::Status {
     ASSIGN_OR_RETURN(Plan plan,
-                     PlanPartition(spec, model, assumptions, seconds, schedule, partition));
+                     PlanPartition(spec, network, assumptions, seconds, schedule, partition));
     const absl::Status fits = CheckMemory(plan, assumptions.stage_memory_limit_bytes);
     too_large.Update(fits);
     if (!fits.ok() || (best.has_value() && best->step_seconds <= plan.step_seconds)) {
@@ -416,7 +417,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
   for (const Partition& partition : candidates) RETURN_IF_ERROR(consider(partition));
   if (!best.has_value() && spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto) {
     const auto within = [&](std::optional<int> first_backward) {
-      return PartitionWithin(spec, model, assumptions, seconds, schedule, first_backward);
+      return PartitionWithin(spec, network, assumptions, seconds, schedule, first_backward);
     };
     const std::optional<Partition> least = within(std::nullopt);
     if (least.has_value()) RETURN_IF_ERROR(consider(*least));
@@ -430,7 +431,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
     }
   }
   if (!best.has_value()) return too_large;
-  best->layers = PlanLayers(model);
+  best->layers = PlanLayers(network);
   SetRate(assumptions, profile, &*best);
   return *std::move(best);
 }

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 JobSpec Spec() {
   JobSpec spec;
   spec.name = "plan";
-  spec.model = GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
+  spec.network = GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
   spec.data = TextData{.path = "input.txt"};
   spec.training.steps = 10;
   spec.training.batch_size = 8;
@@ -234,7 +234,7 @@ TEST(MakePlan, TakesTheFastestPartitionThatFits) {
 // refused though another one did.
 TEST(MakePlan, FindsThePartitionThatFitsWhereverItsFirstBackwardIs) {
   JobSpec spec = Spec();
-  spec.model = GptSpec{.layers = 3, .width = 16, .heads = 2, .context = 128, .vocabulary = 256};
+  spec.network = GptSpec{.layers = 3, .width = 16, .heads = 2, .context = 128, .vocabulary = 256};
   spec.training.batch_size = 32;
   spec.training.freeze = {"model/0000/*", "model/0001/*", "model/0002/*"};
   spec.pipeline.schedule = "zero_bubble";
@@ -331,7 +331,7 @@ TEST(FormatTimeline, DrawsEvenWhereThereIsNothingOrNoRoom) {
 
 TEST(PlanLayers, OfAChainGiveAllThatCrossesTheirCuts) {
   const Network network =
-      *ExpandModel(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16});
+      *ExpandNetwork(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16});
   const std::vector<LayerPlan> layers = PlanLayers(network);
   const std::vector<LayerCost> costs = ModelCosts(network);
   ASSERT_EQ(layers.size(), 5u);

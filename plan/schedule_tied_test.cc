@@ -103,7 +103,7 @@ TEST(TiedSchedule, AMessageInTheWrongPlaceOrTooManyOrTooFewIsRefused) {
 TEST(TiedSchedule, FollowsFromTheCut) {
   GptSpec gpt{.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 16};
   gpt.tied_embeddings = true;
-  const Network network = *ExpandModel(gpt);
+  const Network network = *ExpandNetwork(gpt);
   const auto of = [&network](const Partition& partition) {
     return FitToNetwork(network, partition, {.stages = partition.stages()});
   };
@@ -112,7 +112,7 @@ TEST(TiedSchedule, FollowsFromTheCut) {
   EXPECT_THAT(of({{0}}).tied_cuts, IsEmpty());
   EXPECT_THAT(of({{0}}).tied_owners, ElementsAre(0));
   gpt.tied_embeddings = false;
-  EXPECT_THAT(FitToNetwork(*ExpandModel(gpt), {{0, 2}}, {.stages = 2}).tied_owners, IsEmpty());
+  EXPECT_THAT(FitToNetwork(*ExpandNetwork(gpt), {{0, 2}}, {.stages = 2}).tied_owners, IsEmpty());
 }
 
 // A step longer by the values on their way down and the gradients on theirs up, hop by hop.

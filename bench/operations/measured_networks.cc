@@ -16,7 +16,7 @@ namespace {
 
 struct Known {
   const char* name;
-  ModelSpec model;
+  NetworkSpec spec;
   int64_t samples;
 };
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<MeasuredNetwork>> ChosenNetworks(const std::string& n
       return absl::InvalidArgumentError(absl::StrCat(
           "--networks: \"", name, "\" is none of ", absl::StrJoin(KnownNetworks(), ", ", name_of)));
     }
-    ASSIGN_OR_RETURN(Network network, ExpandModel(known->model, precision));
+    ASSIGN_OR_RETURN(Network network, ExpandNetwork(known->spec, precision));
     chosen.push_back({name, std::move(network), samples > 0 ? samples : known->samples});
   }
   return chosen;

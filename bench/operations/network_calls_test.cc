@@ -30,7 +30,7 @@ const NetworkCall& First(const std::vector<NetworkCall>& calls, const std::strin
 TEST(NetworkCalls, OfAGptAreEachKindOnceWithItsNumberInAMicroBatch) {
   const GptSpec gpt{
       .layers = 3, .width = 8, .heads = 2, .context = 4, .vocabulary = 11, .dropout = 0.1};
-  const std::vector<NetworkCall> calls = NetworkCalls(*ExpandModel(gpt), 3);
+  const std::vector<NetworkCall> calls = NetworkCalls(*ExpandNetwork(gpt), 3);
   const std::map<std::string, int64_t> times = TimesByOperation(calls);
   EXPECT_EQ(times.at("attention"), 3);
   EXPECT_EQ(times.at("attention_gradient"), 3);
@@ -50,7 +50,7 @@ TEST(NetworkCalls, OfAGptAreEachKindOnceWithItsNumberInAMicroBatch) {
 
 TEST(NetworkCalls, OfAnImageNetworkHaveGradientsOfAllConvolutions) {
   const ResnetSpec resnet{.image = {8, 8, 3}, .classes = 10, .depth = 8, .width = 8};
-  const auto times = TimesByOperation(NetworkCalls(*ExpandModel(resnet), 3));
+  const auto times = TimesByOperation(NetworkCalls(*ExpandNetwork(resnet), 3));
   EXPECT_EQ(times.at("convolution"), times.at("convolution_weight_gradient"));
   EXPECT_EQ(times.at("convolution_input_gradient"), times.at("convolution") - 1)
       << "not of the image";
@@ -58,7 +58,7 @@ TEST(NetworkCalls, OfAnImageNetworkHaveGradientsOfAllConvolutions) {
 
 TEST(NetworkCalls, CountEveryOperandOnceAndWhatIsAddedToTwice) {
   const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 100};
-  const std::vector<NetworkCall> calls = NetworkCalls(*ExpandModel(gpt, Precision::kBfloat16), 3);
+  const std::vector<NetworkCall> calls = NetworkCalls(*ExpandNetwork(gpt, Precision::kBfloat16), 3);
   const CallTypes& head = First(calls, "attention").types;
   // [4, 24] in, [4, 8] out, in 2 bytes each, and a float32 statistic of each row and head, of 3
   // samples
@@ -73,7 +73,7 @@ TEST(NetworkCalls, CountEveryOperandOnceAndWhatIsAddedToTwice) {
 TEST(NetworkCalls, KnowWhichOperandsMayHavePaddedRows) {
   const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 100};
   int inputs = 0, outputs = 0;
-  for (const NetworkCall& call : NetworkCalls(*ExpandModel(gpt), 3)) {
+  for (const NetworkCall& call : NetworkCalls(*ExpandNetwork(gpt), 3)) {
     inputs += call.padded_input;
     outputs += call.padded_output;
   }
@@ -84,7 +84,7 @@ TEST(NetworkCalls, KnowWhichOperandsMayHavePaddedRows) {
 // Five samples of four tokens are 20 rows: two chunks of 8 and one of 4.
 TEST(NetworkCalls, OfAHeadByChunksHaveRowsInThePlaceOfSamples) {
   const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 100};
-  const Network network = *ExpandModel(gpt);
+  const Network network = *ExpandNetwork(gpt);
   std::map<std::string, std::map<int64_t, int64_t>> times;  // by operation and samples
   for (const NetworkCall& call : NetworkCalls(network, 5, HeadChunkLimits{.least_rows = 8})) {
     const bool of_head = call.padded_input || call.padded_output;

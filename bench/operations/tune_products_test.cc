@@ -31,7 +31,7 @@ TEST(TuneProducts, IsForCardsAlone) {
 TEST(TuneProducts, LinearCallsAreTheProductsOfAGpt) {
   const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 11};
   std::set<std::string> names;
-  for (const NetworkCall& call : NetworkCalls(*ExpandModel(gpt), 3)) {
+  for (const NetworkCall& call : NetworkCalls(*ExpandNetwork(gpt), 3)) {
     if (IsLinear(call)) names.insert(call.call.operation);
   }
   EXPECT_THAT(names, ElementsAre("linear", "linear_input_gradient", "linear_weight_gradient"));
@@ -51,7 +51,7 @@ TEST(MeasuredNetworks, AreChosenByNameWithTheSamplesThatAreAskedFor) {
 std::vector<int64_t> SizesOf(int64_t batch_size, int64_t micro_batches, int64_t samples) {
   JobSpec job;
   job.name = "mine";
-  job.model = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 11};
+  job.network = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 11};
   job.training.batch_size = batch_size;
   job.training.micro_batches = micro_batches;
   std::vector<int64_t> sizes;

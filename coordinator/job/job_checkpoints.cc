@@ -49,7 +49,7 @@ bool JobTransition::CheckpointDue() const {
 }
 
 int64_t JobTransition::CheckpointBytes() const {
-  return TrainingStateBytes(state_.job->model, spec().training, 0, layers());
+  return TrainingStateBytes(state_.job->network, spec().training, 0, layers());
 }
 
 void JobTransition::StartCheckpoint() {
@@ -111,7 +111,7 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors(
     }
   }
   std::vector<ExpectedTensor> expected;
-  for (const NetworkLayer& layer : state_.job->model.layers) {
+  for (const NetworkLayer& layer : state_.job->network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (parameter.tied()) continue;
       expected.push_back({parameter.name, DType::kF32, parameter.shape});

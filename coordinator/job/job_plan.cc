@@ -17,7 +17,7 @@ absl::StatusOr<JobPlan> RunPlan(const MakeJobPlan& action) {
     spec.pipeline.partition = PartitionSpec{};  // fewer stages than the cuts were made for
   }
   ASSIGN_OR_RETURN(Plan plan,
-                   MakePlan(spec, action.job->model, stages, action.assumptions, action.profile));
+                   MakePlan(spec, action.job->network, stages, action.assumptions, action.profile));
   return JobPlan{std::move(plan.partition), plan.step_seconds, plan.bubble_ideal};
 }
 

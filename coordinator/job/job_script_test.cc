@@ -184,7 +184,7 @@ void JobScript::NewJob(const Words& words) {
   job->id = "a";
   JobSpec& spec = job->spec;
   spec.name = "a";
-  spec.model = GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
+  spec.network = GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
   spec.data = TextData{.path = "x"};
   spec.training.epochs = Number(options, "epochs", 0);
   if (spec.training.epochs == 0) spec.training.steps = Number(options, "steps", 4);
@@ -213,11 +213,11 @@ void JobScript::NewJob(const Words& words) {
   snapshots_stay_ = Number(options, "stay", 0) != 0;
   if (options.contains("resume")) spec.resume.job = options.at("resume");
   if (options.contains("classes")) {
-    spec.model.objective = CrossEntropySpec{.mean_iou = true, .per_class = true};
+    spec.network.objective = CrossEntropySpec{.mean_iou = true, .per_class = true};
   }
   spec.training.until.mean_iou = options.contains("iou") ? std::stod(options.at("iou")) : 0;
-  job->model = ExpandModel(spec.model).value();
-  job->model_sha256 = ModelSha256(job->model);
+  job->network = ExpandNetwork(spec.network).value();
+  job->model_sha256 = ModelSha256(job->network);
   state_ = NewJobState(job, 1, JobLimits{});
   tells_folder_ = Number(options, "probe", 0) != 0;
   now_ = 0;
@@ -288,7 +288,7 @@ HeldShard JobScript::HeldShardOf(uint64_t step, int first, int last) const {
   held.manifest = FormatManifest(manifest);
   held.info = {.file = ShardFileName(first, last), .bytes = 9, .sha256 = std::string(64, '0')};
   for (int layer = first; layer < last; ++layer) {
-    for (const ParameterSpec& parameter : state_->job->model.layers[layer].parameters) {
+    for (const ParameterSpec& parameter : state_->job->network.layers[layer].parameters) {
       for (const auto& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
         ShardTensor tensor{.sha256 = std::string(64, '0')};
         tensor.entry.name = SlotTensorName(slot, parameter.name);
@@ -371,7 +371,7 @@ std::string JobScript::Run(const std::string& line) {
       found.manifest.model_sha256 = state_->job->model_sha256;
       found.manifest.state = {.step = found.ref.step, .batch_size = 4, .micro_batches = 2};
       ShardInfo& shard = found.manifest.shards.emplace_back();
-      for (const NetworkLayer& layer : state_->job->model.layers) {
+      for (const NetworkLayer& layer : state_->job->network.layers) {
         for (const ParameterSpec& parameter : layer.parameters) {
           for (const auto& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
             shard.tensors.emplace_back().entry.name = SlotTensorName(slot, parameter.name);
@@ -436,7 +436,7 @@ std::string JobScript::Run(const std::string& line) {
     if (!snapshots_stay_) report.snapshot.whole_step = state_->snapshots.taken_step;
     report.snapshot.seconds = snapshot_cost_;
     report.snapshot.busy = snapshots_stay_ && state_->snapshots.taken_step.has_value();
-    if (report.has_loss && state_->job->model.objective.has("mean_iou")) {
+    if (report.has_loss && state_->job->network.objective.has("mean_iou")) {
       const bool first = state_->evaluation_batch == 0;
       report.class_counts = first ? std::vector<ClassCounts>{{1, 4, 2}, {1, 1, 3}, {0, 0, 0}}
                                   : std::vector<ClassCounts>{{3, 4, 4}, {0, 0, 0}, {0, 0, 0}};

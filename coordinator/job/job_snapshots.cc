@@ -194,8 +194,8 @@ int64_t JobTransition::SnapshotEvery() const {
   if (seconds <= 0) {
     int64_t most = 0;
     for (const StageSlot& slot : state_.slots) {
-      most = std::max(most, TrainingStateBytes(state_.job->model, spec().training, slot.first_layer,
-                                               slot.last_layer));
+      most = std::max(most, TrainingStateBytes(state_.job->network, spec().training,
+                                               slot.first_layer, slot.last_layer));
     }
     seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
   }

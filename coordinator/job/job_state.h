@@ -49,7 +49,7 @@ struct JobDefinition {
   std::string id;
   uint64_t sequence = 0;  // order of submission
   JobSpec spec;
-  Network model;
+  Network network;
   std::string model_sha256;
   double submitted_unix_seconds = 0;
   std::string owner;   // who submitted it (JobCaller::name); empty: not known
@@ -58,7 +58,7 @@ struct JobDefinition {
 
 // Shares the definition.
 inline std::shared_ptr<const Network> NetworkOf(const std::shared_ptr<const JobDefinition>& job) {
-  return {job, &job->model};
+  return {job, &job->network};
 }
 
 // Of one step: for reasons of the stages' own, and on which ones.

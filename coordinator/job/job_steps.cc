@@ -119,7 +119,7 @@ void JobTransition::FinishTrain() {
     return StageFailed({}, TextAt(decision.status().ToString(), Place()));
   }
 
-  AddMeanIou(state_.job->model.objective, reports.back().class_counts, &decision->measures);
+  AddMeanIou(state_.job->network.objective, reports.back().class_counts, &decision->measures);
 
   const int64_t index = static_cast<int64_t>(state_.step);
   ApplyDecision apply;
@@ -235,7 +235,7 @@ void JobTransition::FinishEvaluationBatch() {
 void JobTransition::FinishEvaluationHalf() {
   const double terms = state_.evaluation_terms;
   const bool more = spec().training.average.decay > 0 && !state_.evaluation_average;
-  const Objective& objective = state_.job->model.objective;
+  const Objective& objective = state_.job->network.objective;
   if (terms > 0 && !state_.evaluation_average) {
     state_.live_loss = state_.evaluation_loss_sum / terms;
     state_.live_measures = MeansOf(state_.evaluation_sums, terms);

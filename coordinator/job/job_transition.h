@@ -56,7 +56,7 @@ class JobTransition {
 
  private:
   const JobSpec& spec() const { return state_.job->spec; }
-  int layers() const { return static_cast<int>(state_.job->model.layers.size()); }
+  int layers() const { return static_cast<int>(state_.job->network.layers.size()); }
   // At which the job ends. Of a job in epochs that has not loaded its data yet: no step is.
   uint64_t last_step() const { return LastStep(state_); }
 

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/errors/status.h"
-#include "base/files/hash.h"
-#include "network/model_text.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "network/network_text.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
@@ -29,7 +29,7 @@ std::string SlotsText(const std::vector<std::string>& slots) {
 // has none.
 absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
                           const std::vector<std::string>& slots, const Manifest& manifest) {
-  for (const NetworkLayer& layer : job.model.layers) {
+  for (const NetworkLayer& layer : job.network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (!parameter.trained || parameter.tied()) continue;
       for (const std::string& slot : slots) {
@@ -72,7 +72,7 @@ absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) 
 
 }  // namespace
 
-std::string ModelSha256(const Network& model) { return Sha256Hex(CanonicalModelText(model)); }
+std::string ModelSha256(const Network& network) { return Sha256Hex(CanonicalNetworkText(network)); }
 
 absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own) {
   const TrainState& state = manifest.state;

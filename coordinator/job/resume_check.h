@@ -14,8 +14,8 @@
 
 namespace stagecoach {
 
-// SHA-256 of CanonicalModelText, as manifests hold it.
-std::string ModelSha256(const Network& model);
+// SHA-256 of CanonicalNetworkText, as manifests hold it.
+std::string ModelSha256(const Network& network);
 
 // own: the checkpoint is this job's; then its last step may be done already.
 absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own);

@@ -2,7 +2,7 @@
 // different stages meet. They are added by layer index and never by stage. So the result has the
 // same bits for every partition.
 // Units and shapes: reports are in stage order. Their layer_squared_norms together are the layers
-//            of the model in order. Times are in seconds.
+//            of the network in order. Times are in seconds.
 // Errors:    INTERNAL: a report does not fit the partition (count of layers, loss from no stage).
 #ifndef STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
 #define STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_

@@ -113,7 +113,7 @@ TEST(StepDecisionTest, MeasuresTheBubbleOverAllStages) {
   busy.phases[Phase::kForward] = 0.2;
   busy.phases[Phase::kRecompute] = 0.2;
   busy.phases[Phase::kBackward] = 0.4;
-  busy.phases[Phase::kSend] = 9;  // not work on the model
+  busy.phases[Phase::kSend] = 9;  // not work on the network
   const std::vector<StepReport> reports = {busy, Report({})};
   EXPECT_DOUBLE_EQ(MeasuredBubble(reports, 1.0), 1 - 0.8 / 2);
   EXPECT_EQ(MeasuredBubble(reports, 0.1), 0) << "clocks differ a little: never negative";

@@ -24,7 +24,7 @@ constexpr double kGroupCommitSeconds = 0.05;
 constexpr uint64_t kThinEvery = 1000;      // records
 constexpr double kFolderCheckSeconds = 1;  // while nothing is written
 
-// But for the model.
+// But for the network.
 JobDefinition DefinitionOf(const JournalJob& entry, const JobSpec& spec) {
   JobDefinition definition;
   definition.id = entry.id;
@@ -169,7 +169,7 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   }
   ASSIGN_OR_RETURN(const JobSpec spec, parts_.outside.codec->Decode(entry.spec));
   const JobLimits limits = LimitsOf(parts_.options);
-  // Of a job that has ended nobody wants the model, which may be large.
+  // Of a job that has ended nobody wants the network, which may be large.
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   JobState state = NewJobState(definition, term_, limits);
   if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &state));
@@ -180,8 +180,8 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
     AddEnded(state, TextOf(entry.spec));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(Network model, ExpandJob(spec));
-  state.job = Define(entry, spec, std::move(model));
+  ASSIGN_OR_RETURN(Network network, ExpandJob(spec));
+  state.job = Define(entry, spec, std::move(network));
   ASSIGN_OR_RETURN(state.records, parts_.journal->LastNumber(entry.id));
   PinResumed(state);
   Job job;
@@ -195,11 +195,11 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
 }
 
 std::shared_ptr<const JobDefinition> JobLoop::Define(const JournalJob& entry, const JobSpec& spec,
-                                                     Network model) const {
+                                                     Network network) const {
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   definition->secret = parts_.journal->secret();
-  definition->model_sha256 = ModelSha256(model);
-  definition->model = std::move(model);
+  definition->model_sha256 = ModelSha256(network);
+  definition->network = std::move(network);
   return definition;
 }
 
@@ -377,7 +377,7 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
   for (const Job* job : waiting) {
     const JobState& state = job->state;
     jobs.push_back({state.job->id, state.wanted_stages,
-                    static_cast<int>(state.job->model.layers.size()),
+                    static_cast<int>(state.job->network.layers.size()),
                     state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects,
                     LeastStages(state), state.unfit, HoldersOf(state), state.snapshots.saving});
   }

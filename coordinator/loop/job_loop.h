@@ -189,7 +189,7 @@ class JobLoop {
   // With folders of checkpoints or records, and neither in the journal nor forgotten by it.
   std::vector<std::string> UnknownJobs() const;
   std::shared_ptr<const JobDefinition> Define(const JournalJob& entry, const JobSpec& spec,
-                                              Network model) const;
+                                              Network network) const;
   static JobText TextOf(const std::string& spec_text);
   void AddEnded(const JobState& state, const JobText& text);
   void RetireEnded();

@@ -10,7 +10,7 @@
 namespace stagecoach {
 namespace {
 
-absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const Network& model,
+absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const Network& network,
                                     const std::vector<StageView>& fleet) {
   if (spec.pipeline.stages > 0) return static_cast<int>(spec.pipeline.stages);
   const int least = std::max(1, static_cast<int>(spec.pipeline.min_stages));
@@ -25,11 +25,11 @@ absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const Network& model,
         "pipeline.stages=auto plans for the stages that are free, at least ", least, ", and ",
         stages, stages == 1 ? " is" : " are", " registered; start stage servers or give a number"));
   }
-  return std::min(stages, static_cast<int>(model.layers.size()));
+  return std::min(stages, static_cast<int>(network.layers.size()));
 }
 
 absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
-  ASSIGN_OR_RETURN(const Network model, ExpandValidJob(spec));
+  ASSIGN_OR_RETURN(const Network network, ExpandValidJob(spec));
   PlanAssumptions assumptions;
   for (const StageView& stage : fleet) {
     const int64_t limit = stage.registration.memory_limit_bytes;
@@ -39,14 +39,14 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     assumptions.cards.push_back(stage.registration.card);
     assumptions.hosts.push_back(stage.registration.host);
   }
-  ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, model, fleet));
+  ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, network, fleet));
   // By name, as stages are placed; those that have not come are like the last one that has.
   if (!assumptions.cards.empty()) {
     const std::optional<CardProfile> last = assumptions.cards.back();
     assumptions.cards.resize(stages, last);
     assumptions.hosts.resize(stages, HostProfile(assumptions.hosts.back()));
   }
-  return MakePlan(spec, model, stages, assumptions, {});
+  return MakePlan(spec, network, stages, assumptions, {});
 }
 
 }  // namespace
@@ -67,12 +67,12 @@ void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Pla
 }
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::CheckSpec(const JobSpec& spec) const {
-  ASSIGN_OR_RETURN(Network model, ExpandValidJob(spec));
+  ASSIGN_OR_RETURN(Network network, ExpandValidJob(spec));
   if (spec.pipeline.stages > 0) {
     const int stages = static_cast<int>(spec.pipeline.stages);
-    RETURN_IF_ERROR(MakePlan(spec, model, stages, PlanAssumptions{}, {}).status());
+    RETURN_IF_ERROR(MakePlan(spec, network, stages, PlanAssumptions{}, {}).status());
   }
-  return Define(JournalJob{}, spec, std::move(model));
+  return Define(JournalJob{}, spec, std::move(network));
 }
 
 }  // namespace stagecoach

@@ -42,7 +42,7 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
   Job* const job = Find(id);
   auto definition = std::make_shared<JobDefinition>(*job->state.job);
   if (!same) definition->spec.pipeline.stages = stages;
-  RETURN_IF_ERROR(ValidateJob(definition->spec, definition->model));
+  RETURN_IF_ERROR(ValidateJob(definition->spec, definition->network));
   const std::string spec_text = parts_.outside.codec->Encode(definition->spec);
   RETURN_IF_ERROR(Annotate(OwnsFolder(), "the job was not resumed"));
   RETURN_IF_ERROR(Annotate(parts_.journal->SetSpec(id, spec_text), "the job was not resumed"));

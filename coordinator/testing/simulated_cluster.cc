@@ -35,7 +35,7 @@ JobSpec SmallJob(int stages) {
   JobSpec spec;
   spec.name = "small";
   spec.seed = 7;
-  spec.model = GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
+  spec.network = GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
   spec.data = TextData{.path = "/data/text"};
   spec.training.steps = 7;
   spec.training.batch_size = 4;

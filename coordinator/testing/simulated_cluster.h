@@ -22,7 +22,7 @@
 #include "coordinator/loop/job_loop.h"
 #include "coordinator/loop/list_codec_testing.h"
 #include "coordinator/testing/memory_disk.h"
-#include "network/model_spec.h"
+#include "network/network_spec.h"
 
 namespace stagecoach {
 

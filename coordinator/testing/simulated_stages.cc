@@ -88,8 +88,8 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
 
 absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage) {
   const LoadCommand& command = stage.command;
-  const Network& model = *command.network;
-  const int k = command.stage.value, layers = static_cast<int>(model.layers.size());
+  const Network& network = *command.network;
+  const int k = command.stage.value, layers = static_cast<int>(network.layers.size());
   stage.layers.clear();
   for (int l = command.partition.first(k); l < command.partition.last(k, layers); ++l) {
     stage.layers[l] = Draw(command.spec.seed, 0, l, 1);
@@ -101,7 +101,7 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage) {
     ASSIGN_OR_RETURN(SafetensorsReader shard,
                      SafetensorsReader::Open(files_, command.checkpoint_folder + "/" + name));
     for (auto& [l, weight] : stage.layers) {
-      const TensorEntry* const entry = shard.Find(model.layers[l].parameters.front().name);
+      const TensorEntry* const entry = shard.Find(network.layers[l].parameters.front().name);
       if (entry == nullptr) continue;
       std::vector<float> values(static_cast<size_t>(entry->shape.elements()));
       RETURN_IF_ERROR(shard.Read(*entry, std::as_writable_bytes(std::span(values))));

@@ -89,7 +89,7 @@ TEST(CheckpointsTest, RefusesAResumeThatWouldChangeTheBits) {
             {"seed=8 but checkpoint first at step 7 was made with 7"}},
            {[](JobSpec& s) { s.training.batch_size = 8; }, kState, {"training.batch_size=8"}},
            {[](JobSpec& s) { s.training.micro_batches = 4; }, kState, {"training.micro_batches=4"}},
-           {[](JobSpec& s) { s.model.attributes.Set("width", int64_t{8}); },
+           {[](JobSpec& s) { s.network.attributes.Set("width", int64_t{8}); },
             kState,
             {"model (sha256)"}},
            {[](JobSpec& s) { s.training.steps = 7; }, kState, {"training.steps=7"}},

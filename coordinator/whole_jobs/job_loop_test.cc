@@ -186,7 +186,7 @@ TEST(JobLoopTest, PlansForTheStagesThatAreThereAndTheirDevices) {
 
 TEST(JobLoopTest, PlansWithWhatACardSaysOfItsAttention) {
   JobSpec spec = SmallJob(2);
-  spec.model = GptSpec{.layers = 2, .width = 16, .heads = 2, .context = 4096, .vocabulary = 8};
+  spec.network = GptSpec{.layers = 2, .width = 16, .heads = 2, .context = 4096, .vocabulary = 8};
   spec.precision = Precision::kBfloat16;
   TestCluster cluster(0);
   const auto activations = [&](const std::string& incarnation, const CardProfile& card) {

@@ -93,7 +93,7 @@ TEST(PlanningTest, ARecoveryDoesNotWaitForWhatClientsAskFor) {
 TEST(PlanningTest, RefusesAPlanOfTooManyMicroBatchesByName) {
   TestCluster cluster(17);
   JobSpec spec = SmallJob(17);
-  spec.model.attributes.Set("layers", int64_t{16});
+  spec.network.attributes.Set("layers", int64_t{16});
   spec.training.micro_batches = spec.training.batch_size = 15420;
   EXPECT_TRUE(CheckPlanSize(spec, 17).ok());
   spec.training.micro_batches = spec.training.batch_size = 65536;

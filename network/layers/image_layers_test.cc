@@ -13,8 +13,8 @@
 #include "network/layers/linear.h"
 #include "network/layers/pools.h"
 #include "network/layers/residual.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "network/zoo/zoo_testing.h"
 
@@ -28,7 +28,7 @@ SequenceSpec OnImages(std::vector<LayerSpec> layers) {
 }
 
 std::string RefusalOfList(const SequenceSpec& list) {
-  const absl::Status status = ExpandModel(list).status();
+  const absl::Status status = ExpandNetwork(list).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
@@ -75,7 +75,7 @@ TEST(ImageLayers, TheSameWeightsOnOtherExtentsAreAnotherFunction) {
   const std::vector<LayerSpec> layers = {FlattenSpec{}, LinearSpec{.out = 10}};
   SequenceSpec lying{.layers = layers, .image = {5, 4, 1}, .classes = 10}, standing = lying;
   standing.image = {4, 5, 1};
-  EXPECT_NE(CanonicalModelText(ExpandedOf(lying)), CanonicalModelText(ExpandedOf(standing)));
+  EXPECT_NE(CanonicalNetworkText(ExpandedOf(lying)), CanonicalNetworkText(ExpandedOf(standing)));
 }
 
 // Seen: a weight of 2^63 elements ended the coordinator, and areas of windows beyond 2^31 lost

@@ -97,7 +97,7 @@ TEST(WeightNames, OfEveryDepthAreThere) {
 TEST(WeightNames, OfOurOwnAreThoseOfEveryNetwork) {
   for (const ZooEntry& entry : ZooEntries()) {
     SCOPED_TRACE(entry.name);
-    const auto names = WeightNames(ExpandedOf(entry.model), "stagecoach");
+    const auto names = WeightNames(ExpandedOf(entry.spec), "stagecoach");
     ASSERT_TRUE(names.ok()) << names.status();
     for (const WeightName& name : *names) {
       EXPECT_EQ(name.other, name.ours);

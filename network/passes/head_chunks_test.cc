@@ -36,17 +36,17 @@ SequenceSpec ListOnText(std::vector<LayerSpec> layers) {
 }
 
 TEST(HeadChunks, AreThoseOfALanguageModelsHead) {
-  EXPECT_TRUE(HeadGoesByChunks(*ExpandModel(kChunkGpt)));
+  EXPECT_TRUE(HeadGoesByChunks(*ExpandNetwork(kChunkGpt)));
   GptSpec tied = kChunkGpt;
   tied.tied_embeddings = true;
-  EXPECT_TRUE(HeadGoesByChunks(*ExpandModel(tied, Precision::kBfloat16)));
-  EXPECT_TRUE(HeadGoesByChunks(*ExpandModel(LlamaSpec{
+  EXPECT_TRUE(HeadGoesByChunks(*ExpandNetwork(tied, Precision::kBfloat16)));
+  EXPECT_TRUE(HeadGoesByChunks(*ExpandNetwork(LlamaSpec{
       .layers = 1, .width = 8, .heads = 2, .hidden = 16, .context = 4, .vocabulary = 17})));
 }
 
 TEST(HeadChunks, AreThoseOfAHeadOrOfWhatIsInFrontOfItIfTheRestIsFrozen) {
   for (const char* frozen : {"model/0000/*", "model/0006/*"}) {
-    const Network network = *Freeze(*ExpandModel(kChunkGpt), {frozen}, "training.freeze");
+    const Network network = *Freeze(*ExpandNetwork(kChunkGpt), {frozen}, "training.freeze");
     EXPECT_TRUE(HeadGoesByChunks(network)) << frozen;
   }
 }
@@ -54,18 +54,18 @@ TEST(HeadChunks, AreThoseOfAHeadOrOfWhatIsInFrontOfItIfTheRestIsFrozen) {
 TEST(HeadChunks, AreNotThoseOfALastLayerThatIsNotOnePlainLinear) {
   const LayerSpec embedding = EmbeddingSpec{};
   const LayerSpec plain = LinearSpec{.out = 17, .bias = false};
-  EXPECT_TRUE(HeadGoesByChunks(*ExpandModel(ListOnText({embedding, plain}))));
-  EXPECT_FALSE(HeadGoesByChunks(*ExpandModel(ListOnText({embedding, LinearSpec{.out = 17}}))))
+  EXPECT_TRUE(HeadGoesByChunks(*ExpandNetwork(ListOnText({embedding, plain}))));
+  EXPECT_FALSE(HeadGoesByChunks(*ExpandNetwork(ListOnText({embedding, LinearSpec{.out = 17}}))))
       << "it has a bias";
-  EXPECT_FALSE(HeadGoesByChunks(*ExpandModel(ListOnText({embedding, plain, ReluSpec{}}))));
+  EXPECT_FALSE(HeadGoesByChunks(*ExpandNetwork(ListOnText({embedding, plain, ReluSpec{}}))));
   const LayerSpec two = ResidualSpec{{LayerNormSpec{}, LinearSpec{.out = 17, .bias = false}}};
   SequenceSpec residual = ListOnText({embedding, two});
   residual.width = 17;
-  EXPECT_FALSE(HeadGoesByChunks(*ExpandModel(residual))) << "it is a part of a layer";
+  EXPECT_FALSE(HeadGoesByChunks(*ExpandNetwork(residual))) << "it is a part of a layer";
 }
 
 TEST(HeadChunks, AreNotThoseOfWhatTheDataSourceGives) {
-  Network network = *ExpandModel(SequenceSpec{
+  Network network = *ExpandNetwork(SequenceSpec{
       .layers = {FlattenSpec{}, LinearSpec{.out = 4}, LinearSpec{.out = 5, .bias = false}},
       .image = {2, 2, 1},
       .classes = 5});
@@ -77,26 +77,26 @@ TEST(HeadChunks, AreNotThoseOfWhatTheDataSourceGives) {
 TEST(HeadChunks, AreNotThoseOfLogitsThatAreNoWiderThanWhatTheyAreMadeOf) {
   GptSpec narrow = kChunkGpt;
   narrow.width = 16;
-  EXPECT_TRUE(HeadGoesByChunks(*ExpandModel(narrow)));
+  EXPECT_TRUE(HeadGoesByChunks(*ExpandNetwork(narrow)));
   narrow.vocabulary = 16;
-  EXPECT_FALSE(HeadGoesByChunks(*ExpandModel(narrow)));
+  EXPECT_FALSE(HeadGoesByChunks(*ExpandNetwork(narrow)));
 }
 
 TEST(HeadChunks, AreNotThoseOfAnotherObjective) {
   SequenceSpec list{.layers = {LinearSpec{.out = 8}, LinearSpec{.out = 4, .bias = false}},
                     .image = {4, 4, 4},
                     .classes = 2};
-  ModelSpec spec = list;
+  NetworkSpec spec = list;
   spec.objective = MeanSquaredErrorSpec{};
-  const auto network = ExpandModel(spec);
+  const auto network = ExpandNetwork(spec);
   ASSERT_TRUE(network.ok()) << network.status();
   EXPECT_FALSE(HeadGoesByChunks(*network));
 }
 
 TEST(HeadChunks, HaveAPowerOfTwoOfRowsThatFitTheBytes) {
-  const Network wide = *ExpandModel(kWideGpt, Precision::kBfloat16);
+  const Network wide = *ExpandNetwork(kWideGpt, Precision::kBfloat16);
   EXPECT_EQ(HeadChunkRows(wide, kCardHeadChunks), 4096) << "2 * 50264 bytes a row, 412 MB";
-  EXPECT_EQ(HeadChunkRows(*ExpandModel(kWideGpt), kCardHeadChunks), 2048);
+  EXPECT_EQ(HeadChunkRows(*ExpandNetwork(kWideGpt), kCardHeadChunks), 2048);
   const int64_t row = 2 * 50264;
   EXPECT_EQ(HeadChunkRows(wide, {.bytes = 8 * row}), 8);
   EXPECT_EQ(HeadChunkRows(wide, {.bytes = 8 * row - 1}), 4);
@@ -106,7 +106,7 @@ TEST(HeadChunks, HaveAPowerOfTwoOfRowsThatFitTheBytes) {
 }
 
 TEST(HeadChunks, TakeTheBytesOfTheLargestOne) {
-  const Network wide = *ExpandModel(kWideGpt, Precision::kBfloat16);
+  const Network wide = *ExpandNetwork(kWideGpt, Precision::kBfloat16);
   EXPECT_EQ(HeadRows(wide, 32), 32 * 1024);
   EXPECT_EQ(HeadChunkBytes(wide, kCardHeadChunks, 32, false), int64_t{4096} * 50264 * 2);
   EXPECT_EQ(HeadChunkBytes(wide, kCardHeadChunks, 32, true), int64_t{4096} * 50257 * 2);
@@ -119,7 +119,7 @@ TEST(HeadChunks, TakeTheBytesOfTheLargestOne) {
 
 // The same calls with the same weights; only a sample is another thing.
 TEST(HeadChunks, ByRowsASampleIsARow) {
-  const Network gpt = *ExpandModel(kChunkGpt);
+  const Network gpt = *ExpandNetwork(kChunkGpt);
   const Network by_rows = HeadByRows(gpt);
   const LayerLists &lists = *gpt.layers.back().lists, &rows = *by_rows.layers.back().lists;
   ASSERT_EQ(rows.values.size(), lists.values.size());
@@ -138,7 +138,7 @@ TEST(HeadChunks, ByRowsASampleIsARow) {
 
 TEST(HeadChunks, OfAnImageNetworkWithABiasAreNone) {
   EXPECT_FALSE(
-      HeadGoesByChunks(*ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})));
+      HeadGoesByChunks(*ExpandNetwork(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})));
 }
 
 }  // namespace

@@ -59,13 +59,13 @@ bool OnlyDerives(const CallList& list, ValueId dy) {
 
 }  // namespace
 
-std::optional<ValueId> PaddableOutput(const Network& model, const NetworkLayer& layer) {
-  const Objective& objective = model.objective;
+std::optional<ValueId> PaddableOutput(const Network& network, const NetworkLayer& layer) {
+  const Objective& objective = network.objective;
   if (objective.operation != "cross_entropy" || layer.outputs.size() != 1 ||
       layer.outputs[0] != objective.output) {
     return std::nullopt;
   }
-  for (const NetworkLayer& other : model.layers) {
+  for (const NetworkLayer& other : network.layers) {
     if (std::count(other.inputs.begin(), other.inputs.end(), objective.output) > 0)
       return std::nullopt;
   }
@@ -84,12 +84,12 @@ int64_t PaddedColumns(int64_t columns, DType dtype) {
   return (columns + whole - 1) / whole * whole;
 }
 
-int64_t PaddingBytes(const Network& model, int first, int last, int64_t batch_size) {
-  const DType dtype = ComputeDType(model.precision);
+int64_t PaddingBytes(const Network& network, int first, int last, int64_t batch_size) {
+  const DType dtype = ComputeDType(network.precision);
   int64_t bytes = 0;
   for (int layer = first; layer < last; ++layer) {
-    const NetworkLayer& at = model.layers[static_cast<size_t>(layer)];
-    const std::optional<ValueId> y = PaddableOutput(model, at);
+    const NetworkLayer& at = network.layers[static_cast<size_t>(layer)];
+    const std::optional<ValueId> y = PaddableOutput(network, at);
     if (!y.has_value()) continue;
     const Shape& shape = at.lists->value(*y).type.shape;
     const int64_t row = (PaddedColumns(shape.back(), dtype) - shape.back()) * DTypeSize(dtype);

@@ -9,25 +9,27 @@
 namespace stagecoach {
 namespace {
 
-int Paddable(const Network& model) {
+int Paddable(const Network& network) {
   int found = 0;
-  for (const NetworkLayer& layer : model.layers) found += PaddableOutput(model, layer).has_value();
+  for (const NetworkLayer& layer : network.layers) {
+    found += PaddableOutput(network, layer).has_value();
+  }
   return found;
 }
 
 constexpr GptSpec kGpt{.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 17};
 
 TEST(PaddedOutput, AreThoseOfALanguageModelsHead) {
-  const Network gpt = *ExpandModel(kGpt);
+  const Network gpt = *ExpandNetwork(kGpt);
   EXPECT_EQ(Paddable(gpt), 1);
   EXPECT_TRUE(PaddableOutput(gpt, gpt.layers.back()).has_value());
   GptSpec tied = kGpt;
   tied.tied_embeddings = true;
-  EXPECT_EQ(Paddable(*ExpandModel(tied)), 1);
+  EXPECT_EQ(Paddable(*ExpandNetwork(tied)), 1);
 }
 
 TEST(PaddedOutput, AreNotThoseOfAHeadWithABias) {
-  EXPECT_EQ(Paddable(*ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})), 0);
+  EXPECT_EQ(Paddable(*ExpandNetwork(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})), 0);
 }
 
 TEST(PaddedOutput, BeginRowsAtWhole16Bytes) {
@@ -38,10 +40,10 @@ TEST(PaddedOutput, BeginRowsAtWhole16Bytes) {
 }
 
 TEST(PaddedOutput, TakeTheirPaddingOfAllMicroBatches) {
-  const Network model = *ExpandModel(kGpt, Precision::kBfloat16);
-  const int layers = static_cast<int>(model.layers.size());
-  EXPECT_EQ(PaddingBytes(model, 0, layers, 6), 6 * 4 * (24 - 17) * 2);
-  EXPECT_EQ(PaddingBytes(model, 0, layers - 1, 6), 0) << "the head is elsewhere";
+  const Network network = *ExpandNetwork(kGpt, Precision::kBfloat16);
+  const int layers = static_cast<int>(network.layers.size());
+  EXPECT_EQ(PaddingBytes(network, 0, layers, 6), 6 * 4 * (24 - 17) * 2);
+  EXPECT_EQ(PaddingBytes(network, 0, layers - 1, 6), 0) << "the head is elsewhere";
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "network/layers/linear.h"
 #include "network/layers/norms.h"
 #include "network/limits.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/passes/freeze.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
@@ -29,7 +29,7 @@ using testing::IsEmpty;
 // Four square layers: embedding [8, 8] and three linear ones without bias.
 Network Squares() {
   const LayerSpec linear = LinearSpec{.out = 8, .bias = false};
-  return *ExpandModel(
+  return *ExpandNetwork(
       SequenceSpec{.width = 8,
                    .context = 3,
                    .vocabulary = 8,
@@ -49,7 +49,7 @@ TEST(Tied, TheFirstLayerThatUsesAParameterOwnsIt) {
   ASSERT_EQ(tied.size(), 1u);
   EXPECT_EQ(tied[0].owner, (ParameterUse{0, 0}));
   EXPECT_THAT(tied[0].users, ElementsAre(ParameterUse{1, 0}, ParameterUse{3, 0}));
-  EXPECT_THAT(CanonicalModelText(network),
+  EXPECT_THAT(CanonicalNetworkText(network),
               HasSubstr("  model/0003/weight [8, 8] is model/0000/token.weight\n"));
 }
 
@@ -114,7 +114,7 @@ TEST(Tied, AreAtMostAsManyAsOneMessageHolds) {
   const LayerSpec linear = LinearSpec{.out = 8, .bias = false};
   SequenceSpec list{.width = 8, .context = 3, .vocabulary = 8, .layers = {EmbeddingSpec{}}};
   for (int i = 0; i <= kMaxTiedUses; ++i) list.layers.push_back(linear);
-  Network network = *ExpandModel(list);
+  Network network = *ExpandNetwork(list);
   for (int i = 1; i <= kMaxTiedUses; ++i) {
     const absl::Status tied = TieParameter(absl::StrFormat("model/%04d/weight", i),
                                            "model/0000/token.weight", "model.tied", &network);
@@ -127,7 +127,7 @@ TEST(Tied, AreAtMostAsManyAsOneMessageHolds) {
 TEST(Tied, AHeadThatDoesNotFitItsEmbeddingIsRefusedWithBothTypes) {
   const auto refusal = [](SequenceSpec list) {
     list.tied_embeddings = true;
-    return std::string(ExpandModel(list).status().message());
+    return std::string(ExpandNetwork(list).status().message());
   };
   const LayerSpec head = LinearSpec{.out = 16, .bias = false};
   EXPECT_EQ(refusal({.width = 8,
@@ -151,9 +151,9 @@ TEST(Tied, AHeadThatDoesNotFitItsEmbeddingIsRefusedWithBothTypes) {
 // GPT-2's smallest, the embedding of the tokens counted once.
 TEST(Tied, GptTwoHasItsParameters) {
   GptSpec gpt{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257};
-  EXPECT_EQ(ParametersOf(*ExpandModel(gpt)), 124439808 + 50257 * 768);
+  EXPECT_EQ(ParametersOf(*ExpandNetwork(gpt)), 124439808 + 50257 * 768);
   gpt.tied_embeddings = true;
-  EXPECT_EQ(ParametersOf(*ExpandModel(gpt)), 124439808);
+  EXPECT_EQ(ParametersOf(*ExpandNetwork(gpt)), 124439808);
 }
 
 }  // namespace

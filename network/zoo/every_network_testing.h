@@ -20,8 +20,8 @@
 #include "network/layers/pools.h"
 #include "network/layers/residual.h"
 #include "network/layers/swiglu.h"
-#include "network/model_spec.h"
-#include "network/zoo/amoebanet/amoebanet.h"
+#include "network/network_spec.h"
+#include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -114,7 +114,7 @@ inline AmoebanetDSpec AmoebanetWithAuxiliary() {
 
 struct ZooEntry {
   std::string name;
-  ModelSpec model;
+  NetworkSpec spec;
   // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
   std::vector<std::string> frozen;
   // Maxima over windows: where two numbers are nearly equal, rounding decides which of them gets

@@ -13,8 +13,8 @@
 #include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/layers/swiglu.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "network/zoo/zoo_testing.h"
 
@@ -36,7 +36,7 @@ LlamaSpec SmallLlama() {
 }
 
 TEST(Llama, TextStaysAsItIs) {
-  ExpectGolden("model_text_llama.txt", CanonicalModelText(ExpandedOf(SmallLlama())));
+  ExpectGolden("network_text_llama.txt", CanonicalNetworkText(ExpandedOf(SmallLlama())));
 }
 
 TEST(Llama, EqualsTheSameLayersListedByHand) {
@@ -56,7 +56,7 @@ TEST(Llama, EqualsTheSameLayersListedByHand) {
   list.layers.push_back(norm);
   list.layers.push_back(LinearSpec{.out = 40, .bias = false});
   const Network by_hand = ExpandedOf(list), zoo = ExpandedOf(SmallLlama());
-  EXPECT_EQ(CanonicalModelText(by_hand), CanonicalModelText(zoo));
+  EXPECT_EQ(CanonicalNetworkText(by_hand), CanonicalNetworkText(zoo));
   ASSERT_EQ(by_hand.layers.size(), zoo.layers.size());
   for (size_t i = 0; i < zoo.layers.size(); ++i) {
     EXPECT_EQ(by_hand.layers[i].parameters, zoo.layers[i].parameters);
@@ -98,7 +98,7 @@ TEST(Llama, RefusesHeadsThatDoNotFitByTheFieldOfTheJob) {
   const auto refusal = [](void (*spoil)(LlamaSpec&)) {
     LlamaSpec spec = SmallLlama();
     spoil(spec);
-    return std::string(ExpandModel(spec).status().message());
+    return std::string(ExpandNetwork(spec).status().message());
   };
   EXPECT_EQ(refusal([](LlamaSpec& s) { s.heads = 3, s.head_width = 0; }),
             "model.llama.heads: 3; must divide the width 16, or give a head_width");

@@ -3,7 +3,7 @@
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/model_text.h"
+#include "network/network_text.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {
@@ -17,7 +17,7 @@ TEST(MlpNetwork, IsLinearLayersWithAReluBehindEachButTheLast) {
   EXPECT_THAT(LabelsOf(network),
               ElementsAre("flatten", "linear", "relu", "linear", "relu", "linear"));
   EXPECT_EQ(ParametersOf(network), 20 * 8 + 8 + 8 * 8 + 8 + 8 * 3 + 3);
-  ExpectGolden("model_text_mlp.txt", CanonicalModelText(network));
+  ExpectGolden("network_text_mlp.txt", CanonicalNetworkText(network));
 }
 
 TEST(MlpNetwork, OfOneLayerIsLinear) {

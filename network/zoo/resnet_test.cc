@@ -9,8 +9,8 @@
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 ResnetSpec SmallResnet() { return {.image = {9, 7, 3}, .classes = 5, .depth = 8, .width = 4}; }
 
 TEST(Resnet, TextStaysAsItIs) {
-  ExpectGolden("model_text_resnet.txt", CanonicalModelText(ExpandedOf(SmallResnet())));
+  ExpectGolden("network_text_resnet.txt", CanonicalNetworkText(ExpandedOf(SmallResnet())));
 }
 
 TEST(Resnet, IsCutBetweenItsBlocks) {
@@ -104,8 +104,8 @@ ResnetSpec SmallBottlenecks() {
 }
 
 TEST(Resnet, TextOfBottlenecksStaysAsItIs) {
-  ExpectGolden("model_text_resnet_bottlenecks.txt",
-               CanonicalModelText(ExpandedOf(SmallBottlenecks())));
+  ExpectGolden("network_text_resnet_bottlenecks.txt",
+               CanonicalNetworkText(ExpandedOf(SmallBottlenecks())));
 }
 
 // Stochastic depth is how a network is trained; the n-th of 16 blocks has n sixteenths of the rate.
@@ -123,10 +123,10 @@ TEST(Resnet, LeavesBranchesOutTheMoreTheDeeperTheyAre) {
   EXPECT_THAT(rates(spec), testing::SizeIs(16));
   EXPECT_EQ(rates(spec).front(), "rate=0.02");
   EXPECT_EQ(rates(spec).back(), "rate=0.32");
-  const std::string text = CanonicalModelText(ExpandedOf(spec));
+  const std::string text = CanonicalNetworkText(ExpandedOf(spec));
   spec.drop_path = 0;
   EXPECT_THAT(rates(spec), testing::IsEmpty());
-  EXPECT_EQ(CanonicalModelText(ExpandedOf(spec)), text);
+  EXPECT_EQ(CanonicalNetworkText(ExpandedOf(spec)), text);
 }
 
 TEST(Resnet, BlocksBeginAsTheirShortcutsWhereAskedFor) {
@@ -175,7 +175,7 @@ TEST(Resnet, RefusesWhatIsNoImageOrNoDepth) {
   const auto refusal = [](void (*spoil)(ResnetSpec&)) {
     ResnetSpec spec = SmallResnet();
     spoil(spec);
-    return std::string(ExpandModel(spec).status().message());
+    return std::string(ExpandNetwork(spec).status().message());
   };
   EXPECT_EQ(
       refusal([](ResnetSpec& s) { s.depth = 18; }),

@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/lists/lists.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {
@@ -34,12 +34,12 @@ int64_t ParametersBesideNorms(const Network& network) {
 }
 
 TEST(Unet, TextStaysAsItIs) {
-  ExpectGolden("model_text_unet.txt", CanonicalModelText(ExpandedOf(SmallUnet())));
+  ExpectGolden("network_text_unet.txt", CanonicalNetworkText(ExpandedOf(SmallUnet())));
   UnetSpec nearest = SmallUnet();
   nearest.upsample = UnetUpsample::kNearest;
   nearest.norm = UnetNorm::kNone;
   nearest.convolutions = 3;
-  ExpectGolden("model_text_unet_nearest.txt", CanonicalModelText(ExpandedOf(nearest)));
+  ExpectGolden("network_text_unet_nearest.txt", CanonicalNetworkText(ExpandedOf(nearest)));
 }
 
 TEST(Unet, ListsOfItsDecoderStayAsTheyAre) {
@@ -97,7 +97,7 @@ TEST(Unet, RefusesWhatItsLevelsCannotHalve) {
   const auto refusal = [](void (*spoil)(UnetSpec&)) {
     UnetSpec spec = SmallUnet();
     spoil(spec);
-    return std::string(ExpandModel(spec).status().message());
+    return std::string(ExpandNetwork(spec).status().message());
   };
   EXPECT_EQ(refusal([](UnetSpec& s) { s.depth = 3; }),
             "model.unet.image: 8x12; is halved 3 times; give a height and a width that are "

@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/lists/lists.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {
@@ -38,7 +38,7 @@ VitSpec VitOn224(int64_t patch, int64_t layers, int64_t width, int64_t heads) {
 }
 
 TEST(Vit, TextStaysAsItIs) {
-  ExpectGolden("model_text_vit.txt", CanonicalModelText(ExpandedOf(SmallVit())));
+  ExpectGolden("network_text_vit.txt", CanonicalNetworkText(ExpandedOf(SmallVit())));
 }
 
 TEST(Vit, ListsOfItsEndsStayAsTheyAre) {
@@ -91,7 +91,7 @@ TEST(Vit, RefusesWhatHasNoWholePatchesOrHeads) {
   const auto refusal = [](void (*spoil)(VitSpec&)) {
     VitSpec spec = SmallVit();
     spoil(spec);
-    return std::string(ExpandModel(spec).status().message());
+    return std::string(ExpandNetwork(spec).status().message());
   };
   EXPECT_EQ(refusal([](VitSpec& s) { s.patch = 2; }),
             "model.vit.patch: 2; must divide the sides of the image, 6x9");
@@ -112,7 +112,7 @@ TEST(Vit, RefusesAnEmbeddingThatIsTooLarge) {
   spec.patch = 1024;
   spec.width = 65536;
   spec.heads = 1;
-  EXPECT_THAT(std::string(ExpandModel(spec).status().message()),
+  EXPECT_THAT(std::string(ExpandNetwork(spec).status().message()),
               testing::HasSubstr("patch.weight would have 206158430208 elements; at most"));
 }
 

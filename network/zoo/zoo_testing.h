@@ -12,8 +12,8 @@
 
 namespace stagecoach {
 
-inline Network ExpandedOf(const ModelSpec& spec) {
-  absl::StatusOr<Network> network = ExpandModel(spec);
+inline Network ExpandedOf(const NetworkSpec& spec) {
+  absl::StatusOr<Network> network = ExpandNetwork(spec);
   CHECK_OK(network.status());
   return *std::move(network);
 }

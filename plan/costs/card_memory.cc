@@ -67,33 +67,33 @@ std::string WhyNot(const AttentionKernels& kernels, const AttentionCall& attenti
   return "";
 }
 
-std::string AttentionOnCard(const AttentionKernels& kernels, const Network& model) {
+std::string AttentionOnCard(const AttentionKernels& kernels, const Network& network) {
   bool found = false;
-  for (const NetworkLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : network.layers) {
     for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) {
       found = true;
-      const std::string why = WhyNot(kernels, call, model.precision);
+      const std::string why = WhyNot(kernels, call, network.precision);
       if (!why.empty()) return absl::StrCat("by own, slower kernels, as ", why);
     }
   }
   return found ? absl::StrCat("through ", kernels.name, ", where the stage has it") : "";
 }
 
-std::string HeadOnCard(const Network& model) {
-  if (!HeadGoesByChunks(model)) return "";
-  return absl::StrCat("with the loss by ", HeadChunkRows(model, kCardHeadChunks),
+std::string HeadOnCard(const Network& network) {
+  if (!HeadGoesByChunks(network)) return "";
+  return absl::StrCat("with the loss by ", HeadChunkRows(network, kCardHeadChunks),
                       " rows at a time");
 }
 
-int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,
+int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& network, int first,
                                 int last, int64_t batch_size, int64_t micro_batches) {
   int64_t most = 0;
   // Of two sizes of micro-batches the smaller one may fill its slices better.
   for (const int64_t i : {int64_t{0}, micro_batches - 1}) {
     const int64_t sequences = MicroBatchSize(batch_size, micro_batches, i);
     for (int layer = first; layer < last; ++layer) {
-      for (const AttentionCall& call : AttentionCallsOf(*model.layers[layer].lists)) {
-        most = std::max(most, WorkspaceOf(kernels, call, model.precision, sequences));
+      for (const AttentionCall& call : AttentionCallsOf(*network.layers[layer].lists)) {
+        most = std::max(most, WorkspaceOf(kernels, call, network.precision, sequences));
       }
     }
   }

@@ -59,17 +59,17 @@ struct AttentionSlice {
 AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t heads,
                                      int64_t bytes);
 
-// Text for people: how a card with these kernels computes the model's attention. Empty for a model
-// without.
-std::string AttentionOnCard(const AttentionKernels& kernels, const Network& model);
+// Text for people: how a card with these kernels computes the network's attention. Empty for a
+// network without.
+std::string AttentionOnCard(const AttentionKernels& kernels, const Network& network);
 
-// Text for people: how a card goes through the model's head. Empty if it goes as a whole.
-std::string HeadOnCard(const Network& model);
+// Text for people: how a card goes through the network's head. Empty if it goes as a whole.
+std::string HeadOnCard(const Network& network);
 
 // Bytes that backward passes of layers [first, last) take for the time of a call, beyond the
 // workspace that is there. If the kernels may take the attention, they are the matrices of the
 // largest slice.
-int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,
+int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& network, int first,
                                 int last, int64_t batch_size, int64_t micro_batches);
 
 }  // namespace stagecoach

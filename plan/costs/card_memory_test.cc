@@ -29,13 +29,13 @@ const AttentionKernels kFused = {.name = "fused kernels",
                                  .score_bytes = 256 * kMiB};
 
 Network CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
-  return *ExpandModel(GptSpec{.layers = 3,
-                              .width = kCardWidth,
-                              .heads = kCardHeads,
-                              .context = kCardContext,
-                              .vocabulary = kCardVocabulary,
-                              .dropout = dropout},
-                      precision);
+  return *ExpandNetwork(GptSpec{.layers = 3,
+                                .width = kCardWidth,
+                                .heads = kCardHeads,
+                                .context = kCardContext,
+                                .vocabulary = kCardVocabulary,
+                                .dropout = dropout},
+                        precision);
 }
 
 // What a card needs more than the same stage elsewhere, the workspace left out, and what waits in
@@ -89,7 +89,7 @@ TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargetsAndFewerLogits) {
 // gradient of that, a chunk.
 TEST(CardMemory, OfAHeadAloneIsOneChunkOfItsLogits) {
   const GptSpec gpt = {.layers = 1, .width = 128, .heads = 2, .context = 1024, .vocabulary = 50257};
-  const Network model = *ExpandModel(gpt, Precision::kBfloat16);
+  const Network network = *ExpandNetwork(gpt, Precision::kBfloat16);
   const std::vector<StageProgram> programs =
       MakeSchedule({.stages = 2, .micro_batches = 1}).programs;
   StageMemoryQuery query{.first_layer = 4,
@@ -100,17 +100,17 @@ TEST(CardMemory, OfAHeadAloneIsOneChunkOfItsLogits) {
                          .card = CardProfile{}};
   const int64_t rows = 32 * 1024, boundary = 2 * 128 * rows, ids = 4 * rows;
   const int64_t places = boundary + ids;  // of what comes next
-  EXPECT_EQ(ForecastStageMemory(model, programs, 1, query).activations - kCardWorkspaceBytes,
+  EXPECT_EQ(ForecastStageMemory(network, programs, 1, query).activations - kCardWorkspaceBytes,
             2 * boundary + ids + places + int64_t{4096} * 50264 * 2);
   query.head_chunks = {.bytes = int64_t{1} << 40};
-  EXPECT_EQ(ForecastStageMemory(model, programs, 1, query).activations - kCardWorkspaceBytes,
+  EXPECT_EQ(ForecastStageMemory(network, programs, 1, query).activations - kCardWorkspaceBytes,
             2 * boundary + ids + places + rows * 50264 * 2)
       << "all in one chunk";
   const std::vector<StageProgram> evaluation =
       MakeSchedule({.stages = 2, .micro_batches = 1, .forward_only = true}).programs;
   query.evaluation = evaluation;
   query.head_chunks = kCardHeadChunks;
-  EXPECT_EQ(ForecastStageMemory(model, {}, 1, query).activations - kCardWorkspaceBytes,
+  EXPECT_EQ(ForecastStageMemory(network, {}, 1, query).activations - kCardWorkspaceBytes,
             boundary + ids + places + int64_t{4096} * 50257 * 2)
       << "dense, and without a gradient";
 }
@@ -132,35 +132,35 @@ TEST(CardMemory, SlicesAreAsLargeAsTheRoomAllowsAndEqual) {
       << "scores beyond 64 bits";
 }
 
-int64_t Workspace(const Network& model, int64_t batch_size, int64_t micro_batches, int first = 0,
+int64_t Workspace(const Network& network, int64_t batch_size, int64_t micro_batches, int first = 0,
                   int last = 9) {
-  return AttentionWorkspaceBytes(kFused, model, first, last, batch_size, micro_batches);
+  return AttentionWorkspaceBytes(kFused, network, first, last, batch_size, micro_batches);
 }
 
 TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
-  const Network model = CardGpt(Precision::kBfloat16);
-  EXPECT_EQ(Workspace(model, 64, 1), 64 * kCardHeads * kHeadBytes);
-  EXPECT_EQ(Workspace(model, 64, 2), 0) << "24 MiB are there";
-  EXPECT_EQ(Workspace(model, 1000, 1), 250 * kCardHeads * kHeadBytes) << "256 MiB at most";
-  EXPECT_EQ(Workspace(model, 685, 2), 171 * kCardHeads * kHeadBytes)
+  const Network network = CardGpt(Precision::kBfloat16);
+  EXPECT_EQ(Workspace(network, 64, 1), 64 * kCardHeads * kHeadBytes);
+  EXPECT_EQ(Workspace(network, 64, 2), 0) << "24 MiB are there";
+  EXPECT_EQ(Workspace(network, 1000, 1), 250 * kCardHeads * kHeadBytes) << "256 MiB at most";
+  EXPECT_EQ(Workspace(network, 685, 2), 171 * kCardHeads * kHeadBytes)
       << "342 has larger parts than 343";
-  EXPECT_EQ(Workspace(model, 64, 1, 7, 9), 0) << "no attention in these layers";
-  EXPECT_EQ(Workspace(model, 64, 1, 1, 2), 64 * kCardHeads * kHeadBytes);
+  EXPECT_EQ(Workspace(network, 64, 1, 7, 9), 0) << "no attention in these layers";
+  EXPECT_EQ(Workspace(network, 64, 1, 1, 2), 64 * kCardHeads * kHeadBytes);
   EXPECT_EQ(Workspace(CardGpt(Precision::kFloat32), 64, 1), 0);
   EXPECT_EQ(Workspace(CardGpt(Precision::kBfloat16, 0.1), 64, 1), 0);
 }
 
 TEST(CardMemory, TheForecastCountsBothWorkspaces) {
-  const Network model = CardGpt(Precision::kBfloat16);
+  const Network network = CardGpt(Precision::kBfloat16);
   StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
   const auto programs = MakeSchedule({.stages = 1, .micro_batches = 1}).programs;
-  const int64_t host = ForecastStageMemory(model, programs, 0, query).activations;
+  const int64_t host = ForecastStageMemory(network, programs, 0, query).activations;
   const int64_t read_by_head = 64 * 2 * kCardContext * kCardWidth;
   query.card = CardProfile{.attention = kFused};
-  EXPECT_EQ(ForecastStageMemory(model, programs, 0, query).activations - host,
+  EXPECT_EQ(ForecastStageMemory(network, programs, 0, query).activations - host,
             32 * kMiB + 48 * kMiB + 64 * 4 * kCardContext + read_by_head);
   query.card->attention.reset();
-  EXPECT_EQ(ForecastStageMemory(model, programs, 0, query).activations - host,
+  EXPECT_EQ(ForecastStageMemory(network, programs, 0, query).activations - host,
             32 * kMiB + 64 * 4 * kCardContext + read_by_head)
       << "own kernels store no matrices";
 }
@@ -168,17 +168,18 @@ TEST(CardMemory, TheForecastCountsBothWorkspaces) {
 TEST(CardMemory, TheForecastCountsThePaddingOfLogits) {
   const auto programs = MakeSchedule({.stages = 1, .micro_batches = 1}).programs;
   const auto beside_host = [&](int64_t vocabulary) {
-    const Network model = *ExpandModel(GptSpec{.layers = 1,
-                                               .width = 384,
-                                               .heads = 6,
-                                               .context = kCardContext,
-                                               .vocabulary = vocabulary},
-                                       Precision::kBfloat16);
-    StageMemoryQuery query{
-        .last_layer = static_cast<int>(model.layers.size()), .batch_size = 64, .micro_batches = 1};
-    const int64_t host = ForecastStageMemory(model, programs, 0, query).activations;
+    const Network network = *ExpandNetwork(GptSpec{.layers = 1,
+                                                   .width = 384,
+                                                   .heads = 6,
+                                                   .context = kCardContext,
+                                                   .vocabulary = vocabulary},
+                                           Precision::kBfloat16);
+    StageMemoryQuery query{.last_layer = static_cast<int>(network.layers.size()),
+                           .batch_size = 64,
+                           .micro_batches = 1};
+    const int64_t host = ForecastStageMemory(network, programs, 0, query).activations;
     query.card = CardProfile{};
-    return ForecastStageMemory(model, programs, 0, query).activations - host;
+    return ForecastStageMemory(network, programs, 0, query).activations - host;
   };
   EXPECT_EQ(beside_host(513) - beside_host(512), 64 * kCardContext * (520 - 513) * 2);
 }
@@ -194,22 +195,23 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
       MakeSchedule(
           {.rematerialization = Rematerialization::kNever, .stages = 3, .micro_batches = 4})
           .programs;
-  const Network model = CardGpt(Precision::kBfloat16);
-  EXPECT_EQ(ForecastStageMemory(model, programs, 1, query).activations, most);
+  const Network network = CardGpt(Precision::kBfloat16);
+  EXPECT_EQ(ForecastStageMemory(network, programs, 1, query).activations, most);
 }
 
 TEST(CardMemory, APlanSaysByHowManyRowsTheHeadGoes) {
   GptSpec gpt = {.layers = 1, .width = 8, .heads = 2, .context = 8, .vocabulary = 50257};
-  EXPECT_EQ(HeadOnCard(*ExpandModel(gpt, Precision::kBfloat16)),
+  EXPECT_EQ(HeadOnCard(*ExpandNetwork(gpt, Precision::kBfloat16)),
             "with the loss by 4096 rows at a time");
-  EXPECT_EQ(HeadOnCard(*ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})), "");
+  EXPECT_EQ(HeadOnCard(*ExpandNetwork(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})),
+            "");
 }
 
 TEST(CardMemory, APlanSaysWhyACardsAttentionWillBeSlow) {
   const auto on_card = [](GptSpec gpt, Precision precision) {
-    const auto model = ExpandModel(gpt, precision);
-    CHECK_OK(model.status());
-    return AttentionOnCard(kFused, *model);
+    const auto network = ExpandNetwork(gpt, precision);
+    CHECK_OK(network.status());
+    return AttentionOnCard(kFused, *network);
   };
   GptSpec gpt = {.layers = 2, .width = 128, .heads = 2, .context = 128, .vocabulary = 16};
   EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::StartsWith("through fused kernels, "));

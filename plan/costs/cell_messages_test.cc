@@ -14,13 +14,13 @@ constexpr int64_t kActivation = kTinyContext * kTinyWidth * 4;  // of a sample
 constexpr int64_t kEmbedding = kTinyVocabulary * kTinyWidth;    // elements
 
 Network TinyGpt(bool tied, Precision precision = Precision::kFloat32) {
-  const auto network = ExpandModel(GptSpec{.layers = 1,
-                                           .width = kTinyWidth,
-                                           .heads = 2,
-                                           .context = kTinyContext,
-                                           .vocabulary = kTinyVocabulary,
-                                           .tied_embeddings = tied},
-                                   precision);
+  const auto network = ExpandNetwork(GptSpec{.layers = 1,
+                                             .width = kTinyWidth,
+                                             .heads = 2,
+                                             .context = kTinyContext,
+                                             .vocabulary = kTinyVocabulary,
+                                             .tied_embeddings = tied},
+                                     precision);
   EXPECT_TRUE(network.ok()) << network.status();
   return *network;
 }

@@ -23,11 +23,11 @@ LayerCost CostOf(const NetworkLayer& layer) {
 
 }  // namespace
 
-std::vector<LayerCost> ModelCosts(const Network& model) {
+std::vector<LayerCost> ModelCosts(const Network& network) {
   std::map<const LayerLists*, LayerCost> known;  // equal layers share their lists
   std::vector<LayerCost> costs;
-  costs.reserve(model.layers.size());
-  for (const NetworkLayer& layer : model.layers) {
+  costs.reserve(network.layers.size());
+  for (const NetworkLayer& layer : network.layers) {
     auto found = known.find(layer.lists.get());
     if (found == known.end()) found = known.emplace(layer.lists.get(), CostOf(layer)).first;
     costs.push_back(found->second);
@@ -37,12 +37,12 @@ std::vector<LayerCost> ModelCosts(const Network& model) {
   return costs;
 }
 
-double ModelFlopsPerToken(const Network& model) {
+double ModelFlopsPerToken(const Network& network) {
   double products = 0;
-  for (const LayerCost& cost : ModelCosts(model)) {
+  for (const LayerCost& cost : ModelCosts(network)) {
     products += static_cast<double>(cost.trained_products);
   }
-  return products / static_cast<double>(model.targets());
+  return products / static_cast<double>(network.targets());
 }
 
 int64_t StageMemory::total() const {

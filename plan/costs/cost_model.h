@@ -1,5 +1,5 @@
 // Cost model: c_i of the paper, by walking the lists of calls of each layer (network/lists/cost.h).
-// Units and shapes: FLOPs of one sequence; a multiply-add is two. Bytes go by the model's
+// Units and shapes: FLOPs of one sequence; a multiply-add is two. Bytes go by the network's
 //            precision: activations have its element type. Statistics, parameters, gradients and
 //            optimizer are float32. In bfloat16, parameters have also the copy that operations
 //            read.
@@ -43,11 +43,11 @@ struct LayerProfile {
   double backward_seconds = 0;
 };
 
-std::vector<LayerCost> ModelCosts(const Network& model);
+std::vector<LayerCost> ModelCosts(const Network& network);
 
 // Model FLOPs of one trained token: 3 x forward, less if parameters are frozen. No recompute,
 // causal attention, matrix products only (what MFU counts).
-double ModelFlopsPerToken(const Network& model);
+double ModelFlopsPerToken(const Network& network);
 
 // The moment when a stage is at its fullest. So many instructions of its program and of its
 // neighbours' are done, and it may be within the next one.
@@ -84,7 +84,7 @@ struct StageMemoryQuery {
   std::span<const StageProgram> evaluation;       // of all stages; empty: there is none
 };
 // programs: of a training step, of all stages; empty: evaluations alone count.
-StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgram> programs,
+StageMemory ForecastStageMemory(const Network& network, std::span<const StageProgram> programs,
                                 int stage, const StageMemoryQuery& query);
 
 }  // namespace stagecoach

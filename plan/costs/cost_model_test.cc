@@ -19,27 +19,27 @@ namespace {
 constexpr int64_t kContext = 256, kWidth = 384, kHeads = 6, kVocabulary = 512, kBlocks = 3;
 
 Network Gpt(double dropout = 0, Precision precision = Precision::kFloat32) {
-  const auto model = ExpandModel(GptSpec{.layers = kBlocks,
-                                         .width = kWidth,
-                                         .heads = kHeads,
-                                         .context = kContext,
-                                         .vocabulary = kVocabulary,
-                                         .dropout = dropout},
-                                 precision);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return *model;
+  const auto network = ExpandNetwork(GptSpec{.layers = kBlocks,
+                                             .width = kWidth,
+                                             .heads = kHeads,
+                                             .context = kContext,
+                                             .vocabulary = kVocabulary,
+                                             .dropout = dropout},
+                                     precision);
+  EXPECT_TRUE(network.ok()) << network.status();
+  return *network;
 }
 
 // Of one sequence: what layer i keeps from forward to backward.
-int64_t StashOf(const Network& model, size_t i) {
-  return StashBytes(*model.layers[i].lists, ComputeDType(model.precision));
+int64_t StashOf(const Network& network, size_t i) {
+  return StashBytes(*network.layers[i].lists, ComputeDType(network.precision));
 }
 
 TEST(ModelCosts, CountsTheParametersOfGpt2) {
-  const auto model = ExpandModel(
+  const auto network = ExpandNetwork(
       GptSpec{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257});
   int64_t parameters = 0;
-  for (const LayerCost& cost : ModelCosts(*model)) parameters += cost.parameters;
+  for (const LayerCost& cost : ModelCosts(*network)) parameters += cost.parameters;
   EXPECT_EQ(parameters, 124'439'808 + 50257 * 768) << "GPT-2 small ties its head, we do not";
 }
 
@@ -64,28 +64,28 @@ TEST(ModelCosts, ProductsDominateAndBackwardTakesAboutTwice) {
 }
 
 TEST(ModelCosts, StashIsTheTableOfTheArchitectureDocument) {
-  const Network model = Gpt();
-  const std::vector<int64_t> cuts = CutBytes(model);
+  const Network network = Gpt();
+  const std::vector<int64_t> cuts = CutBytes(network);
   const int64_t n = kContext, d = kWidth, h = 4 * kWidth;
-  EXPECT_EQ(StashOf(model, 0), 4 * n);
-  EXPECT_EQ(StashOf(model, 1), 4 * n * (d + 2) + 4 * n * (5 * d + kHeads));
-  EXPECT_EQ(StashOf(model, 2), 4 * n * (d + 2) + 4 * n * (d + 2 * h));
-  EXPECT_EQ(StashOf(model, 7), 4 * n * (d + 2)) << "layer norm";
-  EXPECT_EQ(StashOf(model, 8), 4 * n * d) << "linear";
+  EXPECT_EQ(StashOf(network, 0), 4 * n);
+  EXPECT_EQ(StashOf(network, 1), 4 * n * (d + 2) + 4 * n * (5 * d + kHeads));
+  EXPECT_EQ(StashOf(network, 2), 4 * n * (d + 2) + 4 * n * (d + 2 * h));
+  EXPECT_EQ(StashOf(network, 7), 4 * n * (d + 2)) << "layer norm";
+  EXPECT_EQ(StashOf(network, 8), 4 * n * d) << "linear";
   EXPECT_EQ(cuts[8], 4 * n * kVocabulary);
   EXPECT_EQ(cuts[3], 4 * n * d);
 }
 
 TEST(ModelCosts, Bfloat16HalvesActivationsButNotStatisticsAndIds) {
-  const Network model = Gpt(0, Precision::kBfloat16), wide = Gpt();
+  const Network network = Gpt(0, Precision::kBfloat16), wide = Gpt();
   const Network single = Gpt(0, Precision::kTensorFloat32);
-  const std::vector<int64_t> cuts = CutBytes(model);
-  const std::vector<LayerCost> costs = ModelCosts(model), single_costs = ModelCosts(single);
+  const std::vector<int64_t> cuts = CutBytes(network);
+  const std::vector<LayerCost> costs = ModelCosts(network), single_costs = ModelCosts(single);
   const int64_t n = kContext, d = kWidth, h = 4 * kWidth;
-  EXPECT_EQ(StashOf(model, 0), 4 * n);
-  EXPECT_EQ(StashOf(model, 1), 2 * n * 6 * d + 4 * n * (2 + kHeads));
-  EXPECT_EQ(StashOf(model, 2), 2 * n * (2 * d + 2 * h) + 4 * n * 2);
-  EXPECT_EQ(StashOf(model, 8), 2 * n * d) << "linear";
+  EXPECT_EQ(StashOf(network, 0), 4 * n);
+  EXPECT_EQ(StashOf(network, 1), 2 * n * 6 * d + 4 * n * (2 + kHeads));
+  EXPECT_EQ(StashOf(network, 2), 2 * n * (2 * d + 2 * h) + 4 * n * 2);
+  EXPECT_EQ(StashOf(network, 8), 2 * n * d) << "linear";
   EXPECT_EQ(cuts[8], 2 * n * kVocabulary);
   EXPECT_EQ(cuts[3], 2 * n * d);
   for (size_t i = 0; i < costs.size(); ++i) {
@@ -141,9 +141,9 @@ TEST(StageMemory, InBfloat16WeightsHaveACopyOfTwoBytesAndTheRestOfTheirKindStays
 TEST(StageMemory, OfALastStageThatKeepsEverything) {
   // Layer norm and head, M = 2: both stashes and logits wait for the backwards; the first backward
   // finds its targets gone and the gradient of its logits in their place.
-  const Network model = Gpt();
-  const int64_t stash = StashOf(model, 7) + StashOf(model, 8);
-  const int64_t logits = CutBytes(model)[8], targets = 4 * kContext;
+  const Network network = Gpt();
+  const int64_t stash = StashOf(network, 7) + StashOf(network, 8);
+  const int64_t logits = CutBytes(network)[8], targets = 4 * kContext;
   const StageMemory memory =
       Forecast({.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 2}, 1,
                7, 9, 6);
@@ -153,11 +153,11 @@ TEST(StageMemory, OfALastStageThatKeepsEverything) {
 TEST(StageMemory, OfAMiddleStageThatRecomputes) {
   // At the first backward: boundary inputs of the others, its stash and gradient, scratch of the
   // last layer; the gradients of the next two wait in the link.
-  const Network model = Gpt();
+  const Network network = Gpt();
   const int64_t boundary = 4 * kContext * kWidth;
   const StageMemory memory = Forecast({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4);
-  const int64_t stash = StashOf(model, 1) + StashOf(model, 2);
-  const LayerLists& lists = *model.layers[2].lists;
+  const int64_t stash = StashOf(network, 1) + StashOf(network, 2);
+  const LayerLists& lists = *network.layers[2].lists;
   EXPECT_EQ(memory.activations, (3 + 2) * boundary + stash + boundary +
                                     PeakOfList(lists, lists.backward, DType::kF32, {}));
 }

@@ -154,42 +154,42 @@ void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool wide
 
 }  // namespace
 
-KernelWorkspace ConvolutionWorkspace(const Network& model, int first, int last, int64_t samples,
+KernelWorkspace ConvolutionWorkspace(const Network& network, int first, int last, int64_t samples,
                                      const HostProfile& host) {
   KernelWorkspace most;
   for (int layer = first; layer < last; ++layer) {
-    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    const LayerLists& lists = *network.layers[static_cast<size_t>(layer)].lists;
     for (const ListedCall& listed : lists.forward.calls) {
       if (!MakesPlaces(listed.call) && !MakesImage(listed.call)) continue;
-      Raise(lists, listed.call, samples, model.precision == Precision::kBfloat16, host, &most);
+      Raise(lists, listed.call, samples, network.precision == Precision::kBfloat16, host, &most);
     }
   }
   return most;
 }
 
-KernelWorkspace HostWorkspace(const Network& model, int first, int last, int64_t samples,
+KernelWorkspace HostWorkspace(const Network& network, int first, int last, int64_t samples,
                               const HostProfile& host) {
-  KernelWorkspace most = KernelWorkspaceOf(model, first, last, samples, host);
-  most.Raise(ConvolutionWorkspace(model, first, last, samples, host));
+  KernelWorkspace most = KernelWorkspaceOf(network, first, last, samples, host);
+  most.Raise(ConvolutionWorkspace(network, first, last, samples, host));
   return most;
 }
 
-int64_t PackedWeightBytes(const Network& model, int first, int last) {
+int64_t PackedWeightBytes(const Network& network, int first, int last) {
   int64_t bytes = 0;
   for (int layer = first; layer < last; ++layer) {
-    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    const LayerLists& lists = *network.layers[static_cast<size_t>(layer)].lists;
     bytes = SaturatingAdd(bytes, PackedBytes(lists, lists.forward));
     bytes = SaturatingAdd(bytes, PackedBytes(lists, lists.backward));
   }
   return bytes;
 }
 
-HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                             std::span<const StageProgram> programs,
                             std::span<const StageProgram> evaluation, const HostQuery& query) {
   const TrainingSpec& training = spec.training;
   const int first = query.first_layer, last = query.last_layer;
-  HostForecast forecast{.memory = ForecastStageMemory(model, programs, query.stage,
+  HostForecast forecast{.memory = ForecastStageMemory(network, programs, query.stage,
                                                       {.first_layer = first,
                                                        .last_layer = last,
                                                        .batch_size = training.batch_size,
@@ -200,13 +200,13 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
   int64_t& activations = forecast.memory.activations;
   const auto add = [&](int64_t bytes) { activations = SaturatingAdd(activations, bytes); };
   const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
-  const KernelWorkspace workspace = HostWorkspace(model, first, last, samples, query.host);
+  const KernelWorkspace workspace = HostWorkspace(network, first, last, samples, query.host);
   const int64_t threads = std::max(1, query.host.threads);
-  add(SmallTensorBytes(model, first, last, training.micro_batches,
+  add(SmallTensorBytes(network, first, last, training.micro_batches,
                        OptimizerSlots(training.optimizer).size()));
   add(SaturatingAdd(workspace.shared, workspace.room));
   add(kSmallRoomBytes * (threads - 1));
-  const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(model, first, last);
+  const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(network, first, last);
   const int64_t with_packed = SaturatingAdd(SaturatingAdd(needed, needed / 20), packed);
   forecast.spare.packed_weights = query.limit <= 0 || with_packed <= query.limit;
   if (forecast.spare.packed_weights) add(packed);
@@ -219,21 +219,21 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
   return forecast;
 }
 
-SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit,
+SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t limit,
                            const HostProfile& host) {
   if (limit <= 0) return {true, std::numeric_limits<int64_t>::max()};
   const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 1});
-  const int layers = static_cast<int>(model.layers.size());
+  const int layers = static_cast<int>(network.layers.size());
   int64_t most = 0, packed = 0;
   for (int layer = 0; layer < layers; ++layer) {
     const StageMemory one = ForecastStageMemory(
-        model, schedule.programs, 0,
+        network, schedule.programs, 0,
         {.first_layer = layer, .last_layer = layer + 1, .batch_size = samples, .micro_batches = 1});
     most = std::max(most, one.total());
-    packed = std::max(packed, PackedWeightBytes(model, layer, layer + 1));
+    packed = std::max(packed, PackedWeightBytes(network, layer, layer + 1));
   }
-  const KernelWorkspace workspace = HostWorkspace(model, 0, layers, samples, host);
+  const KernelWorkspace workspace = HostWorkspace(network, 0, layers, samples, host);
   const int64_t needed = SaturatingAdd(most, SaturatingAdd(workspace.shared, workspace.room));
   const int64_t left = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2;
   const bool keeps = packed <= left;

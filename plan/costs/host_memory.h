@@ -24,13 +24,13 @@
 namespace stagecoach {
 
 // Of the convolutions of layers [first, last). samples: of the largest micro-batch.
-KernelWorkspace ConvolutionWorkspace(const Network& model, int first, int last, int64_t samples,
+KernelWorkspace ConvolutionWorkspace(const Network& network, int first, int last, int64_t samples,
                                      const HostProfile& host);
 // Of all that the layers call.
-KernelWorkspace HostWorkspace(const Network& model, int first, int last, int64_t samples,
+KernelWorkspace HostWorkspace(const Network& network, int first, int last, int64_t samples,
                               const HostProfile& host);
 // Of the weights of their convolutions, in a packing for forwards and one for gradients of inputs.
-int64_t PackedWeightBytes(const Network& model, int first, int last);
+int64_t PackedWeightBytes(const Network& network, int first, int last);
 
 struct HostForecast {
   StageMemory memory;  // at the peak of a step or an evaluation, with all that `spare` allows
@@ -45,13 +45,13 @@ struct HostQuery {
 // are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. The
 // rest of the limit is for rooms. The planner and the stage ask the same.
 // evaluation: its programs, if the job has some.
-HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                             std::span<const StageProgram> programs,
                             std::span<const StageProgram> evaluation, const HostQuery& query);
 // Spare memory while layers are profiled, one at a time. Packings are kept and further threads have
 // rooms, as in training, so that a convolution is timed as it will run. They have half of what the
 // largest layer leaves. The other half is for its made-up inputs.
-SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit,
+SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t limit,
                            const HostProfile& host);
 
 }  // namespace stagecoach

@@ -21,9 +21,9 @@ namespace {
 
 constexpr HostProfile kBelowAvx512 = {.avx512 = false};
 
-int64_t Bytes(const Network& model, int first, int last, int64_t samples,
+int64_t Bytes(const Network& network, int first, int last, int64_t samples,
               const HostProfile& host = {}) {
-  const KernelWorkspace taken = ConvolutionWorkspace(model, first, last, samples, host);
+  const KernelWorkspace taken = ConvolutionWorkspace(network, first, last, samples, host);
   return taken.room + taken.shared;
 }
 
@@ -38,7 +38,7 @@ Network SmallAmoebanet(Precision precision = Precision::kFloat32) {
   spec.layers = 3;
   spec.filters = 16;
   spec.stem = AmoebanetStem::kSmall;
-  return *ExpandModel(spec, precision);
+  return *ExpandNetwork(spec, precision);
 }
 
 TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
@@ -60,14 +60,14 @@ TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
 }
 
 Network ResnetOfWidth(int64_t width) {
-  return *ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 10, .depth = 8, .width = width});
+  return *ExpandNetwork(ResnetSpec{.image = {8, 8, 3}, .classes = 10, .depth = 8, .width = width});
 }
 
 // A 3x3 from 64 channels to 64 on images of 16x16, by Winograd's filtering: four images are a call
 // of 64 tiles.
 TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
   const Network network =
-      *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
+      *ExpandNetwork(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
   const int64_t weight = 4 * 9 * 64 * 64, tile = 4 * 36;
   const auto bytes = [&](int64_t images, int64_t shares) {
     const int64_t operands = 4 * images * 256 * (64 + 64);
@@ -89,12 +89,12 @@ TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
                           .image = {16, 16, 512},
                           .classes = 10};
   const int64_t weight = 4 * 25 * 512 * 16, columns = Columns(128, 25 * 512);
-  EXPECT_EQ(Bytes(*ExpandModel(wide), 0, 1, 1, kBelowAvx512), weight + columns);
+  EXPECT_EQ(Bytes(*ExpandNetwork(wide), 0, 1, 1, kBelowAvx512), weight + columns);
   // With AVX-512 the product copies 64 columns of the weight, 1,024 deep.
-  EXPECT_EQ(Bytes(*ExpandModel(wide), 0, 1, 1), weight + columns + 1024 + 4 * 64 * 1024);
+  EXPECT_EQ(Bytes(*ExpandNetwork(wide), 0, 1, 1), weight + columns + 1024 + 4 * 64 * 1024);
   SequenceSpec small = wide;
   small.image = {4, 4, 512};  // 16 places in all
-  EXPECT_EQ(Bytes(*ExpandModel(small), 0, 1, 1, kBelowAvx512), weight + Columns(16, 25 * 512));
+  EXPECT_EQ(Bytes(*ExpandNetwork(small), 0, 1, 1, kBelowAvx512), weight + Columns(16, 25 * 512));
 }
 
 // Symptom: a network that was planned to fit was refused memory within a step. The widest weight
@@ -102,7 +102,7 @@ TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
 // the cell ends; the plan had the larger of two sums.
 TEST(HostMemory, HasTheLargestSharesAndTheLargestRoomOfDifferentLayers) {
   const Network network =
-      *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
+      *ExpandNetwork(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
   const int layers = static_cast<int>(network.layers.size());
   const int64_t block = Bytes(network, 1, 2, 8), share = 4 * 9 * 64 * 64;
   // 3x3 from 256 channels to 256 on 4x4 places: eight samples are one share.
@@ -114,8 +114,8 @@ TEST(HostMemory, HasTheLargestSharesAndTheLargestRoomOfDifferentLayers) {
 
 TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
   const ResnetSpec spec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64};
-  EXPECT_EQ(Bytes(*ExpandModel(spec, Precision::kBfloat16), 1, 2, 8),
-            Bytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
+  EXPECT_EQ(Bytes(*ExpandNetwork(spec, Precision::kBfloat16), 1, 2, 8),
+            Bytes(*ExpandNetwork(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
 }
 
 // The stem, which is direct: its operands are widened, and a share of several calls has a sum
@@ -131,7 +131,7 @@ TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
 
 TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
   const Network network =
-      *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
+      *ExpandNetwork(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
   JobSpec spec;
   spec.training.batch_size = 8;
   spec.training.micro_batches = 2;

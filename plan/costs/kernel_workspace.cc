@@ -156,8 +156,8 @@ KernelWorkspace OfCall(const Call& call, const CallTypes& types, int64_t samples
 }
 
 // Of the loss: a table of all rows, or a sum for each block.
-KernelWorkspace OfObjective(const Network& model, int64_t samples, bool narrow) {
-  const ValueType& output = model.wire(model.objective.output).type;
+KernelWorkspace OfObjective(const Network& network, int64_t samples, bool narrow) {
+  const ValueType& output = network.wire(network.objective.output).type;
   const int64_t rows = RuntimeShape(output, samples)[0], elements = TypeElements(output, samples);
   const int64_t widest = SaturatingRoundUp(output.shape.back(), 16);
   return {narrow ? kF32Bytes * std::max(kPiece, widest) : 0,
@@ -171,33 +171,33 @@ void KernelWorkspace::Raise(const KernelWorkspace& other) {
   shared = std::max(shared, other.shared);
 }
 
-KernelWorkspace KernelWorkspaceOf(const Network& model, int first, int last, int64_t samples,
+KernelWorkspace KernelWorkspaceOf(const Network& network, int first, int last, int64_t samples,
                                   const HostProfile& host) {
-  const bool narrow = model.precision == Precision::kBfloat16;
+  const bool narrow = network.precision == Precision::kBfloat16;
   KernelWorkspace most;
   for (int layer = first; layer < last; ++layer) {
-    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    const LayerLists& lists = *network.layers[static_cast<size_t>(layer)].lists;
     for (const CallList* list : {&lists.forward, &lists.evaluation, &lists.backward}) {
       for (const ListedCall& listed : list->calls) {
         most.Raise(OfCall(listed.call, lists.TypesOf(listed.call), samples, narrow, host));
       }
     }
-    for (const ParameterSpec& parameter : model.layers[static_cast<size_t>(layer)].parameters) {
+    for (const ParameterSpec& parameter : network.layers[static_cast<size_t>(layer)].parameters) {
       most.shared = std::max(
           most.shared, 2 * kF64Bytes * (parameter.shape.elements() / kUpdateBlock + 1));  // norms
     }
   }
-  if (last == static_cast<int>(model.layers.size())) {
-    most.Raise(OfObjective(model, samples, narrow));
+  if (last == static_cast<int>(network.layers.size())) {
+    most.Raise(OfObjective(network, samples, narrow));
   }
   return most;
 }
 
-int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micro_batches,
+int64_t SmallTensorBytes(const Network& network, int first, int last, int64_t micro_batches,
                          size_t optimizer_slots) {
   int64_t parameters = 0, states = 0, values = 0, stashed = 0;
   for (int layer = first; layer < last; ++layer) {
-    const NetworkLayer& at = model.layers[static_cast<size_t>(layer)];
+    const NetworkLayer& at = network.layers[static_cast<size_t>(layer)];
     parameters += static_cast<int64_t>(at.parameters.size());
     states += static_cast<int64_t>(at.states.size());
     values = std::max(values, static_cast<int64_t>(at.lists->values.size()));
@@ -210,12 +210,11 @@ int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micr
   lines = SaturatingAdd(lines, SaturatingMultiply(stashed, micro_batches));
   int64_t bytes = SaturatingMultiply(kLine, lines);
   bytes += 3 * kF64Bytes * parameters;  // norms of gradients, and LAMB's two
-  if (last < static_cast<int>(model.layers.size())) return bytes;
-  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary
-  // one.
-  const bool counted = model.objective.has("mean_iou") || model.objective.has("per_class");
-  const int64_t sums =
-      static_cast<int64_t>(model.objective.sums.size()) + 4 + (counted ? 3 * model.classes() : 0);
+  if (last < static_cast<int>(network.layers.size())) return bytes;
+  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary one.
+  const bool counted = network.objective.has("mean_iou") || network.objective.has("per_class");
+  const int64_t sums = static_cast<int64_t>(network.objective.sums.size()) + 4 +
+                       (counted ? 3 * network.classes() : 0);
   return SaturatingAdd(bytes, SaturatingMultiply(2 * kF64Bytes * micro_batches, sums));
 }
 

@@ -25,12 +25,12 @@ struct KernelWorkspace {
 
 // Of all calls of layers [first, last) and of an update. If the last layer is among them, the
 // objective counts too. samples: of the largest micro-batch.
-KernelWorkspace KernelWorkspaceOf(const Network& model, int first, int last, int64_t samples,
+KernelWorkspace KernelWorkspaceOf(const Network& network, int first, int last, int64_t samples,
                                   const HostProfile& host);
 
 // Bytes of tensors that cell and optimizer keep beside parameters and activations: norms, factors
 // and sums of the loss. Allocations come in whole 64 bytes, and the difference counts too.
-int64_t SmallTensorBytes(const Network& model, int first, int last, int64_t micro_batches,
+int64_t SmallTensorBytes(const Network& network, int first, int last, int64_t micro_batches,
                          size_t optimizer_slots);
 
 }  // namespace stagecoach

@@ -347,9 +347,9 @@ class ProgramWalk {
 };
 
 // Owners in front of the cell that have a user in it, which share one copy of the value.
-std::vector<ParameterUse> CopiedValues(const Network& model, int first, int last) {
+std::vector<ParameterUse> CopiedValues(const Network& network, int first, int last) {
   std::vector<ParameterUse> copied;
-  for (const TiedParameter& tied : TiedParameters(model)) {
+  for (const TiedParameter& tied : TiedParameters(network)) {
     if (tied.owner.layer >= first) continue;
     const bool used = std::any_of(
         tied.users.begin(), tied.users.end(),
@@ -359,9 +359,9 @@ std::vector<ParameterUse> CopiedValues(const Network& model, int first, int last
   return copied;
 }
 
-TiedBytes TiedBytesOf(const Network& model, int first, int last) {
-  const CellTies ties = TiesOfCell(model, first, last);
-  const std::vector<ParameterUse> copied = CopiedValues(model, first, last);
+TiedBytes TiedBytesOf(const Network& network, int first, int last) {
+  const CellTies ties = TiesOfCell(network, first, last);
+  const std::vector<ParameterUse> copied = CopiedValues(network, first, last);
   std::vector<ParameterUse> passed;
   for (const ParameterUse& owner : ties.received_values) {
     if (std::find(copied.begin(), copied.end(), owner) == copied.end()) passed.push_back(owner);
@@ -370,31 +370,31 @@ TiedBytes TiedBytesOf(const Network& model, int first, int last) {
   for (const ParameterUse& user : ties.sent_gradients) {
     if (user.layer >= last) passed_up.push_back(user);
   }
-  TiedBytes bytes{.passed_values = ValueBytes(model, passed),
-                  .passed_gradients = GradientBytes(model, passed_up)};
+  TiedBytes bytes{.passed_values = ValueBytes(network, passed),
+                  .passed_gradients = GradientBytes(network, passed_up)};
   for (const ParameterUse& owner : ties.received_values) {
-    bytes.received_values.push_back(ValueBytes(model, {owner}));
+    bytes.received_values.push_back(ValueBytes(network, {owner}));
   }
   for (const ParameterUse& user : ties.received_gradients) {
-    bytes.received_gradients.push_back(GradientBytes(model, {user}));
+    bytes.received_gradients.push_back(GradientBytes(network, {user}));
   }
   return bytes;
 }
 
 }  // namespace
 
-StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgram> programs,
+StageMemory ForecastStageMemory(const Network& network, std::span<const StageProgram> programs,
                                 int stage, const StageMemoryQuery& query) {
   const size_t stages = std::max(programs.size(), query.evaluation.size());
   CHECK(0 <= stage && stage < static_cast<int>(stages)) << "stage " << stage << " of " << stages;
-  const int layers = static_cast<int>(model.layers.size());
+  const int layers = static_cast<int>(network.layers.size());
   CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
         query.last_layer <= layers)
       << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
   int64_t parameters = 0, gradients = 0, trained = 0, states = 0;  // elements
   int64_t accumulators = 0;                                        // bytes
   for (int i = query.first_layer; i < query.last_layer; ++i) {
-    const NetworkLayer& layer = model.layers[i];
+    const NetworkLayer& layer = network.layers[i];
     for (size_t k = 0; k < layer.parameters.size(); ++k) {
       const ParameterSpec& parameter = layer.parameters[k];
       const int64_t elements = parameter.shape.elements();
@@ -407,25 +407,26 @@ StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgr
     for (const StateSpec& state : layer.states) states += state.shape.elements();
     accumulators += AccumulatorBytes(*layer.lists);
   }
-  const DType dtype = ComputeDType(model.precision);
+  const DType dtype = ComputeDType(network.precision);
   const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
   StageMemory memory;
   memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
-  memory.parameters += ValueBytes(model, CopiedValues(model, query.first_layer, query.last_layer));
+  memory.parameters +=
+      ValueBytes(network, CopiedValues(network, query.first_layer, query.last_layer));
   memory.gradients = gradients * kFloatBytes + accumulators;
   const auto slots = static_cast<int64_t>(OptimizerSlots(query.optimizer).size());
   const int64_t averaged = query.average ? trained + states : 0;
   memory.optimizer = (slots * trained + averaged) * kFloatBytes;
   std::vector<int64_t> targets;
-  for (const ValueType& type : model.objective.loaded()) {
+  for (const ValueType& type : network.objective.loaded()) {
     targets.push_back(TypeBytes(type, 1, dtype));
   }
-  const TiedBytes tied = TiedBytesOf(model, query.first_layer, query.last_layer);
+  const TiedBytes tied = TiedBytesOf(network, query.first_layer, query.last_layer);
   for (const bool evaluation : {false, true}) {
     const std::span<const StageProgram> walked = evaluation ? query.evaluation : programs;
     if (walked.empty()) continue;
     const ProgramWalk::Result result =
-        ProgramWalk(walked, stage, evaluation, model, tied, query).Peak(targets);
+        ProgramWalk(walked, stage, evaluation, network, tied, query).Peak(targets);
     if (evaluation && result.bytes <= memory.activations) continue;
     memory.activations = result.bytes;
     memory.fullest = result.moment;
@@ -433,15 +434,15 @@ StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgr
   if (query.card) {
     const int64_t attention =
         query.card->attention
-            ? AttentionWorkspaceBytes(*query.card->attention, model, query.first_layer,
+            ? AttentionWorkspaceBytes(*query.card->attention, network, query.first_layer,
                                       query.last_layer, query.batch_size, query.micro_batches)
             : 0;
     memory.activations =
         SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, attention));
-    if (!HasChunkedHead(model, query)) {  // a chunk has its own
-      memory.activations =
-          SaturatingAdd(memory.activations,
-                        PaddingBytes(model, query.first_layer, query.last_layer, query.batch_size));
+    if (!HasChunkedHead(network, query)) {  // a chunk has its own
+      memory.activations = SaturatingAdd(
+          memory.activations,
+          PaddingBytes(network, query.first_layer, query.last_layer, query.batch_size));
     }
   }
   return memory;

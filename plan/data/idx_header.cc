@@ -160,8 +160,8 @@ absl::Status CheckIdxImages(const std::string& where, const IdxHeader& header, c
                             const Network& network) {
   const WireId images = network.InputNamed("images");
   if (!images.valid() || network.wire(images).type.shape == header.image()) return absl::OkStatus();
-  const std::string model = absl::StrCat("model.", spec.model.kind);
-  const bool field = spec.model.attributes.Find("image") != nullptr;
+  const std::string model = absl::StrCat("model.", spec.network.kind);
+  const bool field = spec.network.attributes.Find("image") != nullptr;
   const std::string is = header.image().ToString();
   return Refused(where, absl::StrCat("images ", is, " (height, width, channels)"),
                  absl::StrCat(model, field ? ".image = " : " reads images ",

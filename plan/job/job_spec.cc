@@ -13,7 +13,7 @@
 namespace stagecoach {
 
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
-  ASSIGN_OR_RETURN(Network network, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(Network network, ExpandNetwork(spec.network, spec.precision));
   if (const std::string weights = SampleWeightsPath(spec.data); !weights.empty()) {
     ASSIGN_OR_RETURN(network, WithSampleWeights(std::move(network), weights));
   }

@@ -15,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/numbers/precision.h"
-#include "network/model_spec.h"
+#include "base/precision.h"
 #include "network/network.h"
+#include "network/network_spec.h"
 #include "plan/job/evaluation_batches.h"
 
 namespace stagecoach {
@@ -233,12 +233,12 @@ struct ResumeSpec {
   friend bool operator==(const ResumeSpec&, const ResumeSpec&) = default;
 };
 
-// Messages of kinds (model, data, optimizer, learning rate) are in no visit: their lists read them.
+// Kinds (network, data, optimizer, learning rate) are in no visit: their lists read them.
 struct JobSpec {
   std::string name;  // [a-z0-9-]{1,63}
   uint64_t seed = 0;
   Precision precision = Precision::kFloat32;
-  ModelSpec model;
+  NetworkSpec network;  // `model` in a job file
   DataSpec data;
   TrainingSpec training;
   PipelineSpec pipeline;
@@ -267,7 +267,7 @@ struct JobSpec {
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
 // The same of a job that is valid. Making a network takes milliseconds, so pass it on.
 absl::StatusOr<Network> ExpandValidJob(const JobSpec& spec);
-// Validates a job whose network is there already; the spec's own model is not looked at.
+// Validates a job whose network is there already; `spec.network` is not looked at.
 absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 
 // Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many

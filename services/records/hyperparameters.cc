@@ -47,10 +47,10 @@ class List {
   void Add(const char* name, std::string value) { all.push_back({name, std::move(value)}); }
   void Add(const char* name, const char* value) { Add(name, std::string(value)); }
 
-  void AddModel(const ModelSpec& model) {
-    Add("model", model.kind.c_str());
-    if (!model.layers.empty()) Add("layers", static_cast<int64_t>(model.layers.size()));
-    AddFields(model.attributes);
+  void AddNetwork(const NetworkSpec& network) {
+    Add("model", network.kind.c_str());
+    if (!network.layers.empty()) Add("layers", static_cast<int64_t>(network.layers.size()));
+    AddFields(network.attributes);
   }
   void AddFields(const Attributes& fields) {
     for (const Attributes::Entry& entry : fields.entries()) {
@@ -65,7 +65,7 @@ class List {
 
 std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   List list;
-  list.AddModel(spec.model);
+  list.AddNetwork(spec.network);
   const TrainingSpec& training = spec.training;
   list.Add("precision", PrecisionName(spec.precision));
   list.Add("seed", static_cast<double>(spec.seed));

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 JobSpec CosineSpec() {
   JobSpec spec;
-  spec.model = GptSpec{.layers = 4, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
+  spec.network = GptSpec{.layers = 4, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
   spec.training.batch_size = 24;
   spec.training.learning_rate = CosineRate{.peak = 3e-3};
   return spec;

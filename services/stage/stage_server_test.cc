@@ -183,7 +183,7 @@ class StageServerTest : public ::testing::Test {
     LoadCommand command;
     command.fence = FenceOf(0);
     command.spec.name = "test";
-    command.spec.model =
+    command.spec.network =
         GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 128};
     command.spec.data = TextData{.path = folder_ + ".txt"};
     command.spec.training = {.steps = 10, .batch_size = 6, .micro_batches = 3};

@@ -29,13 +29,13 @@ absl::StatusOr<Tensors> Cell::Forward(Tensors inputs, const ForwardContext& cont
   Tensors table;
   state_->Place(state_->inputs, std::move(inputs), &table);
   if (!keep_stash) next.inputs = State::Collect(state_->read, table);
-  if (!keep_stash && state_->last_of_model) {  // the recompute gives the loss what it reads
+  if (!keep_stash && state_->last_of_network) {  // the recompute gives the loss what it reads
     micro_batch = std::move(next);
     return Tensors();
   }
   RETURN_IF_ERROR(state_->Run(&table, context, keep_stash ? &next.stashes : nullptr));
   Tensors outputs = State::Collect(state_->sent, table);
-  if (keep_stash && state_->last_of_model) next.outputs = outputs;
+  if (keep_stash && state_->last_of_network) next.outputs = outputs;
   micro_batch = std::move(next);
   return outputs;
 }
@@ -58,7 +58,7 @@ absl::Status Cell::Recompute(MicroBatchId id) {
   micro_batch.life = Life::kStashed;
   micro_batch.inputs.clear();
   micro_batch.stashes = std::move(stashes);
-  if (state_->last_of_model) micro_batch.outputs = State::Collect(state_->sent, table);
+  if (state_->last_of_network) micro_batch.outputs = State::Collect(state_->sent, table);
   return absl::OkStatus();
 }
 
@@ -98,14 +98,14 @@ absl::Status Cell::BackwardWeight(MicroBatchId id) {
 }
 
 const Tensors& Cell::outputs(MicroBatchId id) const {
-  CHECK(state_->last_of_model) << "only the last stage keeps outputs";
+  CHECK(state_->last_of_network) << "only the last stage keeps outputs";
   return state_->Find(id, Life::kStashed).outputs;
 }
 
 absl::StatusOr<Tensors> Cell::Loss(MicroBatchId id, ObjectiveRunner::Targets targets,
                                    const LookAtLogits& look) {
   State::MicroBatch& micro_batch = state_->Find(id, Life::kStashed);
-  CHECK(state_->last_of_model) << "only the last stage has a loss";
+  CHECK(state_->last_of_network) << "only the last stage has a loss";
   if (state_->head.has_value()) {  // what it reads is dropped as soon as it has been read
     const Tensors outputs = std::exchange(micro_batch.outputs, Tensors());
     CHECK_EQ(outputs.size(), size_t{1}) << "what the head reads of micro-batch " << id.value;
@@ -121,7 +121,7 @@ absl::StatusOr<Tensors> Cell::Loss(MicroBatchId id, ObjectiveRunner::Targets tar
 
 absl::Status Cell::EvaluateLoss(const ForwardContext& context, Tensors outputs,
                                 ObjectiveRunner::Targets targets, const LookAtLogits& look) {
-  CHECK(state_->last_of_model) << "only the last stage has a loss";
+  CHECK(state_->last_of_network) << "only the last stage has a loss";
   if (state_->head.has_value()) {
     CHECK_EQ(outputs.size(), size_t{1}) << "what the head reads";
     const absl::Status status = state_->head->Evaluate(context, outputs.front(), targets, look);

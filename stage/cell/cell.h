@@ -39,12 +39,12 @@ class Cell {
   // `values` alone. If `values` is empty, it only tells whether the name has values.
   using Given =
       std::function<absl::StatusOr<bool>(const std::string& name, std::span<float> values)>;
-  // Layers [first, last) of the model, initial weights drawn from the seed unless they are given.
+  // Layers [first, last) of the network, initial weights drawn from the seed unless they are given.
   // Without a seed the weights are undefined: the caller must set all of them and the copies in
   // ties(), then call RefreshCompute(). Drawing takes long for large cells. The last layer goes by
   // chunks if the back end says so and the network allows it, unless it is wanted whole.
   enum class Head { kAsBackendSays, kWhole };
-  static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
+  static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& network, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
                                                       int micro_batches, Backend& backend,
                                                       const Given& given = nullptr,

@@ -84,8 +84,8 @@ bool Holds(const std::vector<WireId>& ids, WireId id) {
 }
 
 // None: it goes as a whole.
-std::optional<HeadChunkLimits> ChunksOfHead(const Network& model, const Backend& backend) {
-  return HeadGoesByChunks(model) ? backend.HeadChunks() : std::nullopt;
+std::optional<HeadChunkLimits> ChunksOfHead(const Network& network, const Backend& backend) {
+  return HeadGoesByChunks(network) ? backend.HeadChunks() : std::nullopt;
 }
 
 }  // namespace
@@ -96,34 +96,34 @@ std::vector<size_t> Cell::State::PlacesOf(const std::vector<WireId>& ids) {
   return found;
 }
 
-void Cell::State::PlaceWires(const Network& model, int last_run) {
-  wires = WiresOfCell(model, first_layer, last_layer);
+void Cell::State::PlaceWires(const Network& network, int last_run) {
+  wires = WiresOfCell(network, first_layer, last_layer);
   const std::vector<WireId> all = Joined(wires.loaded, wires.received);
   inputs = PlacesOf(all);
   const auto layer_reads = [&](WireId id) {
-    const auto begin = model.layers.begin();
+    const auto begin = network.layers.begin();
     return std::any_of(begin + first_layer, begin + last_layer,
                        [id](const NetworkLayer& layer) { return Holds(layer.inputs, id); });
   };
   std::vector<WireId> read_wires;
   for (const WireId id : all) {
     // What rides past the last layers is the loss's, which comes behind the recompute.
-    const bool loss_reads = last_of_model && Holds(wires.sent, id);
+    const bool loss_reads = last_of_network && Holds(wires.sent, id);
     if (loss_reads || layer_reads(id)) read_wires.push_back(id);
   }
   read = PlacesOf(read_wires);
   for (int i = first_layer; i < last_layer; ++i) {
-    PlacesOf(model.layers[i].outputs);
-    for (const WireId id : model.layers[i].inputs) last_readers[id] = i;
+    PlacesOf(network.layers[i].outputs);
+    for (const WireId id : network.layers[i].inputs) last_readers[id] = i;
   }
-  const CellWires run = WiresOfCell(model, first_layer, last_run);
+  const CellWires run = WiresOfCell(network, first_layer, last_run);
   for (const WireId id : run.sent) last_readers[id] = last_layer;
   sent = PlacesOf(run.sent);
   received_gradients = PlacesOf(run.received_gradients);
   sent_gradients = PlacesOf(wires.sent_gradients);
 }
 
-absl::Status Cell::State::PlaceLayer(const Network& model, const NetworkLayer& expanded,
+absl::Status Cell::State::PlaceLayer(const Network& network, const NetworkLayer& expanded,
                                      std::unique_ptr<LayerRunner> runner) {
   PlacedLayer layer{.runner = std::move(runner), .label = expanded.label};
   layer.inputs = PlacesOf(expanded.inputs);
@@ -131,13 +131,13 @@ absl::Status Cell::State::PlaceLayer(const Network& model, const NetworkLayer& e
   for (size_t i = 0; i < expanded.inputs.size(); ++i) {
     const WireId id = expanded.inputs[i];
     layer.last.push_back(last_readers.at(id) == expanded.index);
-    if (!model.wire(id).gradient) continue;
+    if (!network.wire(id).gradient) continue;
     layer.input_gradients.push_back(layer.inputs[i]);
     ASSIGN_OR_RETURN(layer.sums.emplace_back(),
-                     PrepareSum(*backend, model.wire(id).type, ComputeDType(model.precision)));
+                     PrepareSum(*backend, network.wire(id).type, ComputeDType(network.precision)));
   }
   for (size_t i = 0; i < expanded.outputs.size(); ++i) {
-    if (model.wire(expanded.outputs[i]).gradient) {
+    if (network.wire(expanded.outputs[i]).gradient) {
       layer.output_gradients.push_back(layer.outputs[i]);
     }
   }
@@ -145,46 +145,46 @@ absl::Status Cell::State::PlaceLayer(const Network& model, const NetworkLayer& e
   return absl::OkStatus();
 }
 
-std::map<ParameterUse, Parameter*> Cell::State::TiedUses(const Network& model) const {
+std::map<ParameterUse, Parameter*> Cell::State::TiedUses(const Network& network) const {
   std::map<ParameterUse, Parameter*> uses;
   const auto add = [&](const ParameterUse& use) {
     if (use.layer < first_layer || use.layer >= last_layer) return;
     const PlacedLayer& layer = layers[static_cast<size_t>(use.layer - first_layer)];
     uses[use] = &layer.runner->parameters()[static_cast<size_t>(use.index)];
   };
-  for (const TiedParameter& tied : TiedParameters(model)) {
+  for (const TiedParameter& tied : TiedParameters(network)) {
     add(tied.owner);
     for (const ParameterUse& use : tied.users) add(use);
   }
   return uses;
 }
 
-absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int first_layer,
+absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& network, int first_layer,
                                                    int last_layer, std::optional<uint64_t> seed,
                                                    int micro_batches, Backend& backend,
                                                    const Given& given, Head head) {
-  const int layers = static_cast<int>(model.layers.size());
+  const int layers = static_cast<int>(network.layers.size());
   CHECK(0 <= first_layer && first_layer < last_layer && last_layer <= layers)
       << "layers [" << first_layer << ", " << last_layer << ") of " << layers;
   CHECK_GT(micro_batches, 0);
   auto state = std::make_unique<State>();
   state->first_layer = first_layer;
   state->last_layer = last_layer;
-  state->last_of_model = last_layer == layers;
-  state->has_backward = last_layer > FirstTrainedLayer(model);
+  state->last_of_network = last_layer == layers;
+  state->has_backward = last_layer > FirstTrainedLayer(network);
   state->backend = &backend;
   state->micro_batches.resize(micro_batches);
-  const bool may_be_chunked = state->last_of_model && head == Head::kAsBackendSays;
-  const auto chunks = may_be_chunked ? ChunksOfHead(model, backend) : std::nullopt;
+  const bool may_be_chunked = state->last_of_network && head == Head::kAsBackendSays;
+  const auto chunks = may_be_chunked ? ChunksOfHead(network, backend) : std::nullopt;
   std::optional<Network> by_rows;  // who runs the last layer sees rows
-  if (chunks.has_value()) by_rows = HeadByRows(model);
+  if (chunks.has_value()) by_rows = HeadByRows(network);
   const int last_run = chunks.has_value() ? last_layer - 1 : last_layer;
-  state->PlaceWires(model, last_run);
+  state->PlaceWires(network, last_run);
   LayerRunner::Values values;
   for (int index = first_layer; index < last_layer; ++index) {
-    const NetworkLayer& expanded = model.layers[index];
+    const NetworkLayer& expanded = network.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
-    const Network& run_as = index < last_run ? model : *by_rows;
+    const Network& run_as = index < last_run ? network : *by_rows;
     ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
                      Annotate(LayerRunner::Create(run_as, run_as.layers[static_cast<size_t>(index)],
                                                   backend, &values),
@@ -192,21 +192,21 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
     if (seed.has_value()) {
       RETURN_IF_ERROR(Annotate(SetLayer(*layer, Beginning{*seed, given}, index, backend), where));
     }
-    RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
+    RETURN_IF_ERROR(Annotate(state->PlaceLayer(network, expanded, std::move(layer)), where));
   }
-  if (state->last_of_model) {
+  if (state->last_of_network) {
     ASSIGN_OR_RETURN(
         state->objective,
-        Annotate(ObjectiveRunner::Create(by_rows.has_value() ? *by_rows : model, backend),
+        Annotate(ObjectiveRunner::Create(by_rows.has_value() ? *by_rows : network, backend),
                  "objective"));
   }
   if (chunks.has_value()) {
-    const WireId x = model.layers.back().inputs.front();
-    state->head.emplace(HeadChunkRows(model, *chunks), model.wire(x).gradient,
+    const WireId x = network.layers.back().inputs.front();
+    state->head.emplace(HeadChunkRows(network, *chunks), network.wire(x).gradient,
                         *state->layers.back().runner, *state->objective, backend);
   }
-  ASSIGN_OR_RETURN(state->ties, TiedExchange::Create(model, first_layer, last_layer,
-                                                     state->TiedUses(model), backend));
+  ASSIGN_OR_RETURN(state->ties, TiedExchange::Create(network, first_layer, last_layer,
+                                                     state->TiedUses(network), backend));
   if (seed.has_value()) {
     RETURN_IF_ERROR(SetInitialCopies(*state->ties, Beginning{*seed, given}, backend));
   }

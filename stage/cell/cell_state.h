@@ -40,7 +40,7 @@ struct Cell::State {
   };
 
   int first_layer = 0, last_layer = 0;
-  bool last_of_model = false;
+  bool last_of_network = false;
   bool has_backward = false;
   Backend* backend = nullptr;
   CellWires wires;
@@ -61,12 +61,12 @@ struct Cell::State {
 
   // cell_create.cc
   // `last_run`: behind the last layer that is run in front of the loss.
-  void PlaceWires(const Network& model, int last_run);
-  absl::Status PlaceLayer(const Network& model, const NetworkLayer& expanded,
+  void PlaceWires(const Network& network, int last_run);
+  absl::Status PlaceLayer(const Network& network, const NetworkLayer& expanded,
                           std::unique_ptr<LayerRunner> runner);
   std::vector<size_t> PlacesOf(const std::vector<WireId>& ids);
   // Of this cell, those that are tied and those that others are tied to.
-  std::map<ParameterUse, Parameter*> TiedUses(const Network& model) const;
+  std::map<ParameterUse, Parameter*> TiedUses(const Network& network) const;
 
   // cell_state.cc
   MicroBatch& Find(MicroBatchId id, Life expected);

@@ -23,7 +23,7 @@ constexpr int64_t kContext = 6, kVocabulary = 13;
 constexpr uint64_t kSeed = 21;
 const std::vector<int64_t> kSequences = {2, 2, 1};  // of each micro-batch
 
-Network Model() { return ExpandOrDie(GptSpec{2, 8, 2, kContext, kVocabulary, 0.2}); }
+Network SmallNetwork() { return ExpandOrDie(GptSpec{2, 8, 2, kContext, kVocabulary, 0.2}); }
 
 ForwardContext ContextOf(int micro_batch) {
   return {.seed = kSeed,
@@ -52,7 +52,7 @@ class CellTest : public testing::Test {
  protected:
   std::unique_ptr<Cell> MakeCell(int first, int last) {
     absl::StatusOr<std::unique_ptr<Cell>> cell =
-        Cell::Create(model_, first, last, kSeed, static_cast<int>(kSequences.size()), *backend_);
+        Cell::Create(network_, first, last, kSeed, static_cast<int>(kSequences.size()), *backend_);
     CHECK_OK(cell.status());
     return *std::move(cell);
   }
@@ -112,7 +112,7 @@ class CellTest : public testing::Test {
   }
 
   std::vector<std::unique_ptr<Cell>> Cut(std::vector<int> cuts) {
-    cuts.push_back(static_cast<int>(model_.layers.size()));
+    cuts.push_back(static_cast<int>(network_.layers.size()));
     std::vector<std::unique_ptr<Cell>> cells;
     int first = 0;
     for (int last : cuts) {
@@ -127,16 +127,16 @@ class CellTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  const Network model_ = Model();
+  const Network network_ = SmallNetwork();
 };
 
 class CellWayTest : public CellTest, public testing::WithParamInterface<Way> {};
 
-TEST_P(CellWayTest, EveryCutHasTheBitsOfTheWholeModel) {
+TEST_P(CellWayTest, EveryCutHasTheBitsOfTheWholeNetwork) {
   const Result whole = Step(Cut({}), Way{"keep"});
-  ASSERT_EQ(whole.norms.size(), model_.layers.size());
+  ASSERT_EQ(whole.norms.size(), network_.layers.size());
   EXPECT_EQ(Step(Cut({}), GetParam()), whole);
-  for (int cut = 1; cut < static_cast<int>(model_.layers.size()); ++cut) {
+  for (int cut = 1; cut < static_cast<int>(network_.layers.size()); ++cut) {
     EXPECT_EQ(Step(Cut({cut}), GetParam()), whole) << "cut before layer " << cut;
   }
   EXPECT_EQ(Step(Cut({1, 2, 3, 4, 5, 6}), GetParam()), whole) << "a stage for each layer";
@@ -157,15 +157,15 @@ INSTANTIATE_TEST_SUITE_P(Ways, CellWayTest,
 
 TEST_F(CellTest, NormsAreThoseOfTheGradients) {
   const Result result = Step(Cut({}), Way{"keep"});
-  std::vector<double> norms(model_.layers.size(), 0.0);
+  std::vector<double> norms(network_.layers.size(), 0.0);
   for (size_t p = 0; p < result.gradients.size(); ++p) {
     double sum = 0.0;
     for (float g : result.gradients[p]) sum += double{g} * g;
     norms[std::stoi(result.names[p].substr(6, 4))] += sum;
   }
   for (size_t i = 0; i < norms.size(); ++i) {
-    EXPECT_GT(norms[i], 0.0) << model_.layers[i].label;
-    EXPECT_NEAR(result.norms[i], norms[i], 1e-12 * norms[i]) << model_.layers[i].label;
+    EXPECT_GT(norms[i], 0.0) << network_.layers[i].label;
+    EXPECT_NEAR(result.norms[i], norms[i], 1e-12 * norms[i]) << network_.layers[i].label;
   }
 }
 
@@ -192,9 +192,9 @@ TEST_F(CellTest, AForwardThatIsRecomputedKeepsOnlyItsBoundaryInput) {
 
 TEST_F(CellTest, AStashedMicroBatchKeepsNoBoundaryInput) {
   // A dropout stashes nothing, so nobody but the cell would hold on to its input.
-  const Network model = ExpandOrDie(SequenceSpec{
+  const Network network = ExpandOrDie(SequenceSpec{
       8, kContext, kVocabulary, {{EmbeddingSpec{}}, {DropoutSpec{0.2}}, {LinearSpec{13, false}}}});
-  const std::unique_ptr<Cell> cell = *Cell::Create(model, 1, 3, kSeed, 2, *backend_);
+  const std::unique_ptr<Cell> cell = *Cell::Create(network, 1, 3, kSeed, 2, *backend_);
   const int64_t before = Activations(), rows = kSequences[0] * kContext;
   const int64_t stash_and_logits = rows * 8 * 4 + 64 * ((rows * 13 * 4 + 63) / 64);
   const auto input = [&] {

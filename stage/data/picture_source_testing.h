@@ -28,7 +28,7 @@ class PictureSourceTest : public testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     spec_.seed = 42;
-    spec_.model.kind = "resnet";
+    spec_.network.kind = "resnet";
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;
     spec_.evaluation = {.every_steps = 1, .batches = 100};

@@ -20,7 +20,7 @@ namespace stagecoach {
 namespace {
 
 // Whole 512 bytes.
-constexpr GptSpec kCardModel{.layers = 2, .width = 32, .heads = 2, .context = 64, .vocabulary = 64};
+constexpr GptSpec kCardGpt{.layers = 2, .width = 32, .heads = 2, .context = 64, .vocabulary = 64};
 constexpr int64_t kCardBatch = 8, kCardMicroBatches = 4;
 
 int64_t ActivationsOnCard(Backend& backend) {
@@ -40,7 +40,7 @@ std::vector<double> TakenOnCards(const OnCards& cards, const std::string& schedu
                                  Rematerialization mode, uint64_t seed) {
   int made = 0;
   HarnessOptions options{.stages = cards.stages,
-                         .model = cards.spec,
+                         .gpt = cards.spec,
                          .batch_size = kCardBatch,
                          .micro_batches = kCardMicroBatches,
                          .schedule = schedule,
@@ -57,14 +57,14 @@ std::vector<double> TakenOnCards(const OnCards& cards, const std::string& schedu
   const absl::Status passed =
       cards.evaluation ? pipeline.Evaluate(0).status() : pipeline.TrainStep();
   EXPECT_TRUE(passed.ok()) << passed;
-  const Network model = *ExpandModel(cards.spec);
-  const int layers = static_cast<int>(model.layers.size());
+  const Network network = *ExpandNetwork(cards.spec);
+  const int layers = static_cast<int>(network.layers.size());
   const Partition partition = *UniformPartition(layers, cards.stages);
   std::span<const StageProgram> steps, evaluation;
   (cards.evaluation ? evaluation : steps) = pipeline.programs(!cards.evaluation);
   std::vector<double> taken;
   for (int k = 0; k < cards.stages; ++k) {
-    const StageMemory forecast = ForecastStageMemory(model, steps, k,
+    const StageMemory forecast = ForecastStageMemory(network, steps, k,
                                                      {.first_layer = partition.first(k),
                                                       .last_layer = partition.last(k, layers),
                                                       .batch_size = kCardBatch,
@@ -102,10 +102,10 @@ double FullestOnCards(const OnCards& cards) {
 }
 
 TEST(CardForecast, IsReachedButNotExceededOnCards) {
-  GptSpec tied = kCardModel;
+  GptSpec tied = kCardGpt;
   tied.tied_embeddings = true;
   for (const int stages : {1, 2, 3}) {
-    EXPECT_GT(FullestOnCards({.spec = kCardModel, .stages = stages}), 0.95)
+    EXPECT_GT(FullestOnCards({.spec = kCardGpt, .stages = stages}), 0.95)
         << stages << " stages: what is counted is taken where copies are slow";
     EXPECT_GT(FullestOnCards({.spec = tied, .stages = stages}), 0.9) << stages << " stages, tied";
   }
@@ -115,7 +115,7 @@ TEST(CardForecast, IsReachedButNotExceededOnCards) {
 // micro-batch are cut into eight. Of 7 stages the last one has the head alone, and the first one an
 // embedding, whose ids are little.
 TEST(CardForecast, CountsOneChunkOfTheHeadOnCards) {
-  GptSpec wide = kCardModel;
+  GptSpec wide = kCardGpt;
   wide.vocabulary = 512;
   constexpr HeadChunkLimits kSixteenRows{.bytes = 16 * 512 * 4};
   for (const int stages : {3, 7}) {

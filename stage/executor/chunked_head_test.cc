@@ -44,14 +44,14 @@ constexpr HeadChunkLimits kFourRows{.bytes = 0, .least_rows = 4};
 constexpr HeadChunkLimits kOneChunk{.bytes = int64_t{1} << 40};
 
 Network ChunkGpt(bool tied, Precision precision = Precision::kFloat32, double dropout = 0.2) {
-  return *ExpandModel(GptSpec{.layers = 1,
-                              .width = 8,
-                              .heads = 2,
-                              .context = kChunkContext,
-                              .vocabulary = 17,
-                              .dropout = dropout,
-                              .tied_embeddings = tied},
-                      precision);
+  return *ExpandNetwork(GptSpec{.layers = 1,
+                                .width = 8,
+                                .heads = 2,
+                                .context = kChunkContext,
+                                .vocabulary = 17,
+                                .dropout = dropout,
+                                .tied_embeddings = tied},
+                        precision);
 }
 
 HarnessOptions ChunkOptions(const Network& network, int stages = 1) {
@@ -142,7 +142,7 @@ TEST(ChunkedHead, HasTheSameBitsInEveryPipelineInBfloat16) {
 // What the head reads is kept by the layer in front too.
 TEST(ChunkedHead, HasTheSameBitsInEveryPipelineBehindARelu) {
   const LayerSpec wide = LinearSpec{.out = 8};
-  const Network network = *ExpandModel(
+  const Network network = *ExpandNetwork(
       SequenceSpec{.width = 8,
                    .context = kChunkContext,
                    .vocabulary = 17,
@@ -169,14 +169,14 @@ TEST(ChunkedHead, MayBeFrozenOrTheOnlyOneThatIsNot) {
 }
 
 TEST(ChunkedHead, CountsTermsAndMeasuresAsAWholeHeadDoes) {
-  ModelSpec spec = SequenceSpec{.width = 4,
-                                .context = kChunkContext,
-                                .vocabulary = 5,
-                                .layers = {EmbeddingSpec{}, LinearSpec{.out = 5, .bias = false}}};
+  NetworkSpec spec = SequenceSpec{.width = 4,
+                                  .context = kChunkContext,
+                                  .vocabulary = 5,
+                                  .layers = {EmbeddingSpec{}, LinearSpec{.out = 5, .bias = false}}};
   spec.objective = CrossEntropySpec{.label_smoothing = 0.1, .ignore_index = 2, .top = 2};
-  const Network smooth = *ExpandModel(spec);
+  const Network smooth = *ExpandNetwork(spec);
   spec.objective = CrossEntropySpec{.class_weights = {0.5, 2, 0, 1, 3}, .per_class = true};
-  const Network weighted = *ExpandModel(spec);
+  const Network weighted = *ExpandNetwork(spec);
   for (const Network& network : {smooth, weighted}) {
     ASSERT_TRUE(HeadGoesByChunks(network));
     PipelineHarness whole(ChunkOptions(network)),
@@ -240,7 +240,7 @@ TEST(ChunkedHead, LeavesNothingBehindAStepThatWasGivenUp) {
 }
 
 TEST(ChunkedHead, ShowsTheAnswersOfTheFirstImages) {
-  const Network network = *ExpandModel(SequenceSpec{
+  const Network network = *ExpandNetwork(SequenceSpec{
       .layers = {FlattenSpec{}, LinearSpec{.out = 3}, LinearSpec{.out = 4, .bias = false}},
       .image = {2, 2, 1},
       .classes = 4});
@@ -276,8 +276,8 @@ class WatchedClock final : public Clock {
 
 // Two samples of 16 rows are eight chunks of 4; all logits at once would have 64 KiB.
 TEST(ChunkedHead, IsProfiledByOneChunk) {
-  const Network network =
-      *ExpandModel(GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 16, .vocabulary = 512});
+  const Network network = *ExpandNetwork(
+      GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 16, .vocabulary = 512});
   JobSpec spec;
   spec.name = "profiled";
   spec.data = TextData{.path = "/text"};

@@ -38,7 +38,7 @@ Network WithFrozen(const Patterns& patterns, Precision precision = Precision::kF
                           .vocabulary = 16,
                           .layers = {EmbeddingSpec{}, BatchNormSpec{}, block, BatchNormSpec{},
                                      block, LinearSpec{.out = 16}}};
-  auto network = Freeze(*ExpandModel(list, precision), patterns, "training.freeze");
+  auto network = Freeze(*ExpandNetwork(list, precision), patterns, "training.freeze");
   CHECK_OK(network.status());
   return *std::move(network);
 }

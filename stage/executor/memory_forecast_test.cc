@@ -50,10 +50,10 @@ double Ratio(int64_t seen, int64_t forecast) {
 }
 
 // What allocations of whole 64 bytes take more for the copies in bfloat16.
-int64_t RoundedUp(const Network& model) {
+int64_t RoundedUp(const Network& network) {
   int64_t bytes = 0;
-  if (model.precision != Precision::kBfloat16) return bytes;
-  for (const NetworkLayer& layer : model.layers) {
+  if (network.precision != Precision::kBfloat16) return bytes;
+  for (const NetworkLayer& layer : network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       const int64_t copy = 2 * parameter.shape.elements();
       bytes += (copy + 63) / 64 * 64 - copy;
@@ -128,13 +128,12 @@ void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& 
   }
 }
 
-// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty:
-// each in turn.
-void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch,
+// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty: each in turn.
+void ExpectForecast(const Network& network, const HarnessOptions& asked, int64_t batch = kBatch,
                     const std::vector<int>& fullest = {}) {
   HarnessOptions options = asked;
-  options.network = model;
-  options.precision = model.precision;
+  options.network = network;
+  options.precision = network.precision;
   options.own_memory = true;
   options.batch_size = batch;
   options.evaluation_sequences = batch;
@@ -154,7 +153,7 @@ void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t b
     const auto of = [&](MemoryKind kind) { return use.peak[static_cast<int>(kind)]; };
     const StageMemory forecast = ForecastOf(pipeline, options, k, true);
     EXPECT_GE(of(MemoryKind::kParameters), forecast.parameters);
-    EXPECT_LE(of(MemoryKind::kParameters), forecast.parameters + RoundedUp(model));
+    EXPECT_LE(of(MemoryKind::kParameters), forecast.parameters + RoundedUp(network));
     EXPECT_EQ(of(MemoryKind::kGradients), forecast.gradients);
     EXPECT_EQ(of(MemoryKind::kOptimizer), forecast.optimizer);
   }
@@ -190,7 +189,7 @@ Network WithFrontFrozen(const Network& network) {
 }
 
 // Widths whose tensors are whole 64 bytes in either type, so that nothing is rounded up.
-std::map<std::string, ModelSpec> ZooForMemory() {
+std::map<std::string, NetworkSpec> ZooForMemory() {
   const LayerSpec block = ResidualSpec{{LayerNormSpec{}, LinearSpec{.out = 128}, GeluSpec{},
                                         LinearSpec{.out = 64}, DropoutSpec{.rate = 0.1}}};
   const GptSpec gpt{
@@ -258,7 +257,7 @@ TEST(MemoryForecast, HoldsForEveryNetworkOfTheZoo) {
   for (const auto& [name, spec] : ZooForMemory()) {
     SCOPED_TRACE(name);
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-      ExpectForecastInEveryPipeline(*ExpandModel(spec, precision));
+      ExpectForecastInEveryPipeline(*ExpandNetwork(spec, precision));
     }
   }
 }
@@ -266,19 +265,19 @@ TEST(MemoryForecast, HoldsForEveryNetworkOfTheZoo) {
 TEST(MemoryForecast, HoldsWithFrozenLayers) {
   for (const auto& [name, spec] : ZooForMemory()) {
     SCOPED_TRACE(name);
-    ExpectForecastInEveryPipeline(WithFrontFrozen(*ExpandModel(spec)));
+    ExpectForecastInEveryPipeline(WithFrontFrozen(*ExpandNetwork(spec)));
   }
 }
 
 // Few classes: so targets and their weights are no small part of what the last stage has.
 TEST(MemoryForecast, HoldsWithWeightsOfTargets) {
-  ModelSpec spec =
+  NetworkSpec spec =
       SequenceSpec{.width = 16,
                    .context = 16,
                    .vocabulary = 16,
                    .layers = {EmbeddingSpec{}, LinearSpec{.out = 16}, LinearSpec{.out = 16}}};
   spec.objective = CrossEntropySpec{.class_weights = std::vector<double>(16, 0.5)};
-  ExpectForecastInEveryPipeline(*ExpandModel(spec), 64);
+  ExpectForecastInEveryPipeline(*ExpandNetwork(spec), 64);
 }
 
 // With the reference back end, which computes.
@@ -286,13 +285,14 @@ TEST(MemoryForecast, HoldsForMicroBatchesOfDifferentSizes) {
   for (const auto& [name, spec] : ZooForMemory()) {
     SCOPED_TRACE(name);
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-      ExpectForecast(*ExpandModel(spec, precision), {.stages = 3}, kBatch + 1, {1});
+      ExpectForecast(*ExpandNetwork(spec, precision), {.stages = 3}, kBatch + 1, {1});
     }
   }
 }
 
 TEST(MemoryForecast, IsTheSameForTensorFloat32) {
-  ExpectForecast(*ExpandModel(ZooForMemory().at("gpt"), Precision::kTensorFloat32), {.stages = 3});
+  ExpectForecast(*ExpandNetwork(ZooForMemory().at("gpt"), Precision::kTensorFloat32),
+                 {.stages = 3});
 }
 
 // Statistics are there once for all samples of a micro-batch, beside values of one place a sample:
@@ -305,7 +305,7 @@ TEST(MemoryForecast, HoldsWithBatchNorms) {
       .layers = {EmbeddingSpec{.position = false}, BatchNormSpec{}, ReluSpec{},
                  LinearSpec{.out = 128}, BatchNormSpec{}, ReluSpec{}, LinearSpec{.out = 128}}};
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-    const Network network = *ExpandModel(list, precision);
+    const Network network = *ExpandNetwork(list, precision);
     ExpectForecastInEveryPipeline(network, 64);
     ExpectForecastInEveryPipeline(WithFrontFrozen(network), 64);
   }

@@ -76,13 +76,13 @@ TEST(ObjectiveTest, TheGradientIsOfTheMeanOverWhatCounts) {
 // An autoencoder: what comes out is compared with what went in, in float32 in every precision.
 TEST(ObjectiveTest, ImagesAreComparedWithThoseThatWentIn) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-    ModelSpec spec =
+    NetworkSpec spec =
         SequenceSpec{.layers = {ConvolutionSpec{.out = 4, .kernel = {3}, .padding = {1}},
                                 ReluSpec{}, ConvolutionSpec{.out = 2, .kernel = {1}}},
                      .image = {4, 3, 2},
                      .classes = 2};
     spec.objective = MeanSquaredErrorSpec{};
-    const auto network = ExpandModel(spec, precision);
+    const auto network = ExpandNetwork(spec, precision);
     ASSERT_TRUE(network.ok()) << network.status();
     std::vector<HarnessResult> results;
     for (const int stages : {1, 2, 3}) {

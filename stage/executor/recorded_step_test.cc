@@ -56,7 +56,7 @@ SequenceSpec Sequence() {
 // Micro-batches of two sequences and one.
 HarnessOptions Gpt(int stages, Rematerialization mode, double dropout = 0.1) {
   return {.stages = stages,
-          .model = kGpt,
+          .gpt = kGpt,
           .batch_size = 3,
           .micro_batches = 2,
           .rematerialization = mode,
@@ -204,7 +204,7 @@ TEST(RecordedStep, GptAtTheBeginningInTheMiddleAndAtTheEndOfAPipeline) {
 
 TEST(RecordedStep, GptInBfloat16) {
   HarnessOptions options = Gpt(1, Rematerialization::kAlways);
-  options.model = kOneBlock;
+  options.gpt = kOneBlock;
   options.precision = Precision::kBfloat16;
   RecordedStage stage(options, 0);
   ExpectGolden("calls/gpt_bfloat16_setup.txt", stage.setup());
@@ -214,7 +214,7 @@ TEST(RecordedStep, GptInBfloat16) {
 
 TEST(RecordedStep, LayersByHand) {
   HarnessOptions options = Gpt(1, Rematerialization::kNever);
-  options.other_model = Sequence();
+  options.spec = Sequence();
   options.optimizer = SgdSpec{.momentum = 0.9};
   RecordedStage stage(options, 0);
   ExpectGolden("calls/layers_never.txt", stage.Pass(true));
@@ -231,7 +231,7 @@ TEST(RecordedStep, Evaluation) {
   HarnessOptions options = Gpt(1, Rematerialization::kAlways);
   options.evaluation_sequences = 2;
   ExpectGolden("calls/gpt_evaluation.txt", RecordedStage(options, 0).Pass(false));
-  options.other_model = Sequence();
+  options.spec = Sequence();
   options.stages = 2;
   ExpectGolden("calls/layers_evaluation_first_of_two.txt", RecordedStage(options, 0).Pass(false));
   ExpectGolden("calls/layers_evaluation_last_of_two.txt", RecordedStage(options, 1).Pass(false));

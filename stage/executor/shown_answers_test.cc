@@ -53,7 +53,7 @@ TEST_F(ShownAnswersTest, AreOfTheFirstSamplesAndOfRoundedLogitsToo) {
 
 TEST_F(ShownAnswersTest, AreOfTheFirstMiniBatchesOfAnEvaluationOfImages) {
   const Network images =
-      *ExpandModel(MlpNetworkSpec{.image = {2, 2, 1}, .hidden = 3, .classes = 4});
+      *ExpandNetwork(MlpNetworkSpec{.image = {2, 2, 1}, .hidden = 3, .classes = 4});
   const auto shown = [&images](const RunCommand& command) {
     return ShownSamples(command, 10, images);
   };
@@ -64,7 +64,7 @@ TEST_F(ShownAnswersTest, AreOfTheFirstMiniBatchesOfAnEvaluationOfImages) {
   EXPECT_EQ(shown({.work = WorkKind::kEvaluate, .average = true}), 0);
   EXPECT_EQ(shown({.work = WorkKind::kTrain}), 0);
   const Network text =
-      *ExpandModel(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 10});
+      *ExpandNetwork(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 10});
   EXPECT_EQ(ShownSamples({.work = WorkKind::kEvaluate}, 10, text), 0);
 }
 

@@ -44,7 +44,7 @@ Network WithTied(Precision precision = Precision::kFloat32, bool tied = true) {
       .layers = {EmbeddingSpec{}, linear, linear,
                  ResidualSpec{{LinearSpec{.out = kWidth}, ReluSpec{}, DropoutSpec{.rate = 0.2}}},
                  linear, linear}};
-  Network network = *ExpandModel(list, precision);
+  Network network = *ExpandNetwork(list, precision);
   if (!tied) return network;
   const auto tie = [&network](const char* parameter, const char* owner) {
     CHECK_OK(TieParameter(parameter, owner, "tied", &network));

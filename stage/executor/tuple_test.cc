@@ -13,8 +13,8 @@
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/memory/cell_memory.h"
-#include "network/model_text.h"
+#include "network/layers/relu.h"
+#include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/schedules/schedule_kinds.h"
@@ -256,7 +256,7 @@ TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
 
 // Weights of the same layers with other skips are not exchanged.
 TEST(Tuples, AreAPartOfTheTextThatWeightsBelongTo) {
-  ExpectGolden("model_text_skips.txt", CanonicalModelText(MakeSkipNetwork(false)));
+  ExpectGolden("network_text_skips.txt", CanonicalNetworkText(MakeSkipNetwork(false)));
 }
 
 // A layer that hands its input on as it is leaves it where it is: the loss once wrote its gradient
@@ -268,7 +268,7 @@ TEST(Tuples, ALayerThatIsTheIdentityChangesNothing) {
     SequenceSpec list{.width = 8, .context = 3, .vocabulary = 7, .layers = {}};
     list.layers = {EmbeddingSpec{}, LinearSpec{.out = 7}, ReluSpec{}};
     if (with_identity) list.layers.push_back(DropoutSpec{});
-    options.other_model = list;
+    options.spec = list;
     return Trained(options);
   };
   const HarnessResult plain = trained(1, false);

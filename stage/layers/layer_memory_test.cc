@@ -22,7 +22,7 @@ class LayerMemoryTest : public testing::Test {
   static constexpr int64_t kActivation = 64 * 16 * 4;
 
   void Prepare(int index) {
-    layer_ = *LayerRunner::Create(model_, model_.layers[index], *backend_);
+    layer_ = *LayerRunner::Create(network_, network_.layers[index], *backend_);
     Tensors inputs{TensorOf(*backend_, NormalValues(64 * 16, 1), DType::kF32, {64, 16})};
     dy_ = *layer_->Forward(std::move(inputs), {.micro_batch = MicroBatchId(0), .sequences = 8},
                            &stash_);
@@ -33,7 +33,7 @@ class LayerMemoryTest : public testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  const Network model_ = ExpandOrDie(SequenceSpec{
+  const Network network_ = ExpandOrDie(SequenceSpec{
       16,
       8,
       11,
@@ -69,8 +69,9 @@ TEST_F(LayerMemoryTest, SplitBackwardKeepsWhatTheWeightPartNeeds) {
 TEST(ResidualMemoryTest, PeaksAreThoseOfTheBranchAndItsTrunk) {
   constexpr int64_t kActivation = 64 * 16 * 4, kStatistics = 2 * 64 * 4;
   const auto backend = MakeReferenceBackend({});
-  const Network model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.0});
-  const auto layer = *LayerRunner::Create(model, model.layers[2], *backend);  // layer norm and mlp
+  const Network network = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.0});
+  const auto layer =
+      *LayerRunner::Create(network, network.layers[2], *backend);  // layer norm and mlp
   const auto activation = [&] {
     return TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
   };
@@ -100,18 +101,18 @@ TEST(ResidualMemoryTest, PeaksAreThoseOfTheBranchAndItsTrunk) {
 }
 
 TEST(LayerErrorTest, MemoryThatRunsOutIsAnErrorNotACrash) {
-  const Network model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
+  const Network network = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
   // Enough for the parameters and gradients of the attention, not for what it computes.
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({.memory_limit_bytes = 20'000});
   absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
-      LayerRunner::Create(model, model.layers[1], *backend);
+      LayerRunner::Create(network, network.layers[1], *backend);
   ASSERT_TRUE(layer.ok()) << layer.status();
   const Tensor x = TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
   Stash stash;
   const absl::StatusOr<Tensors> y =
       (*layer)->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 8}, &stash);
   EXPECT_EQ(y.status().code(), absl::StatusCode::kResourceExhausted) << y.status();
-  EXPECT_EQ(LayerRunner::Create(model, model.layers[1], *backend).status().code(),
+  EXPECT_EQ(LayerRunner::Create(network, network.layers[1], *backend).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

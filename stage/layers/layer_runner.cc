@@ -8,18 +8,18 @@
 #include "network/passes/padded_output.h"
 
 namespace stagecoach {
-absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& model,
+absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& network,
                                                                  const NetworkLayer& layer,
                                                                  Backend& backend, Values* values) {
   CHECK_EQ(layer.lists->parameters.size(), layer.parameters.size())
       << "parameters of " << layer.label;
   CHECK_EQ(layer.lists->states.size(), layer.states.size()) << "states of " << layer.label;
   auto runner = std::unique_ptr<LayerRunner>(new LayerRunner(
-      layer.lists, static_cast<uint32_t>(layer.index), ComputeDType(model.precision), backend));
+      layer.lists, static_cast<uint32_t>(layer.index), ComputeDType(network.precision), backend));
   RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters, values));
   RETURN_IF_ERROR(runner->AllocateStates(layer.states));
   runner->MakeTable();
-  if (const auto output = PaddableOutput(model, layer)) runner->padded_ = &runner->At(*output);
+  if (const auto output = PaddableOutput(network, layer)) runner->padded_ = &runner->At(*output);
   RETURN_IF_ERROR(Annotate(runner->PrepareLists(), layer.label));
   return runner;
 }

@@ -8,7 +8,7 @@
 //            to the states into accumulators. The weight part does both, and nothing else. Backward
 //            RETURNS the gradients of those inputs that have one.
 // Errors:    RESOURCE_EXHAUSTED from the allocator. UNIMPLEMENTED from Create, naming the layer and
-//            an operation without a kernel in the back end. Shapes are CHECKed (the model was
+//            an operation without a kernel in the back end. Shapes are CHECKed (the network was
 //            validated).
 // Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same
 //            bits.
@@ -46,7 +46,7 @@ class LayerRunner {
   using Values = std::map<std::string, Tensor>;
   // Allocates parameters, gradients and states; values are not yet set. `values`: of the layers of
   // the cell in front of this one, to which it adds its own; null where nothing is tied.
-  static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& model,
+  static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& network,
                                                              const NetworkLayer& layer,
                                                              Backend& backend,
                                                              Values* values = nullptr);

@@ -1,4 +1,4 @@
-// For tests: small models, tensors with known contents, and what a stash weighs.
+// For tests: small networks, tensors with known contents, and what a stash weighs.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_TESTING_H_
 #define STAGECOACH_STAGE_LAYERS_LAYER_TESTING_H_
 
@@ -8,19 +8,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/errors/check.h"
-#include "base/numbers/random.h"
-#include "network/model_spec.h"
+#include "base/check.h"
+#include "base/random.h"
 #include "network/network_kinds.h"
+#include "network/network_spec.h"
 #include "stage/backends/backend.h"
 #include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
 
-inline Network ExpandOrDie(const ModelSpec& spec) {
-  absl::StatusOr<Network> model = ExpandModel(spec);
-  CHECK_OK(model.status());
-  return *std::move(model);
+inline Network ExpandOrDie(const NetworkSpec& spec) {
+  absl::StatusOr<Network> network = ExpandNetwork(spec);
+  CHECK_OK(network.status());
+  return *std::move(network);
 }
 
 template <typename T>

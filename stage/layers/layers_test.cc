@@ -179,10 +179,10 @@ class LayerTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     const bool embedding = GetParam().spec.kind == "embedding";
-    model_ = NetworkOf(GetParam());
+    network_ = NetworkOf(GetParam());
     index_ = embedding ? 0 : 1;
     absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
-        LayerRunner::Create(model_, model_.layers[index_], *backend_);
+        LayerRunner::Create(network_, network_.layers[index_], *backend_);
     ASSERT_TRUE(layer.ok()) << layer.status();
     layer_ = *std::move(layer);
     uint32_t stream = 100;
@@ -195,7 +195,7 @@ class LayerTest : public testing::TestWithParam<Case> {
     if (embedding) {
       x_ = TensorOf(*backend_, TokenValues(kRows, 1, kVocabulary), DType::kI32, {kRows});
     } else if (GetParam().on_image) {
-      const ValueType& image = model_.wire(model_.layers[1].inputs[0]).type;
+      const ValueType& image = network_.wire(network_.layers[1].inputs[0]).type;
       x_ = TensorOf(*backend_, DistinctValues(TypeElements(image, kSequences)), DType::kF32,
                     RuntimeShape(image, kSequences));
     } else {
@@ -209,7 +209,9 @@ class LayerTest : public testing::TestWithParam<Case> {
   }
 
   bool reads_ids() const { return index_ == 0; }
-  const ValueType& OutputType() const { return model_.wire(model_.layers[index_].outputs[0]).type; }
+  const ValueType& OutputType() const {
+    return network_.wire(network_.layers[index_].outputs[0]).type;
+  }
 
   void SetValues(const Tensor& tensor, const std::vector<float>& values) {
     backend_->CopyFromHost(std::as_bytes(std::span(values)), tensor);
@@ -271,7 +273,7 @@ class LayerTest : public testing::TestWithParam<Case> {
   }
 
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  Network model_;
+  Network network_;
   int index_ = 0;
   std::unique_ptr<LayerRunner> layer_;
   Tensor x_, dy_;
@@ -367,18 +369,18 @@ TEST_P(LayerTest, StashWeighsWhatTheMemoryTableSays) {
   Stash stash;
   Forward(&stash);
   EXPECT_EQ(StashBytes(stash), 4 * GetParam().stash_floats);
-  EXPECT_EQ(StashBytes(stash),
-            StashBytes(*model_.layers[index_].lists, ComputeDType(model_.precision), kSequences))
-      << "cost model of " << model_.layers[index_].label;
+  EXPECT_EQ(StashBytes(stash), StashBytes(*network_.layers[index_].lists,
+                                          ComputeDType(network_.precision), kSequences))
+      << "cost model of " << network_.layers[index_].label;
 }
 
 // The layer, its input and its gradient in bfloat16; the backward must go through too.
 TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
-  Network model = model_;
-  model.precision = Precision::kBfloat16;
+  Network network = network_;
+  network.precision = Precision::kBfloat16;
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const std::unique_ptr<LayerRunner> layer =
-      *LayerRunner::Create(model, model.layers[index_], *backend);
+      *LayerRunner::Create(network, network.layers[index_], *backend);
   for (Parameter& parameter : layer->parameters()) {
     EXPECT_EQ(parameter.value.dtype(), DType::kF32);
     EXPECT_EQ(parameter.gradient.dtype(), DType::kF32);
@@ -398,8 +400,8 @@ TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
   const Tensors y = *layer->Forward({narrow(x_)}, context_, &stash);
   EXPECT_EQ(y.front().dtype(), DType::kBF16);
   EXPECT_EQ(StashBytes(stash),
-            StashBytes(*model.layers[index_].lists, ComputeDType(model.precision), kSequences))
-      << "cost model of " << model.layers[index_].label;
+            StashBytes(*network.layers[index_].lists, ComputeDType(network.precision), kSequences))
+      << "cost model of " << network.layers[index_].label;
   const Tensors dx = *layer->Backward({narrow(dy_)}, std::move(stash));
   for (const Tensor& gradient : dx) EXPECT_EQ(gradient.dtype(), DType::kBF16);
 }
@@ -459,9 +461,10 @@ INSTANTIATE_TEST_SUITE_P(OnImages, LayerTest, testing::ValuesIn(ImageCases()),
 TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const LayerSpec drop{DropoutSpec{0.5}};
-  const Network model = ExpandOrDie(SequenceSpec{
+  const Network network = ExpandOrDie(SequenceSpec{
       64, 4, 7, {{EmbeddingSpec{}}, {ResidualSpec{{drop, drop}}}, {LinearSpec{7, false}}}});
-  const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, model.layers[1], *backend);
+  const std::unique_ptr<LayerRunner> layer =
+      *LayerRunner::Create(network, network.layers[1], *backend);
   const Tensor x = TensorOf(*backend, std::vector<float>(256, 1.0f), DType::kF32, {4, 64});
   const Tensors y = *layer->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 1}, nullptr);
   // 1 + 4 where both keep; with one mask twice it would be half of the elements.
@@ -473,15 +476,15 @@ TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
 
 TEST(LayerRunnerTest, AnOperationThatTheBackEndHasNoKernelForIsAnErrorThatNamesTheLayer) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
-  Network model =
+  Network network =
       ExpandOrDie(SequenceSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
-  LayerLists lists = *model.layers[1].lists;
+  LayerLists lists = *network.layers[1].lists;
   lists.backward.calls.front().call.operation = "levitate";
-  model.layers[1].lists = std::make_shared<const LayerLists>(lists);
-  const absl::Status status = LayerRunner::Create(model, model.layers[1], *backend).status();
+  network.layers[1].lists = std::make_shared<const LayerLists>(lists);
+  const absl::Status status = LayerRunner::Create(network, network.layers[1], *backend).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(testing::StartsWith(model.layers[1].label + ": "),
+              testing::AllOf(testing::StartsWith(network.layers[1].label + ": "),
                              testing::HasSubstr("reference"), testing::HasSubstr("levitate")));
 }
 

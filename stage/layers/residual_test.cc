@@ -50,10 +50,10 @@ class CountingBackend final : public ReferenceBackend {
   int additions_ = 0;
 };
 
-std::unique_ptr<LayerRunner> MakeOrDie(const Network& model, size_t index, Backend& backend,
+std::unique_ptr<LayerRunner> MakeOrDie(const Network& network, size_t index, Backend& backend,
                                        uint32_t* stream) {
   absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
-      LayerRunner::Create(model, model.layers[index], backend);
+      LayerRunner::Create(network, network.layers[index], backend);
   CHECK_OK(layer.status());
   for (Parameter& parameter : (*layer)->parameters()) {
     const std::vector<float> values = NormalValues(parameter.value.elements(), (*stream)++, 0.5f);
@@ -75,10 +75,10 @@ void PrintTo(const Additions& a, std::ostream* out) {
   *out << a.forward << " forward, " << a.joint << " in the backward, " << a.split << " if split";
 }
 
-Additions AdditionsOf(const Network& model, size_t index) {
+Additions AdditionsOf(const Network& network, size_t index) {
   CountingBackend backend;
   uint32_t stream = 10;
-  const std::unique_ptr<LayerRunner> layer = MakeOrDie(model, index, backend, &stream);
+  const std::unique_ptr<LayerRunner> layer = MakeOrDie(network, index, backend, &stream);
   const Tensor x = MatrixOf(backend, 1), dy = MatrixOf(backend, 2);
   Additions additions;
   Stash joint, split;
@@ -106,7 +106,7 @@ TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
   }
 }
 
-Network ModelOf(std::vector<LayerSpec> layers) {
+Network NetworkOfLayers(std::vector<LayerSpec> layers) {
   layers.insert(layers.begin(), LayerSpec{EmbeddingSpec{}});
   layers.push_back(LayerSpec{LinearSpec{7, false}});
   return ExpandOrDie(SequenceSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
@@ -115,7 +115,7 @@ Network ModelOf(std::vector<LayerSpec> layers) {
 TEST(Residual, WhatCannotAddIsFollowedByASum) {
   const LayerSpec keep{DropoutSpec{0.0}}, dense{LinearSpec{kTrunkWidth, true}}, gelu{GeluSpec{}};
   const auto of = [](std::vector<LayerSpec> layers) {
-    return AdditionsOf(ModelOf({LayerSpec{ResidualSpec{std::move(layers)}}}), 1);
+    return AdditionsOf(NetworkOfLayers({LayerSpec{ResidualSpec{std::move(layers)}}}), 1);
   };
   EXPECT_EQ(of({dense}), (Additions{0, 1, 1}));
   EXPECT_EQ(of({LayerSpec{LayerNormSpec{}}}), (Additions{1, 0, 0}));
@@ -128,7 +128,8 @@ TEST(Residual, WhatCannotAddIsFollowedByASum) {
 // The branch once more as layers of their own, and the sum by hand.
 void ExpectBitsOfASum(const std::string& name, const std::vector<LayerSpec>& branch) {
   CountingBackend backend;
-  const Network whole = ModelOf({LayerSpec{ResidualSpec{branch}}}), parts = ModelOf(branch);
+  const Network whole = NetworkOfLayers({LayerSpec{ResidualSpec{branch}}}),
+                parts = NetworkOfLayers(branch);
   uint32_t stream = 10;
   const std::unique_ptr<LayerRunner> residual = MakeOrDie(whole, 1, backend, &stream);
   std::vector<std::unique_ptr<LayerRunner>> layers;
@@ -174,8 +175,9 @@ TEST(Residual, InFloat32HasTheBitsOfItsBranchAndASum) {
 TEST(Residual, ThatBeginsWithAResidualSumsItsGradientsFromTheLastReader) {
   const LayerSpec gelu{GeluSpec{}};
   CountingBackend backend;
-  const Network whole = ModelOf({LayerSpec{ResidualSpec{{LayerSpec{ResidualSpec{{gelu}}}}}}});
-  const Network alone = ModelOf({gelu});
+  const Network whole =
+      NetworkOfLayers({LayerSpec{ResidualSpec{{LayerSpec{ResidualSpec{{gelu}}}}}}});
+  const Network alone = NetworkOfLayers({gelu});
   uint32_t stream = 10;
   const auto residual = MakeOrDie(whole, 1, backend, &stream),
              branch = MakeOrDie(alone, 1, backend, &stream);

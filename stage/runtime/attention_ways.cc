@@ -12,7 +12,7 @@ namespace {
 
 class Asker {
  public:
-  Asker(const Network& model, const AskWay& ask) : model_(model), ask_(ask) {}
+  Asker(const Network& network, const AskWay& ask) : network_(network), ask_(ask) {}
 
   absl::Status Ask(const AttentionCall& attention, int64_t sequences) {
     const AttentionShape shape = {.sequences = sequences,
@@ -33,7 +33,7 @@ class Asker {
     if (!is_new) {
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const AttentionWay way, ask_(shape, ComputeDType(model_.precision)));
+    ASSIGN_OR_RETURN(const AttentionWay way, ask_(shape, ComputeDType(network_.precision)));
     if (way.way.empty()) return absl::OkStatus();
     absl::StrAppend(&ways.fingerprint, ", ", text, ": ", way.way);
     absl::StrAppend(&ways.note, ways.note.empty() ? "" : "; ", text, " by ", way.way,
@@ -44,19 +44,19 @@ class Asker {
   AttentionWays ways;
 
  private:
-  const Network& model_;
+  const Network& network_;
   const AskWay& ask_;
   std::set<std::string> asked_;
 };
 
 }  // namespace
 
-absl::StatusOr<AttentionWays> AskAttentionWays(const Network& model, const TrainingSpec& training,
+absl::StatusOr<AttentionWays> AskAttentionWays(const Network& network, const TrainingSpec& training,
                                                const AskWay& ask) {
-  Asker asker(model, ask);
+  Asker asker(network, ask);
   for (const int64_t i : {int64_t{0}, training.micro_batches - 1}) {  // both sizes that there are
     const int64_t sequences = MicroBatchSize(training.batch_size, training.micro_batches, i);
-    for (const NetworkLayer& layer : model.layers) {
+    for (const NetworkLayer& layer : network.layers) {
       for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) {
         RETURN_IF_ERROR(asker.Ask(call, sequences));
       }

@@ -1,7 +1,7 @@
 // AttentionWays: how this device computes the attention of a job, asked before its first step. If a
 // library refuses a shape on one machine and takes it on another, two stages with the same back end
 // would compute different bits. So the answer is a part of the job's fingerprint. Every stage asks
-// for the whole model, so that equal devices answer alike whatever layers they have.
+// for the whole network, so that equal devices answer alike whatever layers they have.
 // Threads:   executor thread, as the back end.
 // Errors:    the back end's.
 #ifndef STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
@@ -24,7 +24,7 @@ struct AttentionWays {
   std::string note;  // for a log, with reasons
 };
 using AskWay = std::function<absl::StatusOr<AttentionWay>(const AttentionShape&, DType)>;
-absl::StatusOr<AttentionWays> AskAttentionWays(const Network& model, const TrainingSpec& training,
+absl::StatusOr<AttentionWays> AskAttentionWays(const Network& network, const TrainingSpec& training,
                                                const AskWay& ask);
 
 }  // namespace stagecoach

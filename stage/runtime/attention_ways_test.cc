@@ -28,12 +28,12 @@ struct Choosy {
 absl::StatusOr<AttentionWays> AskAbout(const AskWay& ask,
                                        Precision precision = Precision::kBfloat16) {
   const GptSpec gpt = {.layers = 3, .width = 32, .heads = 4, .context = 128, .vocabulary = 16};
-  const auto model = ExpandModel(gpt, precision);
-  CHECK_OK(model.status());
+  const auto network = ExpandNetwork(gpt, precision);
+  CHECK_OK(network.status());
   TrainingSpec training;
   training.batch_size = 7;  // micro-batches of 4 and 3 sequences
   training.micro_batches = 2;
-  return AskAttentionWays(*model, training, ask);
+  return AskAttentionWays(*network, training, ask);
 }
 
 AskWay By(Choosy& device) {

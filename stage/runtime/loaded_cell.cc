@@ -66,16 +66,16 @@ std::vector<std::string> ReadInputs(const Network& network, const CellWires& wir
   return names;
 }
 
-absl::Status OpenData(const JobSpec& spec, const Network& model,
+absl::Status OpenData(const JobSpec& spec, const Network& network,
                       const std::vector<std::string>& reads, const DatasetManifest& expected,
                       const DataRoots& roots, LoadedCell* loaded) {
-  absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, model, reads, roots);
+  absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, network, reads, roots);
   if (!source.ok()) return DataError(source.status());
   loaded->data = *std::move(source);
   loaded->result.data = loaded->data->manifest();
   loaded->result.data_notes = loaded->data->notes();
   loaded->result.facts = loaded->data->facts();
-  if (spec.evaluation.given() && AnswersForImages(model)) {
+  if (spec.evaluation.given() && AnswersForImages(network)) {
     if (std::vector<std::string> shown = loaded->data->Shown(); !shown.empty()) {
       loaded->result.shown = std::make_shared<const std::vector<std::string>>(std::move(shown));
     }

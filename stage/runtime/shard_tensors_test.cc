@@ -80,7 +80,7 @@ TEST_F(ShardTensorsTest, NamesAMissingTensor) {
 
 TEST_F(ShardTensorsTest, RefusesATensorOfAnotherShape) {
   PipelineHarness wider(
-      {.model = {.layers = 2, .width = 8, .heads = 2, .context = 3, .vocabulary = 7}});
+      {.gpt = {.layers = 2, .width = 8, .heads = 2, .context = 3, .vocabulary = 7}});
   ExpectDataLoss(LoadInto(wider), "the model has F32 [");
 }
 

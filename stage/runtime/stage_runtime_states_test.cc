@@ -39,7 +39,7 @@ class RuntimeStatesTest : public testing::Test {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
     auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
         .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
-    fleet->spec().model =
+    fleet->spec().network =
         SequenceSpec{.width = 4,
                      .context = 4,
                      .vocabulary = 8,
@@ -98,13 +98,13 @@ std::unique_ptr<RuntimeFleet> TiedFleet(int stages, Precision precision) {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
       .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
-  fleet->spec().model = GptSpec{.layers = 2,
-                                .width = 4,
-                                .heads = 2,
-                                .context = 4,
-                                .vocabulary = 8,
-                                .dropout = 0.2,
-                                .tied_embeddings = true};
+  fleet->spec().network = GptSpec{.layers = 2,
+                                  .width = 4,
+                                  .heads = 2,
+                                  .context = 4,
+                                  .vocabulary = 8,
+                                  .dropout = 0.2,
+                                  .tied_embeddings = true};
   fleet->spec().precision = precision;
   return fleet;
 }

@@ -354,7 +354,7 @@ TEST_F(StageRuntimeTest, RefusesASchedulesSizeBeforeItIsMade) {
   RuntimeFleet fleet(Options(2));
   LoadCommand command = fleet.LoadOf(0, 1, 0);
   command.network = std::make_shared<const Network>(
-      *ExpandModel(GptSpec{.layers = 20, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}));
+      *ExpandNetwork(GptSpec{.layers = 20, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}));
   command.partition = *UniformPartition(static_cast<int>(command.network->layers.size()), 17);
   command.spec.pipeline.stages = 0;  // auto
   command.spec.training.batch_size = command.spec.training.micro_batches = 1 << 16;

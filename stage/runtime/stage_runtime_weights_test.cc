@@ -56,7 +56,7 @@ class RuntimeWeightsTest : public testing::Test {
   // Seven layers, two of them with states.
   static std::unique_ptr<RuntimeFleet> NormedFleet(int stages, uint64_t seed = 5) {
     auto fleet = Fleet(stages, seed);
-    fleet->spec().model =
+    fleet->spec().network =
         SequenceSpec{.width = 4,
                      .context = 4,
                      .vocabulary = 8,
@@ -113,12 +113,12 @@ TEST_F(RuntimeWeightsTest, EveryPipelineBeginsAndTrainsAlike) {
 TEST_F(RuntimeWeightsTest, WhatFollowsFromWeightsFollowsFromTheFiles) {
   const auto tied = [](int stages, uint64_t seed) {
     auto fleet = Fleet(stages, seed);
-    fleet->spec().model = GptSpec{.layers = 2,
-                                  .width = 4,
-                                  .heads = 2,
-                                  .context = 4,
-                                  .vocabulary = 8,
-                                  .tied_embeddings = true};
+    fleet->spec().network = GptSpec{.layers = 2,
+                                    .width = 4,
+                                    .heads = 2,
+                                    .context = 4,
+                                    .vocabulary = 8,
+                                    .tied_embeddings = true};
     fleet->spec().precision = Precision::kBfloat16;
     fleet->spec().training.average.decay = 0.5;
     return fleet;
@@ -188,7 +188,7 @@ TEST_F(RuntimeWeightsTest, AFileThatDoesNotFitLoadsNothing) {
   const auto first = NormedFleet(1, 9), fleet = NormedFleet(2);
   TrainAndExport(*first);
   BeginWithExport(*first, fleet.get());
-  fleet->spec().model =
+  fleet->spec().network =
       SequenceSpec{.width = 4,
                    .context = 4,
                    .vocabulary = 8,

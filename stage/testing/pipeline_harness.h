@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/errors/check.h"
-#include "base/errors/status.h"
-#include "base/numbers/random.h"
-#include "base/threads/clock.h"
-#include "network/model_spec.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/status.h"
 #include "network/network_kinds.h"
+#include "network/network_spec.h"
 #include "network/zoo/gpt.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/plan.h"
@@ -99,7 +99,7 @@ class MadeUpSource final : public TokenSource {
 
 struct HarnessOptions {
   int stages = 1;
-  GptSpec model = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
+  GptSpec gpt = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
   int64_t batch_size = 4, micro_batches = 2;
   std::string schedule = "gpipe";
   Rematerialization rematerialization = Rematerialization::kAlways;
@@ -115,8 +115,8 @@ struct HarnessOptions {
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
   };
-  std::optional<ModelSpec> other_model;  // in the place of `model`, which has `dropout`
-  std::optional<Network> network;        // in the place of both; of this precision
+  std::optional<NetworkSpec> spec;  // in the place of `gpt`, which has `dropout`
+  std::optional<Network> network;   // in the place of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
   AverageSpec average;
   uint64_t seed = 5;                                           // of initial weights and draws
@@ -141,19 +141,19 @@ struct HarnessResult {
 
 class PipelineHarness {
  public:
-  static constexpr int64_t kContext = 3;  // of the default model
+  static constexpr int64_t kContext = 3;  // of the default network
 
   explicit PipelineHarness(const HarnessOptions& options, Clock* clock = SystemClock::Get())
       : options_(options), order_{.seed = options.order_seed, .step = 1} {
-    GptSpec gpt = options.model;
+    GptSpec gpt = options.gpt;
     gpt.dropout = options.dropout;
-    const ModelSpec spec = options.other_model.value_or(gpt);
-    auto model = options.network.has_value() ? absl::StatusOr<Network>(*options.network)
-                                             : ExpandModel(spec, options.precision);
-    CHECK_OK(model.status());
-    model_ = *std::move(model);
+    const NetworkSpec spec = options.spec.value_or(gpt);
+    auto network = options.network.has_value() ? absl::StatusOr<Network>(*options.network)
+                                               : ExpandNetwork(spec, options.precision);
+    CHECK_OK(network.status());
+    network_ = *std::move(network);
     source_ = MakeSource();
-    auto partition = UniformPartition(static_cast<int>(model_.layers.size()), options.stages);
+    auto partition = UniformPartition(static_cast<int>(network_.layers.size()), options.stages);
     CHECK_OK(partition.status());
     partition_ = *std::move(partition);
     training_ = Programs(false);
@@ -222,7 +222,7 @@ class PipelineHarness {
     return training ? training_ : evaluation_;
   }
   const Partition& partition() const { return partition_; }
-  const Network& network() const { return model_; }
+  const Network& network() const { return network_; }
   void set_stop(const HarnessStop& stop) { stop_ = stop; }
   void set_step(uint64_t step) { step_ = step; }
 
@@ -231,7 +231,7 @@ class PipelineHarness {
             .training = training,
             .evaluation_batch = evaluation_batch,
             .program = &programs(training)[k],
-            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * model_.targets())};
+            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * network_.targets())};
   }
 
   // One pass over the pipeline; INTERNAL if nobody can move any more.
@@ -292,21 +292,21 @@ class PipelineHarness {
   // Images for a network that reads some, tokens for all others.
   std::shared_ptr<const BatchSource> MakeSource() const {
     if (options_.source != nullptr) return options_.source;
-    const WireId images = model_.InputNamed("images");
+    const WireId images = network_.InputNamed("images");
     if (images.valid()) {
       return std::make_shared<MadeUpImages>(MadeUpImages::Sizes{
           options_.batch_size, options_.micro_batches, options_.evaluation_sequences,
-          model_.wire(images).type.shape.elements(), model_.classes(),
-          model_.objective.target_type.shape.elements()});
+          network_.wire(images).type.shape.elements(), network_.classes(),
+          network_.objective.target_type.shape.elements()});
     }
-    return std::make_shared<MadeUpSource>(
-        MadeUpSource::Sizes{options_.batch_size, options_.micro_batches, model_.targets(),
-                            model_.classes(), options_.evaluation_sequences, options_.draws_below});
+    return std::make_shared<MadeUpSource>(MadeUpSource::Sizes{
+        options_.batch_size, options_.micro_batches, network_.targets(), network_.classes(),
+        options_.evaluation_sequences, options_.draws_below});
   }
 
   std::vector<StageProgram> Programs(bool forward_only) const {
     const Schedule schedule =
-        MakeSchedule(FitToNetwork(model_, partition_,
+        MakeSchedule(FitToNetwork(network_, partition_,
                                   {.kind = options_.schedule,
                                    .rematerialization = options_.rematerialization,
                                    .stages = options_.stages,
@@ -333,9 +333,9 @@ class PipelineHarness {
     stage.backend = options_.make_backend();
     stage.backend->SetPrecision(options_.precision);
     stage.phases = std::make_unique<PhaseClock>(clock);
-    const int layers = static_cast<int>(model_.layers.size());
+    const int layers = static_cast<int>(network_.layers.size());
     const int first = partition_.first(k), last = partition_.last(k, layers);
-    auto cell = Cell::Create(model_, first, last, options_.seed, int(options_.micro_batches),
+    auto cell = Cell::Create(network_, first, last, options_.seed, int(options_.micro_batches),
                              *stage.backend);
     CHECK_OK(cell.status());
     stage.cell = *std::move(cell);
@@ -354,7 +354,7 @@ class PipelineHarness {
                                                              .upstream = stage.upstream.get(),
                                                              .downstream = stage.downstream.get(),
                                                              .data = source_.get(),
-                                                             .network = &model_,
+                                                             .network = &network_,
                                                              .phases = stage.phases.get(),
                                                              .clock = clock,
                                                              .on_output = options_.on_output});
@@ -363,7 +363,7 @@ class PipelineHarness {
   const HarnessOptions options_;
   const RandomStream order_;
   uint64_t draws_ = 0;
-  Network model_;
+  Network network_;
   std::shared_ptr<const BatchSource> source_;
   std::vector<StageProgram> training_, evaluation_;
   Partition partition_;

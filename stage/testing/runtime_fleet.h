@@ -99,13 +99,13 @@ class RuntimeFleet {
     std::filesystem::rename(made, options.data_path);
     spec_.name = "test";
     spec_.seed = 5;
-    spec_.model = GptSpec{.layers = 2,
-                          .width = 4,
-                          .heads = 2,
-                          .context = 4,
-                          .vocabulary = 8,
-                          .dropout = 0.2,
-                          .tied_embeddings = options.tied_embeddings};
+    spec_.network = GptSpec{.layers = 2,
+                            .width = 4,
+                            .heads = 2,
+                            .context = 4,
+                            .vocabulary = 8,
+                            .dropout = 0.2,
+                            .tied_embeddings = options.tied_embeddings};
     spec_.data = TextData{.path = options.data_path, .bytes = true};
     spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
     spec_.pipeline.stages = options.stages;

@@ -106,9 +106,10 @@ inline Network WeightedNetwork(const KindSpec& objective, bool sample_weights,
     layers.emplace_back(FlattenSpec{});
     layers.emplace_back(LinearSpec{.out = kWeightedClasses});
   }
-  ModelSpec spec = SequenceSpec{.layers = layers, .image = {4, 3, 2}, .classes = kWeightedClasses};
+  NetworkSpec spec =
+      SequenceSpec{.layers = layers, .image = {4, 3, 2}, .classes = kWeightedClasses};
   spec.objective = objective;
-  absl::StatusOr<Network> network = ExpandModel(spec, precision);
+  absl::StatusOr<Network> network = ExpandNetwork(spec, precision);
   CHECK_OK(network.status());
   if (sample_weights) network = WithSampleWeights(*std::move(network), "weights");
   CHECK_OK(network.status());

@@ -1,6 +1,6 @@
 // A job file, from its bytes to the network that it describes. The input is the file.
-#include "base/errors/status.h"
-#include "network/model_text.h"
+#include "base/status.h"
+#include "network/network_text.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/spec/spec_reader.h"
 #include "services/common/convert/spec/convert_spec.h"
@@ -25,7 +25,7 @@ void FuzzJobFile(FuzzInput input) {
   CHECK_OK(again.status());
   CHECK(ToProto(*again).SerializeAsString() == proto.SerializeAsString()) << text;
   CHECK(!valid->network.layers.empty()) << "a job that was taken has layers";
-  CHECK(!CanonicalModelText(valid->network).empty()) << "whose text is its digest's";
+  CHECK(!CanonicalNetworkText(valid->network).empty()) << "whose text is its digest's";
 }
 
 }  // namespace stagecoach

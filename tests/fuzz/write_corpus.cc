@@ -133,8 +133,8 @@ Files MessageFiles() {
   files["job"] = After('\0', ToProto(GptJob()).SerializeAsString());
   files["layers"] = After('\0', ToProto(LayerJob()).SerializeAsString());
   JobSpec small = GptJob();
-  small.model = EveryKind();
-  const absl::StatusOr<Network> network = ExpandModel(small.model);
+  small.network = EveryKind();
+  const absl::StatusOr<Network> network = ExpandNetwork(small.network);
   CHECK_OK(network.status());
   files["network"] = After('\1', ToProto(*network).SerializeAsString());
   LoadCommand load;

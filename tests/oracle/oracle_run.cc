@@ -73,10 +73,10 @@ absl::StatusOr<Network> ReadNetwork(const Options& options) {
   v1::Model model;
   std::map<std::string, Position> positions;
   RETURN_IF_ERROR(ReadMessage(root, options.network, &model, &positions));
-  ASSIGN_OR_RETURN(const ModelSpec spec, ModelFromProto(model));
+  ASSIGN_OR_RETURN(const NetworkSpec spec, ModelFromProto(model));
   ASSIGN_OR_RETURN(Network network,
-                   ExpandModel(spec, options.precision == "bfloat16" ? Precision::kBfloat16
-                                                                     : Precision::kFloat32));
+                   ExpandNetwork(spec, options.precision == "bfloat16" ? Precision::kBfloat16
+                                                                       : Precision::kFloat32));
   if (!options.sample_weights) return network;
   return WithSampleWeights(std::move(network), "--sample-weights");
 }

@@ -19,7 +19,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr GptSpec kModel{2, 48, 3, 16, 61, 0.0};
+constexpr GptSpec kGpt{2, 48, 3, 16, 61, 0.0};
 constexpr int kCut = 3;  // layers of the first cell
 constexpr int64_t kBatch = 5, kMicroBatches = 3, kSteps = 20;
 constexpr uint64_t kSeed = 20181116;
@@ -30,7 +30,7 @@ const CosineRate kRate{.peak = 3e-3, .warmup_steps = 4, .final = 3e-4};
 // Tokens of one mini-batch: a few of the vocabulary, each a little above the one before, so that
 // there is something to learn.
 std::vector<int32_t> Sequences(int64_t step) {
-  constexpr int64_t kTokens = kModel.context + 1, kUsed = 12;
+  constexpr int64_t kTokens = kGpt.context + 1, kUsed = 12;
   const RandomStream stream{.seed = kSeed, .step = static_cast<uint32_t>(step)};
   std::vector<int32_t> tokens(kBatch * kTokens);
   for (int64_t i = 0; i < kBatch * kTokens; ++i) {
@@ -46,8 +46,8 @@ std::vector<int32_t> Slice(const std::vector<int32_t>& tokens, int64_t first, in
                            int64_t offset) {
   std::vector<int32_t> slice;
   for (int64_t s = first; s < first + count; ++s) {
-    const auto begin = tokens.begin() + s * (kModel.context + 1) + offset;
-    slice.insert(slice.end(), begin, begin + kModel.context);
+    const auto begin = tokens.begin() + s * (kGpt.context + 1) + offset;
+    slice.insert(slice.end(), begin, begin + kGpt.context);
   }
   return slice;
 }
@@ -81,11 +81,11 @@ class Trainer {
 
  private:
   absl::Status Build() {
-    ASSIGN_OR_RETURN(const Network model, ExpandModel(kModel, precision_));
-    layers_ = static_cast<int>(model.layers.size());
+    ASSIGN_OR_RETURN(const Network network, ExpandNetwork(kGpt, precision_));
+    layers_ = static_cast<int>(network.layers.size());
     const int bounds[] = {0, kCut, layers_};
     for (int k = 0; k < 2; ++k) {
-      ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(model, bounds[k], bounds[k + 1],
+      ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(network, bounds[k], bounds[k + 1],
                                                                 kSeed, kMicroBatches, backend_));
       for (Parameter* parameter : cell->parameters()) {
         RETURN_IF_ERROR(Shake(*parameter));
@@ -125,10 +125,10 @@ class Trainer {
   absl::StatusOr<StepDecision> Step(int64_t step) {
     const std::vector<int32_t> tokens = Sequences(step);
     if (shared()) {
-      recorder_->Add(absl::StrCat("batch/", step), tokens, {kBatch, kModel.context + 1});
+      recorder_->Add(absl::StrCat("batch/", step), tokens, {kBatch, kGpt.context + 1});
     }
     ObjectiveRunner& objective = *cells_.back()->objective();
-    objective.Begin(kMicroBatches, 1.0f / (kBatch * kModel.context));
+    objective.Begin(kMicroBatches, 1.0f / (kBatch * kGpt.context));
     int64_t first = 0;
     for (int i = 0; i < kMicroBatches; ++i) {
       const int64_t count = MicroBatchSize(kBatch, kMicroBatches, i);
@@ -153,7 +153,7 @@ class Trainer {
     const std::vector<double> sums = objective.TakeSums().named;
     reports[1].loss_sum = sums[0];
     reports[1].terms = sums[1];
-    reports[1].targets = kBatch * kModel.context;
+    reports[1].targets = kBatch * kGpt.context;
     return DecideStep(reports, layers_, kClipNorm);
   }
 
@@ -206,11 +206,11 @@ class Trainer {
 
 void NoteSettings(Recorder* recorder) {
   const auto note = [&](const char* key, auto value) { recorder->Note(key, absl::StrCat(value)); };
-  note("blocks", kModel.layers);
-  note("width", kModel.width);
-  note("heads", kModel.heads);
-  note("context", kModel.context);
-  note("vocabulary", kModel.vocabulary);
+  note("blocks", kGpt.layers);
+  note("width", kGpt.width);
+  note("heads", kGpt.heads);
+  note("context", kGpt.context);
+  note("vocabulary", kGpt.vocabulary);
   note("steps", kSteps);
   note("micro_batches", kMicroBatches);
   note("clip_norm", kClipNorm);

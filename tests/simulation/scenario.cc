@@ -186,44 +186,44 @@ JobSpec SpecOfFamily(int family) {
   JobSpec spec = Common();
   switch (family) {
     case 0:
-      spec.model = Small({EmbeddingSpec{}, LinearSpec{.out = 4}, ReluSpec{},
-                          DropoutSpec{.rate = 0.25}, LinearSpec{.out = kVocabulary}});
+      spec.network = Small({EmbeddingSpec{}, LinearSpec{.out = 4}, ReluSpec{},
+                            DropoutSpec{.rate = 0.25}, LinearSpec{.out = kVocabulary}});
       spec.evaluation = {.every_steps = 2, .batches = 2};
       return spec;
     case 1:
-      spec.model = Small({EmbeddingSpec{}, LinearSpec{.out = 4}, BatchNormSpec{.momentum = 0.3},
-                          LinearSpec{.out = kVocabulary}});
+      spec.network = Small({EmbeddingSpec{}, LinearSpec{.out = 4}, BatchNormSpec{.momentum = 0.3},
+                            LinearSpec{.out = kVocabulary}});
       spec.training.gradient_clip_norm = 0.5;
       spec.training.average = {.decay = 0.6};
       spec.evaluation = {.every_steps = 3, .batches = 1};
       return spec;
     case 2:
-      spec.model = GptSpec{.layers = 1,
-                           .width = 2,
-                           .heads = 1,
-                           .context = kContext,
-                           .vocabulary = kVocabulary,
-                           .tied_embeddings = true};
+      spec.network = GptSpec{.layers = 1,
+                             .width = 2,
+                             .heads = 1,
+                             .context = kContext,
+                             .vocabulary = kVocabulary,
+                             .tied_embeddings = true};
       spec.training.steps = 4;
       spec.training.gradient_clip_norm = 1;
       return spec;
     case 3:
       spec.training.freeze = {"model/0000/*"};
       spec.training.learning_rate = CosineRate{.peak = 0.1, .warmup_steps = 3};
-      spec.model = Small({EmbeddingSpec{.dropout = 0.1}, LinearSpec{.out = 3}, ReluSpec{},
-                          LinearSpec{.out = kVocabulary, .bias = false}});
+      spec.network = Small({EmbeddingSpec{.dropout = 0.1}, LinearSpec{.out = 3}, ReluSpec{},
+                            LinearSpec{.out = kVocabulary, .bias = false}});
       spec.training.optimizer = SgdSpec{.momentum = 0.9};
       spec.training.micro_batches = 3;
       spec.training.steps = 8;
       return spec;
     case 4:
-      spec.model = Small({EmbeddingSpec{}, ReluSpec{}, LinearSpec{.out = kVocabulary}});
+      spec.network = Small({EmbeddingSpec{}, ReluSpec{}, LinearSpec{.out = kVocabulary}});
       spec.training.micro_batches = 1;
       spec.training.steps = 10;
       spec.evaluation = {.every_steps = 5, .batches = 1};
       return spec;
     case 5:
-      spec.model = Small({EmbeddingSpec{}, ReluSpec{}, LinearSpec{.out = kVocabulary}});
+      spec.network = Small({EmbeddingSpec{}, ReluSpec{}, LinearSpec{.out = kVocabulary}});
       spec.training.steps = 0;
       spec.training.epochs = 0.25;
       spec.training.until.loss = 1.66;

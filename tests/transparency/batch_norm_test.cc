@@ -29,11 +29,11 @@ HarnessOptions Normed(int stages, const std::function<std::unique_ptr<Backend>()
       .stages = stages, .batch_size = 5, .micro_batches = 3, .evaluation_sequences = 5};
   options.make_backend = make;
   options.average = {.decay = 0.6};
-  options.other_model = SequenceSpec{.width = 36,
-                                     .context = 11,
-                                     .vocabulary = 17,
-                                     .layers = {EmbeddingSpec{}, block, BatchNormSpec{}, ReluSpec{},
-                                                block, LinearSpec{.out = 17}}};
+  options.spec = SequenceSpec{.width = 36,
+                              .context = 11,
+                              .vocabulary = 17,
+                              .layers = {EmbeddingSpec{}, block, BatchNormSpec{}, ReluSpec{}, block,
+                                         LinearSpec{.out = 17}}};
   return options;
 }
 

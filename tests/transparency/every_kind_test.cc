@@ -33,7 +33,7 @@ class EveryKindIn : public testing::TestWithParam<std::tuple<ListedKinds, Precis
  protected:
   static Network Expanded() {
     auto network =
-        ExpandModel(std::get<ListedKinds>(GetParam()).list, std::get<Precision>(GetParam()));
+        ExpandNetwork(std::get<ListedKinds>(GetParam()).list, std::get<Precision>(GetParam()));
     CHECK_OK(network.status());
     return *std::move(network);
   }

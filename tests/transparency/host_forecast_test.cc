@@ -115,7 +115,7 @@ void ExpectTheLeastLimitIsEnough(const Case& c, int threads) {
 }
 
 struct Row {
-  ModelSpec spec;
+  NetworkSpec spec;
   double least = 0;  // of the forecast that is taken, with one thread in float32
   // With AVX-512 it has convolutions by Winograd's filtering, whose room is loose
   // (operations/images/winograd.h).
@@ -175,7 +175,7 @@ std::vector<int> Threads() { return kSanitized ? std::vector{1, 4} : std::vector
 TEST(HostForecastTest, IsAnUpperBoundForTheZooAndClose) {
   for (const auto& [name, row] : Zoo()) {
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-      const Case c{*ExpandModel(row.spec, precision)};
+      const Case c{*ExpandNetwork(row.spec, precision)};
       std::string taken;
       for (const int threads : Threads()) {
         SCOPED_TRACE(absl::StrCat(name, ", ", PrecisionName(precision)));
@@ -199,7 +199,7 @@ TEST(HostForecastTest, TheLeastLimitThatIsPlannedIsEnoughForAnyNumberOfThreads) 
   for (const auto& [name, row] : Zoo()) {
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
       SCOPED_TRACE(absl::StrCat(name, ", ", PrecisionName(precision)));
-      const Case c{*ExpandModel(row.spec, precision)};
+      const Case c{*ExpandNetwork(row.spec, precision)};
       for (const int threads : {1, 8}) ExpectTheLeastLimitIsEnough(c, threads);
     }
   }
@@ -218,7 +218,7 @@ class Draw {
   uint64_t next_ = 0;
 };
 
-ModelSpec RandomModel(Draw& draw) {
+NetworkSpec RandomNetwork(Draw& draw) {
   const int64_t heads = draw.From(1, 4), head_width = 2 * draw.From(1, 40);
   switch (draw.From(0, 3)) {
     case 0:
@@ -255,9 +255,9 @@ ModelSpec RandomModel(Draw& draw) {
 TEST(HostForecastTest, IsAnUpperBoundForRandomShapes) {
   for (uint64_t seed = 1; seed <= (kSanitized ? 8 : 60); ++seed) {
     Draw draw(seed);
-    const ModelSpec spec = RandomModel(draw);
+    const NetworkSpec spec = RandomNetwork(draw);
     const auto precision = draw.From(0, 1) == 0 ? Precision::kFloat32 : Precision::kBfloat16;
-    auto network = ExpandModel(spec, precision);
+    auto network = ExpandNetwork(spec, precision);
     if (!network.ok()) continue;
     Case c{*std::move(network)};
     c.micro_batches = draw.From(1, 4);

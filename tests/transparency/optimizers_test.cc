@@ -18,13 +18,13 @@ namespace stagecoach {
 namespace {
 
 Network TiedAndPartlyFrozen() {
-  auto network = ExpandModel(GptSpec{.layers = 2,
-                                     .width = 32,
-                                     .heads = 2,
-                                     .context = 3,
-                                     .vocabulary = 600,
-                                     .tied_embeddings = true},
-                             Precision::kFloat32);
+  auto network = ExpandNetwork(GptSpec{.layers = 2,
+                                       .width = 32,
+                                       .heads = 2,
+                                       .context = 3,
+                                       .vocabulary = 600,
+                                       .tied_embeddings = true},
+                               Precision::kFloat32);
   CHECK_OK(network.status());
   auto frozen = Freeze(*std::move(network), {"model/0003/*.bias"}, "training.freeze");
   CHECK_OK(frozen.status());

@@ -23,7 +23,7 @@ namespace stagecoach {
 namespace {
 
 Network SmallResnet(int64_t width = 32) {
-  return *ExpandModel(ResnetSpec{.image = {8, 8, 16}, .classes = 10, .depth = 8, .width = width});
+  return *ExpandNetwork(ResnetSpec{.image = {8, 8, 16}, .classes = 10, .depth = 8, .width = width});
 }
 
 HarnessOptions OnOneStage(int64_t micro_batches, Rematerialization mode) {
@@ -137,7 +137,7 @@ TEST(PackedWeightsOfACell, AreInThePlanOfAStagesMemory) {
 // and 1 MiB was planned.
 TEST(PackedWeightsOfACell, AndTheColumnsOfAWideConvolutionAreInThePlan) {
   HarnessOptions options = OnOneStage(2, Rematerialization::kNever);
-  options.network = *ExpandModel(
+  options.network = *ExpandNetwork(
       SequenceSpec{.layers = {ConvolutionSpec{.out = 16, .kernel = {5}, .padding = {2}},
                               GlobalPoolSpec{}, LinearSpec{.out = 10}},
                    .image = {16, 16, 512},

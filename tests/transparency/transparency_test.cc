@@ -22,7 +22,7 @@ namespace {
 
 struct Device {
   std::string name;
-  GptSpec model;
+  GptSpec gpt;
   Precision precision = Precision::kFloat32;
   std::vector<std::function<std::unique_ptr<Backend>()>> variants;  // all must give the same bits
   // Asked before a test: OK if the device is there.
@@ -33,7 +33,7 @@ void PrintTo(const Device& device, std::ostream* out) { *out << device.name; }
 
 Device Reference() {
   Device device{.name = "reference",
-                .model = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}};
+                .gpt = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}};
   device.variants.push_back([] { return MakeReferenceBackend({}); });
   return device;
 }
@@ -42,7 +42,7 @@ Device Reference() {
 // Large enough that two threads share the work, odd enough that tiles have remainders.
 Device Cpu() {
   Device device{.name = "cpu",
-                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
+                .gpt = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
   device.variants.push_back([] { return MakeCpuBackend({.threads = 1}); });
   device.variants.push_back([] { return MakeCpuBackend({.threads = 2}); });
   return device;
@@ -52,7 +52,7 @@ Device Cpu() {
 // All stages on one card, each with a back end of its own.
 Device Cuda() {
   Device device{.name = "cuda",
-                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
+                .gpt = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
   device.variants.push_back([]() -> std::unique_ptr<Backend> {
     auto backend = MakeCudaBackend({}, 0);
     CHECK_OK(backend.status());
@@ -120,7 +120,7 @@ class Transparency : public testing::TestWithParam<Device> {
     if (!present.ok()) GTEST_SKIP() << GetParam().name << ": " << present;
   }
   HarnessOptions Options(const Batch& batch, double dropout) const {
-    return {.model = GetParam().model,
+    return {.gpt = GetParam().gpt,
             .batch_size = batch.batch_size,
             .micro_batches = batch.micro_batches,
             .dropout = dropout,

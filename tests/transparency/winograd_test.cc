@@ -20,7 +20,7 @@ Network WideResnet(Precision precision = Precision::kFloat32) {
   const ConvolutionExtents block{
       .image = {16, 16}, .window = {3, 3}, .places = {16, 16}, .in = 32, .out = 32};
   CHECK(SuitsWinograd({.padding = {1, 1}}, block)) << "this test is for such shapes";
-  return *ExpandModel(spec, precision);
+  return *ExpandNetwork(spec, precision);
 }
 
 class Winograd : public testing::TestWithParam<Precision> {};

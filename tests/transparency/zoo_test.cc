@@ -20,7 +20,7 @@ namespace {
 
 TEST(Zoo, EveryNetworkThatAJobCanNameHasARowInThisTest) {
   std::set<std::string> rows, known;
-  for (const ZooEntry& entry : ZooEntries()) rows.insert(entry.model.kind);
+  for (const ZooEntry& entry : ZooEntries()) rows.insert(entry.spec.kind);
   for (const NetworkKind* kind : AllNetworkKinds()) known.emplace(kind->name());
   EXPECT_EQ(rows, known);
 }
@@ -29,7 +29,7 @@ class Zoo : public testing::TestWithParam<std::tuple<ZooEntry, Precision>> {
  protected:
   static const ZooEntry& entry() { return std::get<ZooEntry>(GetParam()); }
   static Network Whole() {
-    auto network = ExpandModel(entry().model, std::get<Precision>(GetParam()));
+    auto network = ExpandNetwork(entry().spec, std::get<Precision>(GetParam()));
     CHECK_OK(network.status());
     return *std::move(network);
   }

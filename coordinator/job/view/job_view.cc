@@ -32,7 +32,7 @@ const char* JobPhaseName(JobPhase phase) {
 
 JobSummary SummaryOf(const JobSpec& spec) {
   return {spec.name,
-          spec.model.kind,
+          spec.network.kind,
           spec.data.kind,
           spec.training.batch_size,
           spec.training.micro_batches,

@@ -10,8 +10,8 @@
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/model_text.h"
 #include "network/network_kinds.h"
+#include "network/network_text.h"
 #include "network/zoo/zoo_testing.h"
 #include "operations/pointwise/drop_path.h"
 
@@ -47,7 +47,7 @@ int64_t ParametersOfTorchgpipes(int64_t layers, int64_t filters) {
 }
 
 TEST(Amoebanet, TextStaysAsItIs) {
-  ExpectGolden("model_text_amoebanet.txt", CanonicalModelText(ExpandedOf(SmallAmoebanet())));
+  ExpectGolden("network_text_amoebanet.txt", CanonicalNetworkText(ExpandedOf(SmallAmoebanet())));
 }
 
 TEST(Amoebanet, IsCutBetweenItsCellsWhichHandTwoTensorsOn) {
@@ -72,8 +72,8 @@ AmoebanetDSpec WithAuxiliary() {
 }
 
 TEST(Amoebanet, TextStaysAsItIsWithAnAuxiliaryHead) {
-  ExpectGolden("model_text_amoebanet_auxiliary.txt",
-               CanonicalModelText(ExpandedOf(WithAuxiliary())));
+  ExpectGolden("network_text_amoebanet_auxiliary.txt",
+               CanonicalNetworkText(ExpandedOf(WithAuxiliary())));
 }
 
 // What is trained with a head can go on without it: all other parameters have the same names and
@@ -196,14 +196,14 @@ TEST(Amoebanet, LeavesPiecesOutTheMoreTheDeeperTheCell) {
                           "normal_cell 8 x 0.15", "reduction_cell 8 x 0.20", "normal_cell 8 x 0.25",
                           "reduction_cell 8 x 0.30", "normal_cell 8 x 0.35"));
   spec.drop_path = 0;
-  EXPECT_EQ(CanonicalModelText(ExpandedOf(spec)), CanonicalModelText(network));
+  EXPECT_EQ(CanonicalNetworkText(ExpandedOf(spec)), CanonicalNetworkText(network));
 }
 
 TEST(Amoebanet, RefusesWhatItsCellsCannotHalve) {
   const auto refusal = [](void (*spoil)(AmoebanetDSpec&)) {
     AmoebanetDSpec spec = SmallAmoebanet();
     spoil(spec);
-    return std::string(ExpandModel(spec).status().message());
+    return std::string(ExpandNetwork(spec).status().message());
   };
   EXPECT_EQ(refusal([](AmoebanetDSpec& s) { s.layers = 4; }),
             "model.amoebanet_d.layers: 4; must be a multiple of 3, as a third of the cells is in "
@@ -235,7 +235,7 @@ TEST(Amoebanet, RefusesAnAuxiliaryHeadOfNoWeightOrSize) {
     AmoebanetDSpec spec = SmallAmoebanet();
     spec.auxiliary_weight = weight;
     spec.auxiliary_scale = scale;
-    return std::string(ExpandModel(spec).status().message());
+    return std::string(ExpandNetwork(spec).status().message());
   };
   EXPECT_EQ(refusal(0.4, 0.4), "");
   EXPECT_EQ(refusal(-0.4, 1),

@@ -36,13 +36,14 @@ HostProfile ProcessorToBe(int threads) {
 }
 
 // What makes attention slow on a card, and how its head goes, is known from the job alone.
-void NoteCards(const Network& model, const PlanAssumptions& assumptions, CommandContext& context) {
+void NoteCards(const Network& network, const PlanAssumptions& assumptions,
+               CommandContext& context) {
   const auto& cards = assumptions.cards;
   const auto card = std::find_if(cards.begin(), cards.end(), [](const auto& c) { return !!c; });
   if (card == cards.end()) return;
-  const std::string attention = AttentionOnCard(*(*card)->attention, model);
+  const std::string attention = AttentionOnCard(*(*card)->attention, network);
   if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
-  const std::string head = HeadOnCard(model);
+  const std::string head = HeadOnCard(network);
   if (!head.empty()) context.console->Note(absl::StrCat("head: ", head));
 }
 

@@ -22,7 +22,7 @@ constexpr size_t kBatchNumbers = size_t{1} << 20;
 constexpr size_t kMostBatch = 16;
 
 absl::Status NotUsable(const JobSpec& spec, const std::string& why) {
-  return FieldError("model", spec.model.kind, why);
+  return FieldError("model", spec.network.kind, why);
 }
 
 absl::Status CheckReadsImages(const JobSpec& spec, const Network& network) {
@@ -92,7 +92,7 @@ PictureNetwork::PictureNetwork(TrainedNetwork trained, PictureForm form,
       names_(std::move(names)) {}
 
 absl::Status PictureNetwork::Check(const JobSpec& spec, PictureAnswer wanted) {
-  ASSIGN_OR_RETURN(const Network network, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(const Network network, ExpandNetwork(spec.network));
   RETURN_IF_ERROR(CheckReadsImages(spec, network));
   RETURN_IF_ERROR(CheckAnswer(spec, network, wanted));
   if (DataKinds().Named(spec.data.kind).Pictures(spec.data).has_value()) return absl::OkStatus();
@@ -102,7 +102,7 @@ absl::Status PictureNetwork::Check(const JobSpec& spec, PictureAnswer wanted) {
 absl::StatusOr<std::unique_ptr<PictureNetwork>> PictureNetwork::Load(
     const std::string& weights_file, const JobSpec& spec, const DataFacts& facts,
     PictureAnswer wanted, std::unique_ptr<Backend> backend) {
-  ASSIGN_OR_RETURN(Network network, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(Network network, ExpandNetwork(spec.network));
   RETURN_IF_ERROR(CheckReadsImages(spec, network));
   RETURN_IF_ERROR(CheckAnswer(spec, network, wanted));
   ASSIGN_OR_RETURN(PictureForm form, FormOf(spec, network, facts));

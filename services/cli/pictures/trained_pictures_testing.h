@@ -61,10 +61,10 @@ pipeline: {stages: 1, schedule: gpipe}
 
  private:
   void WriteWeights() const {
-    const Network model = ExpandModel(spec_.model).value();
+    const Network network = ExpandNetwork(spec_.network).value();
     std::vector<std::pair<std::string, Shape>> names;
     std::vector<std::vector<float>> values;
-    for (const NetworkLayer& layer : model.layers) {
+    for (const NetworkLayer& layer : network.layers) {
       for (const ParameterSpec& parameter : layer.parameters) {
         names.emplace_back(parameter.name, parameter.shape);
         values.push_back(InitialValue(parameter, 5, layer.index));

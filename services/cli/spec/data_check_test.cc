@@ -29,7 +29,7 @@ absl::Status CheckFilesOf(const JobSpec& spec) {
 JobSpec JobOn(const std::string& content) {
   const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
   JobSpec spec;
-  spec.model = GptSpec{.layers = 1, .width = 4, .heads = 1, .context = 16, .vocabulary = 256};
+  spec.network = GptSpec{.layers = 1, .width = 4, .heads = 1, .context = 16, .vocabulary = 256};
   const std::string path = absl::StrCat(testing::TempDir(), "/", info->name());
   spec.data = TextData{.path = path};
   std::ofstream(path, std::ios::binary) << content;
@@ -66,7 +66,7 @@ TEST(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
   const std::string images = absl::StrCat(testing::TempDir(), "/check_images");
   const auto check = [&images](std::vector<int64_t> image) {
     JobSpec spec;
-    spec.model = MlpNetworkSpec{.image = std::move(image), .hidden = 4, .classes = 10};
+    spec.network = MlpNetworkSpec{.image = std::move(image), .hidden = 4, .classes = 10};
     spec.data = IdxData{.images = images, .labels = "/nowhere/labels"};
     return CheckFilesOf(spec);
   };

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 JobSpec JobOfClasses(int64_t classes, const std::string& from) {
   JobSpec spec;
-  spec.model = MlpNetworkSpec{.image = {2, 2, 1}, .hidden = 3, .classes = classes};
+  spec.network = MlpNetworkSpec{.image = {2, 2, 1}, .hidden = 3, .classes = classes};
   spec.data = IdxData{.images = "/nowhere/images", .labels = "/nowhere/labels"};
   spec.initialize.from = from;
   return spec;

@@ -1,4 +1,4 @@
-// Sampler: text from trained weights, token by token, on one cell that holds the whole model.
+// Sampler: text from trained weights, token by token, on one cell that holds the whole network.
 // Ownership: owns the network.  Threads: one thread.
 // Determinism: token i is a pure function of weights, prompt, temperature, seed and i.
 // Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary; a network that reads later
@@ -34,7 +34,7 @@ class Sampler {
                                                        const JobSpec& spec,
                                                        std::unique_ptr<Backend> backend);
 
-  // Gives one byte after the other to `on_byte`, which returns false to end. The model sees the
+  // Gives one byte after the other to `on_byte`, which returns false to end. The network sees the
   // last `context` tokens.
   absl::Status Generate(const std::string& prompt, const SamplingOptions& options,
                         const std::function<bool(char)>& on_byte);

@@ -37,7 +37,7 @@ inline constexpr double kPatience = 30;
 inline JobSpec SmallSpec() {
   JobSpec spec;
   spec.name = "small";
-  spec.model = GptSpec{2, 16, 2, 8, 64, 0};
+  spec.network = GptSpec{2, 16, 2, 8, 64, 0};
   spec.data = TextData{.path = "/nowhere/input.txt"};
   spec.training.steps = 10;
   spec.training.batch_size = 4;

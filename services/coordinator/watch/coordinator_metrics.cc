@@ -236,10 +236,10 @@ void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, Metric
   }
 }
 
-CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const Network& model) {
-  return {.tokens_per_example = static_cast<double>(model.targets()),
-          .flops_per_token = ModelFlopsPerToken(model),
-          .of_text = model.InputNamed("tokens").valid()};
+CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const Network& network) {
+  return {.tokens_per_example = static_cast<double>(network.targets()),
+          .flops_per_token = ModelFlopsPerToken(network),
+          .of_text = network.InputNamed("tokens").valid()};
 }
 
 void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {

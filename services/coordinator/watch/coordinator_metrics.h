@@ -44,7 +44,7 @@ class CoordinatorMetrics {
     double tokens_per_example = 0, flops_per_token = 0;  // 0 for a job that has ended
     bool of_text = false;                                // else a token is a target of a picture
   };
-  static TokenSize SizeOfTokens(const Network& model);
+  static TokenSize SizeOfTokens(const Network& network);
   // What the records of one job add up to.
   struct Track {
     bool followed = false;

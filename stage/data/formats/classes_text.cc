@@ -5,9 +5,9 @@
 namespace stagecoach {
 
 std::string ClassesText(const JobSpec& spec, int64_t classes) {
-  const bool field = spec.model.attributes.Find("classes") != nullptr;
-  return absl::StrCat(field ? absl::StrCat("model.", spec.model.kind, ".classes = ")
-                            : absl::StrCat("the classes of model.", spec.model.kind, ", "),
+  const bool field = spec.network.attributes.Find("classes") != nullptr;
+  return absl::StrCat(field ? absl::StrCat("model.", spec.network.kind, ".classes = ")
+                            : absl::StrCat("the classes of model.", spec.network.kind, ", "),
                       classes);
 }
 

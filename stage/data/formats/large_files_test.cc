@@ -109,7 +109,7 @@ Network NetworkOfImages(const Shape& image) {
 }
 
 TEST_F(LargeFilesTest, AText) {
-  spec_.model = GptSpec{.vocabulary = 256};
+  spec_.network = GptSpec{.vocabulary = 256};
   spec_.data = TextData{.path = Sparse("text", "a", kFileBytes), .bytes = true};
   OpenAndRead(NetworkOfText(), {"tokens", "targets"});
 }
@@ -131,7 +131,7 @@ TEST_F(LargeFilesTest, CifarsRecords) {
 
 TEST_F(LargeFilesTest, AFileThatWasWrittenToIsNotReadOn) {
   const std::string path = Sparse("text", "a", 10'000);
-  spec_.model = GptSpec{.vocabulary = 256};
+  spec_.network = GptSpec{.vocabulary = 256};
   spec_.data = TextData{.path = path, .bytes = true};
   const std::vector<std::string> names = {"tokens", "targets"};
   const auto source = OpenSource(spec_, NetworkOfText(), names, AnyFile());

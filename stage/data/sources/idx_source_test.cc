@@ -80,7 +80,7 @@ class IdxSourceTest : public testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     spec_.seed = 42;
-    spec_.model.kind = "resnet";
+    spec_.network.kind = "resnet";
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;
     spec_.evaluation = {.every_steps = 1, .batches = 100};
@@ -372,7 +372,7 @@ TEST_F(IdxSourceTest, ALabelThatIsNoClassIsNamedWithItsSample) {
                                HasSubstr("label 12 of sample 17 is not below the classes of "
                                          "model.resnet, 10"),
                                HasSubstr("a network of at least 16 classes")));
-  spec_.model.attributes.Set("classes", int64_t{10});
+  spec_.network.attributes.Set("classes", int64_t{10});
   EXPECT_THAT(Refusal(), HasSubstr("is not below model.resnet.classes = 10"));
   EXPECT_TRUE(TryOpen({"images"}).ok()) << "a stage that reads no labels";
 }
@@ -382,7 +382,7 @@ TEST_F(IdxSourceTest, ImagesOfAnotherSizeThanTheNetworksAreRefused) {
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.idx.images = \""),
                                HasSubstr("images [2, 3, 1] (height, width, channels)"),
                                HasSubstr("model.resnet reads images [28, 28, 1]: make it [2, 3")));
-  spec_.model.attributes.Set("image", std::vector<int64_t>{28, 28, 1});
+  spec_.network.attributes.Set("image", std::vector<int64_t>{28, 28, 1});
   EXPECT_THAT(Refusal(), HasSubstr("model.resnet.image = [28, 28, 1]: set it to [2, 3, 1] or "));
   network_ = NetworkOnImages({kHeight, kWidth, 1});
   Write("ti", IdxText({10, 3, 2}, std::string(60, 'x')));

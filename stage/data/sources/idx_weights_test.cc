@@ -68,7 +68,7 @@ class IdxWeightsTest : public testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     spec_.seed = 42;
-    spec_.model = SequenceSpec{
+    spec_.network = SequenceSpec{
         .layers = {FlattenSpec{}, LinearSpec{.out = 2}}, .image = {1, 1, 1}, .classes = 2};
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;

@@ -46,7 +46,7 @@ class TextCheck {
 
   absl::Status CheckTokens(const std::string& where, const JobSpec& spec) const {
     if (first_at_ < 0) return absl::OkStatus();
-    const std::string field = absl::StrCat("model.", spec.model.kind, ".vocabulary");
+    const std::string field = absl::StrCat("model.", spec.network.kind, ".vocabulary");
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": the byte at offset ", first_at_, " is not below ", field, " = ",
                      vocabulary_, "; set ", field, " to at least ", int{largest_} + 1,

@@ -59,7 +59,7 @@ class TextSourceTest : public testing::Test {
     folder_ = mkdtemp(pattern.data());
     spec_.name = "job";
     spec_.seed = 42;
-    spec_.model = GptSpec{.vocabulary = 256};
+    spec_.network = GptSpec{.vocabulary = 256};
     spec_.data = TextData{.path = folder_ + "/text", .bytes = true};
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;
@@ -278,7 +278,7 @@ TEST_F(TextSourceTest, RefusesATokenOutsideTheVocabulary) {
                  "model.gpt.vocabulary = 128", "at least 201"});
   ExpectRefused(text, 10, 200, {"the byte at offset 500 "});
   EXPECT_TRUE(TryOpen(10, 201).ok());
-  spec_.model = SequenceSpec{.vocabulary = 128};
+  spec_.network = SequenceSpec{.vocabulary = 128};
   ExpectRefused(text, 10, 128, {"model.sequence.vocabulary"});
 }
 

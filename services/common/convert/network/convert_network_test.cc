@@ -24,16 +24,16 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Network Expanded(const ModelSpec& model, Precision precision = Precision::kFloat32) {
-  absl::StatusOr<Network> network = ExpandModel(model, precision);
+Network Expanded(const NetworkSpec& spec, Precision precision = Precision::kFloat32) {
+  absl::StatusOr<Network> network = ExpandNetwork(spec, precision);
   CHECK_OK(network.status());
   return *std::move(network);
 }
 
 // Without what is named by `chosen`.
 template <typename Chosen>
-Network Frozen(const ModelSpec& model, Chosen chosen) {
-  Network network = Expanded(model);
+Network Frozen(const NetworkSpec& spec, Chosen chosen) {
+  Network network = Expanded(spec);
   std::vector<std::string> names;
   for (const NetworkLayer& layer : network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
@@ -45,11 +45,13 @@ Network Frozen(const ModelSpec& model, Chosen chosen) {
   return *std::move(frozen);
 }
 
-ModelSpec Gpt(int64_t layers = 2) {
+NetworkSpec Gpt(int64_t layers = 2) {
   return GptSpec{
       .layers = layers, .width = 8, .heads = 2, .context = 4, .vocabulary = 10, .dropout = 0.1};
 }
-ModelSpec Images() { return ResnetSpec{.image = {8, 8, 3}, .classes = 4, .depth = 8, .width = 4}; }
+NetworkSpec Images() {
+  return ResnetSpec{.image = {8, 8, 3}, .classes = 4, .depth = 8, .width = 4};
+}
 
 void ExpectComesBack(const Network& network) {
   const v1::Network proto = ToProto(network);
@@ -62,8 +64,8 @@ void ExpectComesBack(const Network& network) {
 TEST(ConvertNetwork, EveryNetworkOfTheZooComesBackAsItWas) {
   for (const ZooEntry& entry : ZooEntries()) {
     SCOPED_TRACE(entry.name);
-    ExpectComesBack(Expanded(entry.model, Precision::kBfloat16));
-    absl::StatusOr<Network> frozen = Freeze(Expanded(entry.model), entry.frozen, "freeze");
+    ExpectComesBack(Expanded(entry.spec, Precision::kBfloat16));
+    absl::StatusOr<Network> frozen = Freeze(Expanded(entry.spec), entry.frozen, "freeze");
     ASSERT_TRUE(frozen.ok()) << frozen.status();
     ExpectComesBack(*frozen);
   }
@@ -79,10 +81,10 @@ TEST(ConvertNetwork, EveryKindOfLayerComesBackAsItWas) {
 }
 
 TEST(ConvertNetwork, EveryObjectiveComesBackAsItWas) {
-  ModelSpec classes = Images();
+  NetworkSpec classes = Images();
   classes.objective = CrossEntropySpec{.label_smoothing = 0.1, .ignore_index = 3, .top = 2};
   ExpectComesBack(Expanded(classes));
-  ModelSpec numbers =
+  NetworkSpec numbers =
       SequenceSpec{.layers = {ConvolutionSpec{.out = 5, .kernel = {3}, .padding = {1}}, ReluSpec{},
                               ConvolutionSpec{.out = 3, .kernel = {3}, .padding = {1}}},
                    .image = {6, 7, 3},
@@ -90,8 +92,8 @@ TEST(ConvertNetwork, EveryObjectiveComesBackAsItWas) {
   numbers.objective = MeanSquaredErrorSpec{};
   ExpectComesBack(Expanded(numbers));
   classes.objective = CrossEntropySpec{.class_weights = {1, 0, 0.1, 1e9}};
-  for (const ModelSpec& model : {classes, numbers}) {
-    const auto weighted = WithSampleWeights(Expanded(model), "data.idx.weights");
+  for (const NetworkSpec& spec : {classes, numbers}) {
+    const auto weighted = WithSampleWeights(Expanded(spec), "data.idx.weights");
     ASSERT_TRUE(weighted.ok()) << weighted.status();
     ExpectComesBack(*weighted);
   }
@@ -232,7 +234,7 @@ TEST_F(RefusedNetwork, IsOneWhoseTiesDoNotHold) {
 }
 
 TEST_F(RefusedNetwork, IsOneWithWeightsThatDoNotHold) {
-  ModelSpec classes = Images();
+  NetworkSpec classes = Images();
   classes.objective = CrossEntropySpec{.class_weights = {1, 0, 0.1, 2}};
   const v1::Network whole = ToProto(*WithSampleWeights(Expanded(classes), "weights"));
   const auto refused = [&](auto change) {

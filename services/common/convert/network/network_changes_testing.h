@@ -154,9 +154,9 @@ inline void SetItsDigest(v1::Network* proto) {
 
 // One whose targets weigh, by their class and by their sample.
 inline v1::Network WeightedNetworkMessage() {
-  ModelSpec model = MlpNetworkSpec{.image = {3, 2, 1}, .hidden = 4, .layers = 2, .classes = 3};
-  model.objective = CrossEntropySpec{.class_weights = {1, 0, 2}};
-  absl::StatusOr<Network> network = ExpandModel(model);
+  NetworkSpec spec = MlpNetworkSpec{.image = {3, 2, 1}, .hidden = 4, .layers = 2, .classes = 3};
+  spec.objective = CrossEntropySpec{.class_weights = {1, 0, 2}};
+  absl::StatusOr<Network> network = ExpandNetwork(spec);
   CHECK_OK(network.status());
   network = WithSampleWeights(*std::move(network), "weights");
   CHECK_OK(network.status());
@@ -165,12 +165,12 @@ inline v1::Network WeightedNetworkMessage() {
 
 // One message of every network.
 inline std::vector<v1::Network> NetworkMessages() {
-  std::vector<ModelSpec> models;
-  for (const ZooEntry& entry : ZooEntries()) models.push_back(entry.model);
-  for (const ListedKinds& kinds : ListsOfEveryKind()) models.emplace_back(kinds.list);
+  std::vector<NetworkSpec> specs;
+  for (const ZooEntry& entry : ZooEntries()) specs.push_back(entry.spec);
+  for (const ListedKinds& kinds : ListsOfEveryKind()) specs.emplace_back(kinds.list);
   std::vector<v1::Network> messages;
-  for (const ModelSpec& model : models) {
-    absl::StatusOr<Network> network = ExpandModel(model);
+  for (const NetworkSpec& spec : specs) {
+    absl::StatusOr<Network> network = ExpandNetwork(spec);
     CHECK_OK(network.status());
     messages.push_back(ToProto(*network));
   }

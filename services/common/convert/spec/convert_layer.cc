@@ -76,15 +76,15 @@ absl::StatusOr<LayerSpec> LayerFromProto(const v1::Layer& proto, const std::stri
   return LayerFrom(proto, path, 0);
 }
 
-v1::Model ModelToProto(const ModelSpec& spec) {
+v1::Model ModelToProto(const NetworkSpec& spec) {
   v1::Model proto;
   AddLayers(spec.layers, KindToProto(spec.kind, spec.attributes, &proto));
   if (!spec.objective.kind.empty()) KindToProto(spec.objective, proto.mutable_objective());
   return proto;
 }
 
-absl::StatusOr<ModelSpec> ModelFromProto(const v1::Model& proto) {
-  ModelSpec spec;
+absl::StatusOr<NetworkSpec> ModelFromProto(const v1::Model& proto) {
+  NetworkSpec spec;
   ASSIGN_OR_RETURN(const NetworkKind* kind, ReadKind(proto, "model", FindNetworkKind, &spec));
   if (proto.has_objective()) {
     RETURN_IF_ERROR(

@@ -78,10 +78,10 @@ TEST(ObjectiveMessages, HaveTheFieldsOfTheirStructs) {
 }
 
 TEST(ObjectiveMessages, ComeBackEqualWithTheirNetwork) {
-  ModelSpec spec = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16};
+  NetworkSpec spec = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16};
   EXPECT_FALSE(ModelToProto(spec).has_objective()) << "a network's own";
   spec.objective = CrossEntropySpec{.label_smoothing = 0.1, .ignore_index = 0, .top = 3};
-  const absl::StatusOr<ModelSpec> back = ModelFromProto(ModelToProto(spec));
+  const absl::StatusOr<NetworkSpec> back = ModelFromProto(ModelToProto(spec));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(*back == spec);
   v1::Model none = ModelToProto(spec);
@@ -114,8 +114,8 @@ TEST(LayerMessages, AFieldThatOneSideLacksIsTold) {
               ElementsAre("stagecoach.v1.ResidualLayer.layers is not in the struct"));
 }
 
-// The kind with its defaults and with listed layers if it has any, and for each field one in which
-// it alone is something else. `Spec` is LayerSpec or ModelSpec.
+// The kind with its defaults and with listed layers if it has any, and for each field one in which it alone is something
+// else. `Spec` is LayerSpec or NetworkSpec.
 template <typename Spec, typename Kind>
 std::vector<Spec> OneForEachField(const Kind& kind, const Descriptor& choice) {
   const Descriptor& message = *choice.FindFieldByName(std::string(kind.name()))->message_type();
@@ -144,10 +144,10 @@ TEST(LayerMessages, CarryEveryFieldOfEveryKind) {
     }
   }
   for (const NetworkKind* kind : AllNetworkKinds()) {
-    for (const ModelSpec& model : OneForEachField<ModelSpec>(*kind, *v1::Model::descriptor())) {
-      const absl::StatusOr<ModelSpec> back = ModelFromProto(ModelToProto(model));
+    for (const NetworkSpec& spec : OneForEachField<NetworkSpec>(*kind, *v1::Model::descriptor())) {
+      const absl::StatusOr<NetworkSpec> back = ModelFromProto(ModelToProto(spec));
       ASSERT_TRUE(back.ok()) << back.status();
-      EXPECT_EQ(*back, model) << ModelToProto(model).DebugString();
+      EXPECT_EQ(*back, spec) << ModelToProto(spec).DebugString();
     }
   }
 }

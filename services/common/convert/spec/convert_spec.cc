@@ -87,7 +87,7 @@ absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto) {
 
 v1::JobSpec ToProto(const JobSpec& spec) {
   auto proto = MessageOf<v1::JobSpec>(spec);
-  *proto.mutable_model() = ModelToProto(spec.model);
+  *proto.mutable_model() = ModelToProto(spec.network);
   KindToProto(spec.data, proto.mutable_data());
   KindToProto(spec.training.optimizer, proto.mutable_training()->mutable_optimizer());
   KindToProto(spec.training.learning_rate, proto.mutable_training()->mutable_learning_rate());
@@ -97,16 +97,16 @@ v1::JobSpec ToProto(const JobSpec& spec) {
 
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   // In the order of the YAML.
-  ASSIGN_OR_RETURN(ModelSpec model, ModelFromProto(proto.model()));
+  ASSIGN_OR_RETURN(NetworkSpec network, ModelFromProto(proto.model()));
   ASSIGN_OR_RETURN(JobSpec spec, WithoutModel(proto));
-  spec.model = std::move(model);
+  spec.network = std::move(network);
   return spec;
 }
 
 absl::StatusOr<JobSpec> JobBesideItsNetwork(const v1::JobSpec& proto) {
   ASSIGN_OR_RETURN(JobSpec spec, WithoutModel(proto));
-  absl::StatusOr<ModelSpec> model = ModelFromProto(proto.model());
-  if (model.ok()) spec.model = *std::move(model);
+  absl::StatusOr<NetworkSpec> network = ModelFromProto(proto.model());
+  if (network.ok()) spec.network = *std::move(network);
   return spec;
 }
 

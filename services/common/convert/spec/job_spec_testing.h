@@ -27,7 +27,7 @@ inline JobSpec GptJob() {
   spec.name = "tiny";
   spec.seed = 0xfedcba9876543210;
   spec.precision = Precision::kBfloat16;
-  spec.model = GptSpec{2, 32, 4, 16, 256, 0.1};
+  spec.network = GptSpec{2, 32, 4, 16, 256, 0.1};
   spec.data = TextData{.path = "/data/corpus.txt", .bytes = true};
   spec.training.steps = 100;
   spec.training.batch_size = 8;
@@ -64,7 +64,7 @@ inline JobSpec LayerJob() {
   list.layers.push_back({MlpSpec{64}});
   list.layers.push_back({GeluSpec{}});
   list.layers.push_back({LinearSpec{256, false}});
-  spec.model = list;
+  spec.network = list;
   spec.precision = Precision::kTensorFloat32;
   spec.training.optimizer = SgdSpec{0.9, 0.01};
   spec.training.learning_rate = ConstantRate{.peak = 0.5, .warmup_steps = 3};

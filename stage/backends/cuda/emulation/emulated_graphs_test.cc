@@ -174,7 +174,7 @@ TEST_P(EmulatedGraphsTraining, HasTheSameBits) {
   constexpr int kSteps = 5;
   HarnessOptions options = {
       .stages = GetParam().stages,
-      .model = {.layers = 2, .width = 16, .heads = 2, .context = 6, .vocabulary = 11},
+      .gpt = {.layers = 2, .width = 16, .heads = 2, .context = 6, .vocabulary = 11},
       .batch_size = 5,
       .micro_batches = 3,
       .schedule = GetParam().schedule,

@@ -12,7 +12,7 @@ namespace stagecoach {
 namespace {
 
 HarnessOptions Options() {
-  return {.model = {.layers = 2, .width = 12, .heads = 3, .context = 35, .vocabulary = 17},
+  return {.gpt = {.layers = 2, .width = 12, .heads = 3, .context = 35, .vocabulary = 17},
           .batch_size = 3,
           .micro_batches = 2,
           .dropout = 0.2,
@@ -22,7 +22,7 @@ HarnessOptions Options() {
 // Heads and widths of which the library's fused epilogues take some and refuse others.
 HarnessOptions InBfloat16() {
   HarnessOptions options = Options();
-  options.model.width = 24;
+  options.gpt.width = 24;
   options.precision = Precision::kBfloat16;
   return options;
 }
@@ -58,7 +58,7 @@ TEST(EmulatedTraining, LogitsOfAnOddVocabularyHavePaddedRows) {
   ASSERT_TRUE(harness.Train(3).ok());
   ASSERT_TRUE(harness.Evaluate(0).ok());
   EXPECT_EQ(cuda::EmulatedBackend::strided_products - before, 3 * 2 * 3) << "steps, micro-batches";
-  options.model.vocabulary = 24;
+  options.gpt.vocabulary = 24;
   MustTrain(options);
   EXPECT_EQ(cuda::EmulatedBackend::strided_products - before, 3 * 2 * 3) << "24 need none";
 }
@@ -118,7 +118,7 @@ TEST(EmulatedTraining, InBfloat16HasTheSameBitsForEveryNumberOfStages) {
 // Chunks of 16 rows: micro-batches of 2 and 1 sequences of 35 tokens have 5 and 3, of 16 and of 6
 // and 3 rows.
 HarnessOptions InChunks(HarnessOptions options) {
-  options.model.vocabulary = 33;
+  options.gpt.vocabulary = 33;
   options.make_backend = [] {
     constexpr HeadChunkLimits kSixteenRows{.bytes = 0, .least_rows = 16};
     return std::make_unique<cuda::EmulatedBackend>(BackendOptions{}, true, kSixteenRows);
@@ -134,7 +134,7 @@ TEST(EmulatedTraining, InChunksOfTheHeadLearnsWhatAWholeOneLearns) {
     EXPECT_EQ(cuda::EmulatedBackend::strided_products - before, 3 * (5 + 3) * 3)
         << "steps, chunks, products";
     HarnessOptions whole = options;
-    whole.model.vocabulary = 33;
+    whole.gpt.vocabulary = 33;
     const HarnessResult reference = MustTrain(whole);
     for (size_t step = 0; step < reference.losses.size(); ++step) {
       EXPECT_NEAR(chunked.losses[step], reference.losses[step],

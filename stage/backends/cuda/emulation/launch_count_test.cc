@@ -1,5 +1,5 @@
-// How many launches a transformer block takes, and the end of a step: what a small model is bound
-// by.
+// How many launches a transformer block takes, and the end of a step: a small network is bound by
+// them.
 #include <memory>
 #include <utility>
 
@@ -33,13 +33,13 @@ Counts LaunchesOfBlock(Precision precision, double dropout) {
                         .context = kContext,
                         .vocabulary = 8,
                         .dropout = dropout};
-  const Network model = *ExpandModel(spec, precision);
+  const Network network = *ExpandNetwork(spec, precision);
   cuda::EmulatedBackend backend({});
   const DType dtype = ComputeDType(precision);
   Counts counts;
-  for (const NetworkLayer& expanded : model.layers) {
+  for (const NetworkLayer& expanded : network.layers) {
     if (!expanded.label.starts_with("residual")) continue;
-    const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, expanded, backend);
+    const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(network, expanded, backend);
     for (Parameter& parameter : layer->parameters()) {
       backend.Fill(parameter.value, 0.5f);
       if (dtype == DType::kBF16) backend.Convert(parameter.value, parameter.compute);
@@ -85,10 +85,10 @@ TEST(LaunchCount, OfATransformerBlockWithDropout) {
 TEST(LaunchCount, OfTheEndOfAStep) {
   for (const int layers : {1, 3}) {
     const GptSpec spec = {.layers = layers, .width = 16, .heads = 2, .context = 4, .vocabulary = 8};
-    const Network model = *ExpandModel(spec, Precision::kBfloat16);
+    const Network network = *ExpandNetwork(spec, Precision::kBfloat16);
     cuda::EmulatedBackend backend({});
-    const int last = static_cast<int>(model.layers.size());
-    const std::unique_ptr<Cell> cell = *Cell::Create(model, 0, last, 1, 1, backend);
+    const int last = static_cast<int>(network.layers.size());
+    const std::unique_ptr<Cell> cell = *Cell::Create(network, 0, last, 1, 1, backend);
     const auto optimizer = *MakeOptimizer(AdamWSpec{}, cell->parameters(), backend);
     const auto launches = [&](auto&& call) {
       const int64_t before = backend.Launches();

@@ -1,9 +1,9 @@
-// ModelSpec: a network as a job asks for it: the name of its kind and the fields that a user gives.
-// What a kind means is in network/zoo, one file a kind; nothing else knows one.
+// NetworkSpec: a network as a job asks for it: the name of its kind and the fields that a user gives.
+// The meaning of a kind is in network/zoo, one file a kind; nothing else knows one.
 // Ownership: a plain value.
-// Errors:    none here: ExpandModel (network/network_kinds.h) checks kind and fields.
-#ifndef STAGECOACH_NETWORK_MODEL_SPEC_H_
-#define STAGECOACH_NETWORK_MODEL_SPEC_H_
+// Errors:    none here: ExpandNetwork (network/network_kinds.h) checks kind and fields.
+#ifndef STAGECOACH_NETWORK_NETWORK_SPEC_H_
+#define STAGECOACH_NETWORK_NETWORK_SPEC_H_
 
 #include <concepts>
 #include <string>
@@ -31,11 +31,11 @@ concept ListsLayers = requires(Fields fields) {
   { fields.layers } -> std::same_as<std::vector<LayerSpec>&>;
 };
 
-struct ModelSpec {
-  ModelSpec() = default;
-  // ModelSpec{GptSpec{.layers = 6, ...}}; `layers` are the struct's, if it lists some.
+struct NetworkSpec {
+  NetworkSpec() = default;
+  // NetworkSpec{GptSpec{.layers = 6, ...}}; `layers` are the struct's, if it lists some.
   template <NetworkFields Fields>
-  ModelSpec(
+  NetworkSpec(
       Fields
           fields)  // NOLINT(google-explicit-constructor): a network is given where a spec is asked for
       : kind(Fields::kNetwork) {
@@ -47,9 +47,9 @@ struct ModelSpec {
   Attributes attributes;          // its fields, in the order of its struct
   std::vector<LayerSpec> layers;  // for kinds that list some
   KindSpec objective;             // what it is trained for
-  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+  friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
 };
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_NETWORK_MODEL_SPEC_H_
+#endif  // STAGECOACH_NETWORK_NETWORK_SPEC_H_
