@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/network.h"
 #include "network/network_kind.h"
 #include "network/network_spec.h"

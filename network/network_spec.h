@@ -1,5 +1,5 @@
-// NetworkSpec: a network as a job asks for it: the name of its kind and the fields that a user gives.
-// The meaning of a kind is in network/zoo, one file a kind; nothing else knows one.
+// NetworkSpec: a network as a job asks for it: the name of its kind and the fields that a user
+// gives. The meaning of a kind is in network/zoo, one file a kind; nothing else knows one.
 // Ownership: a plain value.
 // Errors:    none here: ExpandNetwork (network/network_kinds.h) checks kind and fields.
 #ifndef STAGECOACH_NETWORK_NETWORK_SPEC_H_

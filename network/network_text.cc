@@ -19,8 +19,8 @@ int32_t NumberOf(const Network& network, WireId wire) {
   return wire.value - (weights.valid() && weights < wire ? 1 : 0);
 }
 
-// "16 8": what goes in and comes out of a layer in a chain. Of any other the types of all values, and which wires
-// it reads: the same layers with other skips are another network.
+// "16 8": what goes in and comes out of a layer in a chain. Of any other the types of all values,
+// and which wires it reads: the same layers with other skips are another network.
 std::string WiresText(const Network& network, const NetworkLayer& layer) {
   const bool first = layer.index == 0;
   const std::vector<WireId> before =

@@ -311,9 +311,10 @@ Partition PartitionAround(int stages, int layers, int stage, int first, int last
   return partition;
 }
 
-// The fastest partition whose cells all fit a stage's memory, which none of the candidates does; none if there is none.
-// Where the first backward is decides what zero_bubble keeps on the stages behind it. With `first_backward` it is on that
-// stage; without, each cell is asked where it costs least, and what is found need not fit.
+// The fastest partition whose cells all fit a stage's memory, which none of the candidates does;
+// none if there is none. Where the first backward is decides what zero_bubble keeps on the stages
+// behind it. With `first_backward` it is on that stage; without, each cell is asked where it costs
+// least, and what is found need not fit.
 std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& network,
                                          const PlanAssumptions& assumptions, const Seconds& seconds,
                                          const Schedule& schedule,

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/hash.h"
-#include "base/status.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "network/network_text.h"
 #include "plan/job/optimizer_slots.h"
 

@@ -21,7 +21,7 @@
 #include "network/layers/residual.h"
 #include "network/layers/swiglu.h"
 #include "network/network_spec.h"
-#include "network/zoo/amoebanet.h"
+#include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"

@@ -211,7 +211,8 @@ int64_t SmallTensorBytes(const Network& network, int first, int last, int64_t mi
   int64_t bytes = SaturatingMultiply(kLine, lines);
   bytes += 3 * kF64Bytes * parameters;  // norms of gradients, and LAMB's two
   if (last < static_cast<int>(network.layers.size())) return bytes;
-  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary one.
+  // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary
+  // one.
   const bool counted = network.objective.has("mean_iou") || network.objective.has("per_class");
   const int64_t sums = static_cast<int64_t>(network.objective.sums.size()) + 4 +
                        (counted ? 3 * network.classes() : 0);

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/precision.h"
+#include "base/numbers/precision.h"
 #include "network/network.h"
 #include "network/network_spec.h"
 #include "plan/job/evaluation_batches.h"

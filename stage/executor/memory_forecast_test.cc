@@ -128,7 +128,8 @@ void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& 
   }
 }
 
-// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty: each in turn.
+// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty:
+// each in turn.
 void ExpectForecast(const Network& network, const HarnessOptions& asked, int64_t batch = kBatch,
                     const std::vector<int>& fullest = {}) {
   HarnessOptions options = asked;

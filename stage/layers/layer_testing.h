@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
 #include "network/network_kinds.h"
 #include "network/network_spec.h"
 #include "stage/backends/backend.h"

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
+#include "base/numbers/random.h"
+#include "base/threads/clock.h"
 #include "network/network_kinds.h"
 #include "network/network_spec.h"
 #include "network/zoo/gpt.h"

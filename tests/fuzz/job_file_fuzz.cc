@@ -1,5 +1,5 @@
 // A job file, from its bytes to the network that it describes. The input is the file.
-#include "base/status.h"
+#include "base/errors/status.h"
 #include "network/network_text.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/spec/spec_reader.h"

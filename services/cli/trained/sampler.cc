@@ -49,8 +49,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weight
 }
 
 absl::StatusOr<std::vector<float>> Sampler::NextLogits(std::span<const int32_t> history) {
-  // The network reads whole contexts. The last token sees nothing of the padding behind it: Load refuses a network
-  // that looks ahead.
+  // The network reads whole contexts. The last token sees nothing of the padding behind it: Load
+  // refuses a network that looks ahead.
   const Network& network = trained_.network;
   Backend& backend = *trained_.backend;
   const auto seen = std::min<size_t>(history.size(), static_cast<size_t>(network.targets()));

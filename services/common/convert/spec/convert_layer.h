@@ -1,7 +1,7 @@
 // Conversion of the network between the wire form and network/network_spec.h; used by convert_spec.
-// A network's kind is the field of that name in v1::Model, a layer's kind that in v1::Layer. A kind's
-// fields are those of its message (services/common/convert/convert_fields.h). Nothing here knows a
-// kind.
+// A network's kind is the field of that name in v1::Model, a layer's kind that in v1::Layer. A
+// kind's fields are those of its message (services/common/convert/fields/convert_fields.h). Nothing
+// here knows a kind.
 // Errors: INVALID_ARGUMENT with the field path; nesting deeper than 8 residuals is refused.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_CONVERT_LAYER_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_CONVERT_LAYER_H_

@@ -114,8 +114,8 @@ TEST(LayerMessages, AFieldThatOneSideLacksIsTold) {
               ElementsAre("stagecoach.v1.ResidualLayer.layers is not in the struct"));
 }
 
-// The kind with its defaults and with listed layers if it has any, and for each field one in which it alone is something
-// else. `Spec` is LayerSpec or NetworkSpec.
+// The kind with its defaults and with listed layers if it has any, and for each field one in which
+// it alone is something else. `Spec` is LayerSpec or NetworkSpec.
 template <typename Spec, typename Kind>
 std::vector<Spec> OneForEachField(const Kind& kind, const Descriptor& choice) {
   const Descriptor& message = *choice.FindFieldByName(std::string(kind.name()))->message_type();
