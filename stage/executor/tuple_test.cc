@@ -13,7 +13,6 @@
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
 #include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "plan/optimizers/adamw.h"
