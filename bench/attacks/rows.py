@@ -1,5 +1,5 @@
 """What is tried: a row is a function that tells what it saw and whether the promise held, under a title and what happened
-before (at b2d5b39, from the issue that asked for the mend)."""
+before (at b2d5b39, the commit before the mends)."""
 import dataclasses
 import typing
 

@@ -1,5 +1,5 @@
-// Channels and credentials for the programs' own connections, with the settings of
-// docs/operations.md: keepalive on both sides, capped reconnects, TX zero-copy off.
+// Channels and credentials for the programs' own connections: keepalive on both sides, capped
+// reconnects (docs/ARCHITECTURE.md, "Deadlines"), TX zero-copy off.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_CHANNEL_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_CHANNEL_H_
 

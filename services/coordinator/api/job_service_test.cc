@@ -60,7 +60,6 @@ class JobServiceTest : public WaitingJobTest {
     call->reader = stub_->ReadLogs(&call->context, request);
     return call;
   }
-  // Of a model without weights, in one shard.
   struct WatchCall {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::WatchJobResponse>> reader;

@@ -32,7 +32,7 @@ struct TarMember {
 class TarMembers {
  public:
   explicit TarMembers(const OpenedFile* file) : file_(file) {}
-  // Nothing: the end, which two blocks of zeros mark. Not to be called after that or an error.
+  // Nothing: the end, which a block of zeros marks. Not to be called after that or an error.
   absl::StatusOr<std::optional<TarMember>> Next();
   // Of the header that is next, or was the last one.
   int64_t offset() const { return offset_; }
