@@ -26,9 +26,9 @@ using MicroBatchId = Id<struct MicroBatchTag>;
 // Receivers drop a message whose fence is older than theirs. A newer one cancels current work.
 struct Fence {
   std::string job;
-  uint64_t term = 0;        // incarnation of the coordinator, +1 per start
+  uint64_t term = 0;        // start of the coordinator; each one has a higher term
   uint64_t generation = 0;  // placement of the job, +1 per recovery
-  uint64_t step = 0;        // optimizer steps applied before the one meant
+  uint64_t step = 0;        // steps applied or skipped before the one meant
   uint32_t attempt = 0;     // try of one step
 
   friend bool operator==(const Fence&, const Fence&) = default;

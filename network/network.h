@@ -76,7 +76,7 @@ struct Objective {
   WireId weights;                    // of the data source; invalid: each sample weighs 1
   std::vector<float> class_weights;  // by class; empty: each weighs 1
   bool weighted() const { return weights.valid() || !class_weights.empty(); }
-  // Does it measure that: a flag of the loss, as "mean_iou"?
+  // Whether the loss has this flag set, as "mean_iou" for a measure.
   bool has(std::string_view flag) const;
   // Measures beside the loss, over all classes: "accuracy".
   std::vector<std::string> measures() const;
@@ -107,7 +107,8 @@ struct Network {
   // Number of targets in one sample, if none is ignored: tokens of a text, one label of an image.
   // The loss is a mean over them.
   int64_t targets() const;
-  int64_t classes() const;  // last extent of what the objective reads: that the loss tells apart
+  // classes that the loss tells apart: last extent of the objective's input
+  int64_t classes() const;
   int64_t WireBytes(WireId id) const;  // of one sample
 };
 

@@ -1,6 +1,6 @@
 // KindSpec: one of several kinds by its name, with the fields that a user gives: an objective, a
-// data source, an optimizer, a form of the learning rate. What a kind is stands in a file of its
-// own; nothing else knows one.
+// data source, an optimizer, a form of the learning rate. Each kind is defined in a file of its
+// own; no other code knows it.
 // Ownership: a plain value.
 // Errors:    none here: who has the list of the kinds (base/named_list.h) checks name and fields.
 #ifndef STAGECOACH_OPERATIONS_KIND_SPEC_H_

@@ -32,8 +32,8 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// The options with what the network's cut asks of a schedule: which stages load, where the first
-// backward is, and where tied parameters pass.
+// Adds to the options what the network and its cut ask of a schedule: which stages load, where the
+// first backward is, and where tied parameters pass.
 ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
                              ScheduleOptions options);
 
@@ -53,9 +53,10 @@ struct PlanAssumptions {
   double link_bytes_per_second = 1.0e9;
   double link_latency_seconds = 100e-6;
   int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
-  // By stage, those on a card; none where it ends.
+  // By stage: its card, or nullopt. Stages beyond the end have none.
   std::vector<std::optional<CardProfile>> cards;
-  // By stage, of those on none; where it ends one thread of a processor that takes most.
+  // By stage: its processor, unless it is on a card. Stages beyond the end have HostProfile{}: one
+  // thread, and the library that takes most memory.
   std::vector<HostProfile> hosts;
 };
 
@@ -73,7 +74,8 @@ struct LayerPlan {
   std::vector<ValueType> outputs;
   int64_t parameters = 0;
   int64_t forward_flops = 0, backward_flops = 0;
-  int64_t cut_bytes = 0;      // what crosses a cut behind it; of the last one what the loss reads
+  // bytes that cross a cut behind it; for the last layer those that the loss reads
+  int64_t cut_bytes = 0;
   int64_t own_cut_bytes = 0;  // the part of it that this layer gives; the rest rides past it
 };
 std::vector<LayerPlan> PlanLayers(const Network& network);

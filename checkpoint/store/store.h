@@ -6,7 +6,9 @@
 //   <root>/<job>/LATEST                          hint only
 //   <root>/<job>/.broken-step-000000000050[.n]   set aside by a load; never removed by us
 //   <root>/<job>/.trash-...                      being removed
-// Ownership: borrows the file system.  Threads: one thread (the coordinator's effects) per job.
+// Ownership: borrows the file system.
+// Threads:   one thread (the coordinator's effects) writes and removes for a job. Other threads may
+//            list, read, verify and find what is loadable at the same time.
 // Errors:    Commit: FAILED_PRECONDITION if the union of the shards is not the model, otherwise the
 //            file system's codes. In both cases nothing is committed. Load never uses a value
 //            before every digest was checked.
@@ -53,9 +55,11 @@ class CheckpointStore {
   void Abandon(const std::string& temporary);  // removes the folder; errors are logged only
 
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
-  // List and the folders of a step whose manifest is gone: damaged, for nothing else makes them.
+  // As List, with step folders that lack a manifest. These are damaged: nothing else leaves such a
+  // folder.
   std::vector<CheckpointRef> ListWithDamaged(const std::string& job);
-  bool HasFolder(const CheckpointRef& ref);  // still, whatever was removed meanwhile
+  // whether its folder still exists: others may remove it
+  bool HasFolder(const CheckpointRef& ref);
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
   // Checks every size and digest of every file, with `tensors` of every tensor as well. NOT_FOUND.
   // DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact, but of another format
@@ -95,10 +99,10 @@ class CheckpointStore {
   const std::string root_;
 };
 
-// Writes an export into the folder. model.safetensors has the parameters only, named as in
+// Writes an export into the folder. model.safetensors has the parameters and states, named as in
 // checkpoints. stagecoach.json has the training configuration given. If the manifest has facts of
-// the data, data.json has these (checkpoint/facts_file.h). Each file is atomic: temporary
-// name, sync, rename. Returns the weights digest, "sha256:<hex>".
+// the data, data.json has these (checkpoint/facts_file.h). Each file is atomic: temporary name,
+// sync, rename. Returns the weights digest, "sha256:<hex>".
 // average: averages take the place of the parameters that have one, under their names.
 // FAILED_PRECONDITION if the checkpoint has none.
 // refuse_not_finite: FAILED_PRECONDITION naming the first tensor with an infinity or a NaN, and no

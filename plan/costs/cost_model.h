@@ -49,8 +49,8 @@ std::vector<LayerCost> ModelCosts(const Network& network);
 // causal attention, matrix products only (what MFU counts).
 double ModelFlopsPerToken(const Network& network);
 
-// The moment when a stage is at its fullest. So many instructions of its program and of its
-// neighbours' are done, and it may be within the next one.
+// The moment when a stage is at its fullest: how many instructions of its program and of its
+// neighbours' programs are done. The stage may be within its next one.
 struct StageMoment {
   bool evaluation = false;  // of its programs; else of the training's
   size_t position = 0, upstream = 0, downstream = 0;
@@ -68,10 +68,10 @@ struct StageMemory {
 
 // Query for the peak of a stage's memory. The forecast walks the program micro-batch by micro-batch
 // and, inside a backward, layer by layer. To each instruction it adds the most that the links may
-// hold then, in either direction (plan/costs/link_memory.h). For that, neighbours and network are
-// as fast or slow as both programs let them be. The result is a reachable upper bound. On a card
-// links have memory of the host. There the copies to and from it count as if each came as late as
-// it may. The workspaces of plan/costs/card_memory.h count too.
+// hold then, in either direction (plan/costs/link_memory.h). It assumes neighbours and a network of
+// any speed that the programs allow. The result is a reachable upper bound. On a card, links use
+// host memory. Copies to and from it count as if each ran as late as it may. The workspaces of
+// plan/costs/card_memory.h count too.
 struct StageMemoryQuery {
   int first_layer = 0, last_layer = 0;  // [first, last)
   int64_t batch_size = 0;               // N

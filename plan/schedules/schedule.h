@@ -67,8 +67,8 @@ struct ScheduleOptions {
   // The first stage that trains anything: none in front of it has a backward, and nothing comes
   // back to them.
   int first_backward = 0;
-  // For tied parameters that are trained. tied_cuts: stages with an owner in front of their end and
-  // a user behind it. tied_owners: stages with an owner. Both ascending.
+  // For tied parameters that are trained. tied_cuts: stages where a cut follows that has an owner
+  // in front of it and a user behind it. tied_owners: stages with an owner. Both ascending.
   std::vector<int> tied_cuts = {}, tied_owners = {};
   bool Loads(int stage) const;
   bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }

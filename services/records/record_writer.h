@@ -47,8 +47,8 @@ class RecordWriter {
 
   // From now on, to the job's end; harmless to repeat.
   void Follow(const std::string& job);
-  // False: what the watches have said is not all written within so many seconds. While the source
-  // answers a line says how its job stands, so who ends the source calls this before.
+  // Waits until all records that the watches gave are written; false: not within so many seconds.
+  // Call it before the source ends, as lines take the job's state from the source.
   bool CatchUp(double seconds);
   // Writes what is queued and ends.
   void Stop();

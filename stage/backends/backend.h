@@ -5,7 +5,7 @@
 // it.
 // Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
 //            Synchronize (devices with a queue).
-// Threads:   called from the executor thread only. allocator() is thread-safe.
+// Threads:   called from the executor thread only, except Fault. allocator() is thread-safe.
 // Units and shapes: row-major.
 // Element types: each operand of a call has its type (operations/value_type.h).
 //            Element::kActivation is F32 or BF16 by the job's precision (base/numbers/precision.h).
@@ -108,7 +108,7 @@ class Backend {
   }
   // What a memory forecast must know of it, if it is a card.
   virtual std::optional<CardProfile> Card() const { return std::nullopt; }
-  virtual HostProfile Host() const { return {}; }  // if it is none
+  virtual HostProfile Host() const { return {}; }  // the same, if it is a processor
   virtual Allocator& allocator() = 0;
   // Where links keep what they carry; the host reads and writes it. Other than allocator() where
   // the device's memory is not the host's: BoundaryPort then copies by the calls at the end.
@@ -116,30 +116,30 @@ class Backend {
   // For the job at hand, before its first operation. Operations learn from their tensors whether
   // they are in BF16; what is left to say is whether float32 products may be TF32.
   virtual void SetPrecision(Precision) {}
-  // For the job at hand too: what its stage has beside what the job needs. Until it is said, and
-  // behind EndCell: all where the memory has no limit, else none.
+  // For the job at hand too: memory that the stage has beyond what the job needs. Before this call,
+  // and after EndCell: all if the memory has no limit, else none.
   virtual void UseSpareMemory(const SpareMemory&) {}
   // From one row of a training's logits to the next (network/passes/padded_output.h), for kernels
   // that are faster where rows begin at certain addresses.
   virtual int64_t LogitsStride(int64_t columns, DType) const { return columns; }
-  // By chunks of how many rows the last layer and the loss go together where they may
-  // (network/passes/head_chunks.h); none: as a whole.
+  // Size of the chunks of rows in which the last layer and the loss run together, where a network
+  // allows it (network/passes/head_chunks.h). None: they run as a whole.
   virtual std::optional<HeadChunkLimits> HeadChunks() const { return std::nullopt; }
   // Makes a call of an operation ready to be run again and again on tensors of these types; the
   // back end outlives the kernel. `activation`: the type that Element::kActivation has. Errors:
-  // UNIMPLEMENTED without a kernel for it, naming operation and back end; what a kernel cannot do
-  // with these types.
+  // UNIMPLEMENTED if there is no kernel for it, naming operation and back end; the kernel's error
+  // if it cannot take these types.
   virtual absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                          DType activation) = 0;
 
   // Between the two the caller runs kernels one after the other, in the order of a list. A device
-  // may keep these calls and launch many at once, by EndCalls at the latest. A query of the back
-  // end in between finds them done, as ever.
+  // may keep these calls and launch many at once, by EndCalls at the latest. If the caller asks the
+  // back end for a result in between, the calls so far are done first.
   virtual void BeginCalls() {}
   virtual void EndCalls() {}
 
-  // What is no call of a network: gradients are set to zero and states to what they begin with, and
-  // what the optimizer does.
+  // Work outside the calls of a network: setting gradients to zero and states to their initial
+  // values, and the optimizer's update.
   virtual void Fill(const Tensor& tensor, float value) = 0;
   virtual void Sgd(const SgdArgs& args) = 0;
   virtual void AdamW(const AdamWArgs& args) = 0;
@@ -187,10 +187,10 @@ class Backend {
 
   virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;
   virtual void CopyToHost(const Tensor& source, std::span<std::byte> target) = 0;  // synchronizes
-  // Between allocator() and link_allocator(), where these differ. Copies may be queued: the back
-  // end holds what they read and write until they have run, whatever the caller lets go of. ToLink:
-  // the values of what was queued before; the target may be sent once LinkCopyDone(the number
-  // returned) is true. They run in the order in which they were started.
+  // Between allocator() and link_allocator(), where these differ. Copies may be queued. The back
+  // end then holds source and target until the copy has run, even if the caller lets go of them.
+  // CopyToLink copies the values that the calls before it leave. The target may be sent once
+  // LinkCopyDone(the number returned) is true. Copies run in the order in which they were started.
   virtual absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) {
     CopyToHost(source, target.span());
     const absl::Status status = Synchronize();
@@ -208,33 +208,33 @@ class Backend {
     if (!status.ok()) return status;
     return target;
   }
-  // Called on any thread, at once and under no lock, when a copy to a link has run: whoever waits
-  // for it looks again. It may stay out when the device has failed.
+  // Called on any thread, at once and under no lock, when a copy to a link has run: the thread that
+  // waits for the copy looks again. If the device has failed, the call may not come.
   virtual void OnLinkCopyDone(std::function<void()>) {}
   // The step has ended or was given up: lets go of what was made ready for its next copies.
   virtual void EndLinkCopies() {}
   virtual absl::Status Synchronize() = 0;
-  // For devices that run behind the host: TickProgress() for what has run since the last call.
-  // Whoever waits for something else asks now and then; Synchronize and CopyToHost tick by
-  // themselves.
+  // For devices that run behind the host: calls TickProgress() if work has run since the last call.
+  // A thread that waits for something else calls this now and then. Synchronize and CopyToHost tick
+  // by themselves.
   virtual void TellProgress() {}
   // The layers that called the operations are gone: lets go of memory kept for them and forgets
   // what it was refused. A fault of the device stays.
   virtual void EndCell() {}
   // Not ok once the device is lost to this process: the first error that it met. Any thread.
   virtual absl::Status Fault() const { return absl::OkStatus(); }
-  // For tables of what takes how long: the libraries' algorithms, or own kernels, that computed
-  // what was called since it was asked last, each once. Empty: there is one way only.
+  // For tables of times: names the library algorithms, or own kernels, that computed the calls
+  // since the last TakeWays, each once. Empty: there is one way only.
   virtual std::vector<std::string> TakeWays() { return {}; }
-  // For devices that run behind the host: notes the time at which the device comes to what is
-  // queued next. False: there is no such clock, what was called has run.
+  // For devices that run behind the host: marks the time at which the device reaches the work that
+  // is queued next. False: there is no such clock, and all calls have run.
   virtual bool MarkTime() { return false; }
   // All marks since the last call, in nanoseconds after the first; waits for them. Empty if one is
   // missing.
   virtual std::vector<int64_t> TakeTimes() { return {}; }
 };
 
-// While it lives the calls of one or more lists come.
+// Scope of the calls of one or more lists: BeginCalls when it is made, EndCalls when it goes.
 class CallsOfLists {
  public:
   explicit CallsOfLists(Backend& backend) : backend_(backend) { backend_.BeginCalls(); }

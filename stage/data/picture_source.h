@@ -3,8 +3,8 @@
 // Ownership: the source owns its sets and its threads.
 // Threads:   executor thread; it has decode_threads of its own (stage/data/read_ahead.h).
 // Errors:    MakePictureSource: INVALID_ARGUMENT if there is nothing to train on or to evaluate
-//            with, or if a label is no class. Of pictures that are measured, as their set says.
-//            Train and Evaluation: as their set says.
+//            with, or if a label is no class. For pictures that are measured, also their set's
+//            errors. Train and Evaluation: as their set says.
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
 
@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& sp
                                                                std::span<const std::string> reads,
                                                                PictureSourceParts parts);
 
-// Does `work` for 0 to count - 1 on so many threads and this one, and ticks meanwhile. The first
-// status that is not ok, by number, if there is one; nothing behind it is begun then.
+// Does `work` for 0 to count - 1 on `threads` threads and this one, and ticks meanwhile. Returns
+// the error with the lowest i. After an error no higher i is begun.
 absl::Status ForEachPicture(int64_t threads, int64_t count,
                             const std::function<absl::Status(int64_t i)>& work);
 

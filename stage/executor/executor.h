@@ -38,7 +38,7 @@ struct StepWork {
   LookAtLogits observer = nullptr;  // of an evaluation
 };
 
-// kAdvanced: stopped by the limit, or blocked after messages of sends before have left.
+// kAdvanced: stopped by the limit, or blocked, but messages that had waited have left.
 enum class Progress { kAdvanced, kBlocked, kFinished };
 
 class StageExecutor {
@@ -55,8 +55,8 @@ class StageExecutor {
     const Network* network = nullptr;   // the cell's
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
-    // Shown what the objective reads of each micro-batch, before it does, chunk by chunk where the
-    // head goes by chunks; for tools that compare.
+    // Called with the objective's input for each micro-batch, before the objective runs. If the
+    // head goes by chunks, called for each chunk. For tools that compare.
     std::function<void(MicroBatchId, const Tensor&)> on_output;
   };
   explicit StageExecutor(const Parts& parts);
@@ -72,8 +72,8 @@ class StageExecutor {
   MicroBatchId current_micro_batch() const;  // of the instruction at hand
   StepReport TakeReport();                   // after kFinished
   void Abandon();  // drop micro-batches and the step, after an error or abort
-  // Since construction, with the sends that were made good later. Whoever drives executors by hand
-  // sees by it who got on; what a stage tells of its progress is base/threads/progress.h.
+  // Since construction. A send that had waited and left counts too. Tests that drive executors by
+  // hand see by the count which one advanced. A stage reports progress by base/threads/progress.h.
   uint64_t instructions_done() const;
   uint64_t stale_messages() const;  // dropped since construction
 

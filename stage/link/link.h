@@ -46,7 +46,7 @@ constexpr bool IsTied(MessageKind kind) {
 struct TensorMessage {
   MessageKind kind = MessageKind::kActivation;
   Fence fence;
-  MicroBatchId micro_batch;  // 0 of what is tied: it is of the whole step
+  MicroBatchId micro_batch;  // 0 for tied parameters: the message is for the whole step
   Tensors tensors;
   int64_t sent_unix_nanos = 0;  // set by the sender; splits a wait into bubble and transfer
 };

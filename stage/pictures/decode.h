@@ -7,18 +7,18 @@
 //
 // Colours are those of Pillow's convert("RGB"), which golden_test.cc compares. Integer arithmetic
 // makes the wanted channels. Grey is repeated. Colours become grey by (19595 R + 38470 G + 7471 B +
-// 32768) / 65536. CMYK becomes R = 255 - K - C * (255 - K) / 255 and so on. There a JPEG has ink as
-// 255 - ink, with and without Adobe's marker. Alpha is dropped, a palette is looked up. Gamma and
-// colour profiles are not looked at. Of 16 bits the upper 8 are kept. Pillow does so for colours.
-// It cuts grey of 16 bits at 255, which would make most of it white. A TIFF is turned by its
-// orientation; of other formats DecodeUpright does that.
+// 32768) / 65536. CMYK becomes R = 255 - K - C * (255 - K) / 255 and so on. A CMYK JPEG stores 255
+// minus the ink, with and without Adobe's marker. Alpha is dropped, a palette is looked up. Gamma
+// and colour profiles are not looked at. Of 16 bits the upper 8 are kept. Pillow does so for
+// colours. It cuts grey of 16 bits at 255, which would make most of it white. A TIFF is turned by
+// its orientation; of other formats DecodeUpright does that.
 //
 // Threads: pure functions, any thread.
 // Memory:  at most kDecodingBytes for each of `most_pixels`, the result included. Some rows come on
-//          top, or tiles of a TIFF of up to 8 bytes for each of its pixels. The memory that a
-//          header asks for is compared with that before it is allocated. A JPEG of several scans,
-//          as progressive ones are, needs 2 bytes for each sample that it stores, beside its
-//          picture. So with full colours it may have 7/9 of `most_pixels`.
+//          top; for a TIFF its tiles, of up to 8 bytes a pixel. The memory that a header asks for
+//          is compared with that before it is allocated. A JPEG of several scans, as progressive
+//          ones are, needs 2 bytes for each sample that it stores, beside its picture. So with full
+//          colours it may have 7/9 of `most_pixels`.
 // Errors:  INVALID_ARGUMENT, with the remedy: another format, too large, more than 100 scans, or a
 //          form that is not read (JPEG of 12 bits, lossless; an animated WebP; TIFF of floats or
 //          L*a*b*). DATA_LOSS, with the library's message: cut off or damaged. A file that is not

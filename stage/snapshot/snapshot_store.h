@@ -1,7 +1,7 @@
 // SnapshotStore: the shards of snapshots that a stage holds in memory: of its own cell, and copies
 // for a neighbour. Two steps of each at most: the newest that is whole everywhere, and one that is
 // on its way to be.
-// Ownership: owns the bytes; who reads some shares them.
+// Ownership: owns the bytes; readers share them.
 // Threads:   thread-safe.
 // Errors:    Put: ABORTED for a cell that is not the neighbour of the one loaded here;
 //            INVALID_ARGUMENT for a shard that is not that neighbour's by name or size;
@@ -52,18 +52,18 @@ class SnapshotStore {
     uint64_t step = 0;
     std::set<std::string> files;
   };
-  // A cell is being loaded. What is held goes, but for what the load uses, of the same job. No
-  // copies are taken until TakeCopies.
+  // A cell is being loaded. Drops all shards but those of the same job that the load uses. Takes no
+  // copies until TakeCopies.
   void Begin(const std::string& job, const std::string& key, const std::optional<LoadedFrom>& from);
   void TakeCopies(Neighbour neighbour);
-  void Clear(const std::string& job);  // if it holds that one's; its cell goes on
+  void Clear(const std::string& job);  // drops all if it holds this job's shards; the cell goes on
   void Clear();
 
-  // Of the own cell, before one is taken: all go but for those of step `kept`, that the load used
-  // or that were taken since.
+  // Before a shard of the own cell is taken. Drops the own shards but those of step `kept`: the
+  // ones that the load used if of_load, else the ones taken since.
   void MakeRoom(uint64_t kept, bool of_load);
   void Add(const std::string& key, StoredShard shard);
-  // Of the neighbour's: true when it is complete.
+  // Adds a part of the neighbour's shard; true when the shard is complete.
   absl::StatusOr<bool> Put(const SnapshotPart& part);
 
   std::vector<HeldShard> List(const std::string& job, const std::string& key) const;

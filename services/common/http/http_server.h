@@ -29,7 +29,7 @@ namespace stagecoach {
 
 class TokenGuesses;
 
-// One open answer without an end that is known before.
+// One open answer whose length is not known in advance.
 class HttpStream {
  public:
   virtual ~HttpStream() = default;

@@ -6,8 +6,8 @@
 //            the server is shut down before this object is destroyed.
 // Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
 //            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
-//            the boundary has a stream; UNAVAILABLE when the stream breaks, where too many wait,
-//            and for another stage than the neighbour, with what Options::may_be says of it.
+//            the boundary has a stream; UNAVAILABLE when the stream breaks, when too many streams
+//            wait, or when the peer is not the neighbour; then with the message of Options::may_be.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
 #define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
@@ -29,29 +29,31 @@ namespace stagecoach {
 
 class RpcLoop;
 
-// Largest message that a link sends: a server must receive this much and frame headers.
+// What a message of a link may have beyond LinkOptions::chunk_bytes: frame headers, control
+// messages. A receiver must accept messages of the sum.
 inline constexpr int kLinkMessageSlackBytes = 64 << 10;
 
 class GrpcLinkConnector final : public LinkConnector {
  public:
   struct Options {
     LinkOptions link;
-    double connect_deadline_seconds = 20;  // also of a stream whose end nobody has taken yet
+    double connect_deadline_seconds = 20;  // also for a stream that Accept has not taken yet
     double hello_deadline_seconds = 10;    // of a stream that says nothing
     int keepalive_time_ms = 1000;
     int keepalive_timeout_ms = 1000;
     std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure
     LinkObserver on_transfer;                               // may be empty
     ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null
-    // Whether the peer may be the stage of that name, by what it showed when it connected. Pure.
-    // Empty: whoever may call at all may be any.
+    // Whether the peer may be the stage of that name, judged by its certificate. Pure. Empty: a
+    // peer that may call at all may be any stage.
     std::function<absl::Status(const grpc::AuthContext& peer, const std::string& stage)> may_be;
   };
 
   explicit GrpcLinkConnector(const Options& options);
   ~GrpcLinkConnector() override;
 
-  // To be registered with a server, and served on the loop that polls for it once it has started.
+  // Register it with a server. Once the server has started, call Serve with the loop that polls the
+  // server's queue.
   grpc::Service* service();
   void Serve(RpcLoop* loop);
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
