@@ -1,5 +1,5 @@
-// Job names and job ids: one rule for whatever becomes part of a path, a metric's label or a line
-// of text. Who refuses one says in which field it stood and adds kJobNameRule.
+// Job names and job ids: one rule for all texts that become part of a path, a metric's label or a
+// line of text. A caller that refuses one names the field and adds kJobNameRule.
 #ifndef STAGECOACH_BASE_JOB_NAME_H_
 #define STAGECOACH_BASE_JOB_NAME_H_
 

@@ -1,6 +1,6 @@
-// Lists of things that have a file each, as the kinds of layers. A list has their names in order,
-// and nothing else registers a thing. No constructor of a thing runs before main, so no linker
-// drops one, and a file without its function does not link.
+// Lists of things with one file each, as the kinds of layers. A list has their names in order;
+// things register in no other way. No constructor of a thing runs before main, so no linker drops
+// one. A file without its function does not link.
 #ifndef STAGECOACH_BASE_LISTED_H_
 #define STAGECOACH_BASE_LISTED_H_
 
@@ -17,8 +17,8 @@
 #define STAGECOACH_EACH_FUNCTION(Function, Suffix, Name) Function Name##Suffix;
 #define STAGECOACH_EACH_POINTER(Function, Suffix, Name) &Name##Suffix,
 
-// macro(a, b, name) for each name. A macro cannot call itself, so each scan of the text expands one
-// name and leaves the next.
+// Expands to macro(a, b, name) for each name. A macro cannot call itself, so each scan of the text
+// expands one name and leaves the next.
 #define STAGECOACH_EACH(macro, a, b, ...) \
   STAGECOACH_SCAN64(STAGECOACH_ONE(macro, a, b, __VA_ARGS__))
 #define STAGECOACH_ONE(macro, a, b, name, ...) \
@@ -37,7 +37,7 @@ namespace stagecoach {
 template <typename Thing>
 using Giver = Thing();
 
-// In their order.
+// The things in the order of the list.
 template <typename Thing, size_t kCount>
 std::vector<Thing> CallEach(Giver<Thing>* const (&listed)[kCount]) {
   std::vector<Thing> things;
@@ -45,8 +45,7 @@ std::vector<Thing> CallEach(Giver<Thing>* const (&listed)[kCount]) {
   return things;
 }
 
-// Of two lists of the same names: the function in `parts` at the place where `listed` has the one
-// that gives `thing`.
+// For two lists of the same names: the function in `parts` at the place of `thing` in `listed`.
 template <typename Thing, typename Part, size_t kCount>
 Part& PartOf(const Thing& thing, Giver<const Thing*>* const (&listed)[kCount],
              Part* const (&parts)[kCount]) {

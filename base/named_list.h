@@ -25,7 +25,7 @@ namespace stagecoach {
 template <typename Thing>
 class NamedList {
  public:
-  // what: what one of them is, "kind of layer".
+  // what: the noun for one of them, "kind of layer".
   NamedList(std::string what, std::vector<const Thing*> all)
       : what_(std::move(what)), all_(std::move(all)) {
     std::sort(all_.begin(), all_.end(),

@@ -1,5 +1,4 @@
-// Whether this build has a sanitizer: tests then do enough for all code to run, not all that they
-// compare.
+// Whether this build has a sanitizer: tests then only run all code once, with fewer comparisons.
 #ifndef STAGECOACH_BASE_SANITIZED_H_
 #define STAGECOACH_BASE_SANITIZED_H_
 

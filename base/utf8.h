@@ -1,5 +1,5 @@
-// UTF-8: what text from outside passes before it may become a protobuf string, or is shown.
-// No library that base/ links has this: Abseil checks no UTF-8, and protobuf's check is internal.
+// UTF-8: cleans text from outside before it becomes a protobuf string, or is shown. Libraries of
+// base/ do not have this: Abseil checks no UTF-8, and protobuf's check is internal.
 // Threads: pure functions.
 #ifndef STAGECOACH_BASE_UTF8_H_
 #define STAGECOACH_BASE_UTF8_H_
@@ -12,8 +12,8 @@ namespace stagecoach {
 // Well-formed UTF-8 (no overlong forms, surrogates or values over U+10FFFF) without NUL.
 bool IsUtf8Text(std::string_view text);
 
-// A file's name for a message: what is no UTF-8, and whatever a terminal would take for a command
-// or a line's end, as "\x1b".
+// A file's name for a message: bytes that are no UTF-8, and characters that a terminal takes for a
+// command or a line's end, become text like "\x1b".
 std::string ShownName(std::string_view name);
 // The same for a whole message, which may have lines.
 std::string ShownText(std::string_view text);

@@ -1,7 +1,6 @@
-// FactsFile: data.json beside exported weights: what the data set tells beside the job.
+// FactsFile: data.json beside exported weights: facts of the data set.
 // Threads: any.
-// Errors:  DATA_LOSS naming the file: it is not what FormatFacts writes. No file: there are no
-//          facts.
+// Errors:  DATA_LOSS naming the file: it is not FormatFacts's text. No file: there are no facts.
 // See:     docs/formats.md, "Export".
 #ifndef STAGECOACH_CHECKPOINT_FACTS_FILE_H_
 #define STAGECOACH_CHECKPOINT_FACTS_FILE_H_
@@ -15,7 +14,7 @@
 namespace stagecoach {
 
 std::string FormatFacts(const DataFacts& facts);
-// folder/data.json; empty if there is none.
+// Facts of folder/data.json; empty if there is no such file.
 absl::StatusOr<DataFacts> ReadFacts(FileSystem& file_system, const std::string& folder);
 
 }  // namespace stagecoach

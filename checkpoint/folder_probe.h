@@ -1,6 +1,5 @@
 // FolderProbe: the proof that a coordinator and its stages see one folder of checkpoints and may
-// write it. They prove it to each other before a job trains, by files that can be known in no other
-// way:
+// write it. They prove it before a job trains, by files with secrets:
 //   coordinator   makes a temporary folder (CheckpointStore::Begin) and writes a secret into
 //                 `probe`
 //   each stage    reads it and writes it back, with its place in the pipeline, into `answer-<k>`
@@ -26,11 +25,12 @@ struct FolderProbe {
   friend bool operator==(const FolderProbe&, const FolderProbe&) = default;
 };
 
-// Coordinator: into an empty folder.
+// Coordinator: writes the probe into an empty folder.
 absl::StatusOr<FolderProbe> WriteFolderProbe(FileSystem& file_system, const std::string& folder);
-// Stage. RESOURCE_EXHAUSTED: it sees the folder, but could not write into it; anything else: no.
+// Stage: answers. RESOURCE_EXHAUSTED: it sees the folder, but could not write; other errors: it
+// does not.
 absl::Status AnswerFolderProbe(FileSystem& file_system, const std::string& folder, int stage);
-// Coordinator.
+// Coordinator: checks a stage's answer.
 absl::Status CheckFolderAnswer(FileSystem& file_system, const FolderProbe& probe, int stage);
 
 }  // namespace stagecoach

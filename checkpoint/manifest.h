@@ -1,6 +1,6 @@
-// Manifest: what makes a folder a checkpoint. Canonical JSON (sorted keys, no spaces) whose last
-// member "zz_sha256" is the SHA-256 of everything before it. Numbers that must survive exactly
-// (losses) are written as hexadecimal floats in strings.
+// Manifest: the file that makes a folder a checkpoint. Canonical JSON (sorted keys, no spaces)
+// whose last member "zz_sha256" is the SHA-256 of everything before it. Numbers that must survive
+// exactly (losses) are written as hexadecimal floats in strings.
 // Errors: DATA_LOSS for anything that is not byte for byte what FormatManifest writes;
 //         FAILED_PRECONDITION for an intact manifest of another format version.
 // See: docs/formats.md, "Checkpoints".
@@ -28,7 +28,7 @@ struct TrainState {
   uint64_t optimizer_start = 0;
   int64_t consecutive_nonfinite = 0;
   double last_loss = 0;  // finite or not
-  // All losses that are not a number are equal, as in the text.
+  // All losses that are not a number are equal, as their text is.
   friend bool operator==(const TrainState& a, const TrainState& b);
 };
 
@@ -42,7 +42,7 @@ struct Manifest {
   TrainState state;
   std::string dataset_sha256;
   int64_t dataset_bytes = 0;
-  DataFacts facts;  // of the data set, for who uses the weights
+  DataFacts facts;  // of the data set, for users of the weights
   uint64_t term = 0;
   int stages = 0;                 // information only
   std::string fingerprint;        // back end and libraries; a difference on resume is a warning
@@ -55,11 +55,11 @@ inline constexpr int kManifestFormatVersion = 1;
 std::string FormatManifest(const Manifest& manifest);
 absl::StatusOr<Manifest> ParseManifest(std::string_view text);
 
-// folder/MANIFEST.json, parsed.
+// Parses folder/MANIFEST.json.
 absl::StatusOr<Manifest> ReadManifestFile(ReadableFiles& file_system, const std::string& folder);
 
 // SHA-256 over the parameters ("model/...") in the byte order of their names, as "sha256:<hex>".
-// Each adds its name, dtype name and shape text, with a zero byte behind each of these, then its
+// Each parameter adds its name, dtype name and shape text, each with a zero byte behind, then its
 // bytes. Reads the shards of a committed checkpoint, or of any folder with these files. Compares
 // every tensor with the manifest: DATA_LOSS naming file and tensor.
 absl::StatusOr<std::string> WeightsDigest(FileSystem& file_system, const std::string& folder,

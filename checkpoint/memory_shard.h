@@ -33,9 +33,9 @@ class MemoryShard {
                                             MemoryShard* spare = nullptr);
 
   const std::vector<TensorEntry>& tensors() const { return tensors_; }
-  std::span<std::byte> Tensor(size_t index);  // to be filled; index into tensors()
+  std::span<std::byte> Tensor(size_t index);  // the bytes to fill; index into tensors()
   std::span<const std::byte> file() const { return {bytes_.get(), static_cast<size_t>(size_)}; }
-  // Description and hashes of the present content. nullopt if `given_up` returns true; it is asked
+  // Description and hashes of the present content. nullopt if `given_up` returns true; it is called
   // at least once a megabyte. Ticks progress.
   std::optional<ShardInfo> Digest(const std::function<bool()>& given_up) const;
 
@@ -46,7 +46,7 @@ class MemoryShard {
   int64_t size_ = 0, buffer_offset_ = 0;
 };
 
-// Memory that nobody has written to yet; RESOURCE_EXHAUSTED where it is not given.
+// Untouched memory; RESOURCE_EXHAUSTED if there is none.
 absl::StatusOr<std::unique_ptr<std::byte[]>> TakeBytes(int64_t bytes);
 
 // A file that reads `bytes`. `keeps` holds their owner, so they outlive the file.

@@ -1,4 +1,4 @@
-// Names: every name that comes from outside is checked here before it becomes part of a path.
+// Names: checks every name from outside before it becomes part of a path.
 // Errors: INVALID_ARGUMENT with the rule. Parsers of our own folder names answer nothing unless
 //         the name is exactly what the matching Format function writes.
 #ifndef STAGECOACH_CHECKPOINT_NAMES_H_
@@ -18,7 +18,7 @@ inline constexpr char kLatestFile[] = "LATEST";
 // such a file for theirs, and then begin with random weights.
 inline constexpr char kExportWeightsFile[] = "model.safetensors";
 inline constexpr char kExportSpecFile[] = "stagecoach.json";
-// Facts of the data set beside the job; only if it has some.
+// Facts of the data set; only if it has some.
 inline constexpr char kExportFactsFile[] = "data.json";
 inline constexpr uint64_t kMaxCheckpointStep = 999'999'999'999;  // 12 digits
 

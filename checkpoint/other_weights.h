@@ -1,4 +1,4 @@
-// What a folder without exported weights has of other programs' weights.
+// Finds weights of other programs in a folder without exported weights.
 // Threads: any.
 #ifndef STAGECOACH_CHECKPOINT_OTHER_WEIGHTS_H_
 #define STAGECOACH_CHECKPOINT_OTHER_WEIGHTS_H_
@@ -10,7 +10,7 @@
 namespace stagecoach {
 
 // "holds sharded weights (model.safetensors.index.json); write the tensors of all shards into one
-// safetensors file"; empty: none that is known by its name.
+// safetensors file"; empty: no known file of another program.
 std::string OtherWeightsIn(ReadableFiles& files, const std::string& folder);
 
 }  // namespace stagecoach

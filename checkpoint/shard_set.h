@@ -1,7 +1,7 @@
 // ShardSet: the tensors of one checkpoint by name, whatever shards they lie in.
 // Ownership: owns its readers; borrows the file system while opening.  Threads: thread-compatible.
-// Errors:    DATA_LOSS with file and tensor if the files do not hold what the manifest says. Every
-//            read compares a tensor's digest before it hands out the bytes.
+// Errors:    DATA_LOSS with file and tensor if the files differ from the manifest. Every read
+//            compares a tensor's digest before it hands out the bytes.
 #ifndef STAGECOACH_CHECKPOINT_SHARD_SET_H_
 #define STAGECOACH_CHECKPOINT_SHARD_SET_H_
 

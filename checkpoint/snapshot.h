@@ -1,5 +1,5 @@
 // Snapshot: a checkpoint in the memory of stages. Each stage holds the shard of its own cell and
-// that of a neighbour's. So the shard of one lost process is still somewhere. A pure function finds
+// that of a neighbour's. So another process has the shard of a lost one. A pure function finds
 // shards that make a whole.
 // See: docs/ARCHITECTURE.md, "Recovery from memory"; docs/formats.md, "Snapshots".
 #ifndef STAGECOACH_CHECKPOINT_SNAPSHOT_H_
@@ -26,14 +26,13 @@ struct HeldShard {
 };
 
 struct Snapshot {
-  Manifest manifest;  // with the shards
-  std::vector<int>
-      holders;  // of each shard, in the order of manifest.shards: who said that it holds it
+  Manifest manifest;         // with shards
+  std::vector<int> holders;  // for each of manifest.shards: the stages that reported it
 };
 
 // Finds the newest step in [least, most] whose reported shards cover the layers [0, layers) without
-// a gap and without an overlap. Their manifests must say the same of the training. If some differ,
-// larger groups are tried first. `held`: by holder. nullopt: there is none.
+// a gap and without an overlap. Their manifests must agree about the training. If some differ, it
+// tries larger groups first. `held`: by holder. nullopt: there is none.
 std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> held, int layers,
                                        uint64_t least, uint64_t most);
 

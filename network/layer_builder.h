@@ -1,5 +1,5 @@
-// LayerBuilder: what the kinds of network/layers are written with: the calls of a layer, and its
-// parameters with their names and initial values.
+// LayerBuilder: writes a layer for the kinds of network/layers: its calls, and its parameters with
+// their names and initial values.
 // Errors: INVALID_ARGUMENT with the field's path in the job, its value and the remedy.
 #ifndef STAGECOACH_NETWORK_LAYER_BUILDER_H_
 #define STAGECOACH_NETWORK_LAYER_BUILDER_H_
@@ -19,28 +19,28 @@
 namespace stagecoach {
 
 inline constexpr double kInitStddev = 0.02;
-// Of a weight that so many inputs of each output go through, before a ReLU (He et al. 2015,
+// Deviation of a weight with this many inputs to each output, before a ReLU (He et al. 2015,
 // 1502.01852).
 double HeStddev(int64_t inputs);
 
-// What the names of a layer's parameters and states begin with: "model/0003/".
+// Prefix of the names of a layer's parameters and states: "model/0003/".
 std::string NamePrefix(int layer_index);
 
-// Where a layer stands.
+// The place of a layer in a job.
 struct LayerPlace {
   std::string path;    // in the job, for errors: "model.sequence.layers[3]"
   std::string prefix;  // of parameter names: "", "mlp.", "residual.linear2."
   int depth = 0;       // residuals around it
 };
 
-// "model.sequence.layers[3].linear.out": where a field of a layer stands.
+// Path of a field of a layer: "model.sequence.layers[3].linear.out".
 std::string FieldPath(const LayerPlace& place, std::string_view kind, std::string_view field);
 
-// What a layer may ask about the network that it is in.
+// Facts about the network that a layer may use.
 struct NetworkFacts {
   int64_t vocabulary = 0;  // token ids
-  int64_t width = 0;       // that layers which read ids give
-  bool images = false;  // is it on images? Then linear layers and convolutions begin with HeStddev
+  int64_t width = 0;       // of the output of layers that read ids
+  bool images = false;     // images as input: linear layers and convolutions begin with HeStddev
 };
 
 struct BuiltLayer {
@@ -67,7 +67,7 @@ class LayerBuilder {
   ValueId Bias(const LayerPlace& place, const char* name, Shape shape);  // zeros
   ValueId Float32(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init);
 
-  // The parameter with that number, a weight of a norm, begins with zeros.
+  // The parameter with this number, a weight of a norm, begins with zeros.
   void BeginAtZero(size_t parameter) {
     parameters_.at(parameter).init = ParameterSpec::Init::kZeros;
   }
@@ -78,7 +78,7 @@ class LayerBuilder {
   absl::StatusOr<BuiltLayer> Finish(ValueId output) { return Finish(std::vector{output}); }
   size_t parameters() const { return parameters_.size(); }
   absl::Status CheckSizes(const LayerPlace& place,
-                          ValueId y) const;  // no array and no image too large
+                          ValueId y) const;  // no array and no image is too large
 
  private:
   ValueId Add(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init,
@@ -93,7 +93,7 @@ class LayerBuilder {
   std::vector<StateSpec> states_;
 };
 
-// Writes a layer of any kind; what comes out of it. A layer that reads ids must be given some, and
+// Writes a layer of any kind and returns its output. A layer that reads ids must be given ids, and
 // no other may be.
 absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const LayerPlace& place,
                                    LayerBuilder& builder);

@@ -1,5 +1,5 @@
 // CheckLayer: may a layer that was written elsewhere be built? Its calls fit each other already
-// (network/lists/layer_graph.h); this is what else the kinds of network/layers keep to.
+// (network/lists/layer_graph.h). It checks the other rules that the kinds of network/layers keep.
 // Errors: INVALID_ARGUMENT with what is wrong.
 // Threads: any.
 #ifndef STAGECOACH_NETWORK_LAYER_CHECK_H_

@@ -3,7 +3,7 @@
 // Ownership: the list of kinds (network/layer_kinds.h) owns all kinds for the life of the process.
 // Threads:   any.
 // Errors:    Build answers INVALID_ARGUMENT with the field's path in the job, its value and the
-//            remedy. What else is asked may only be asked about layers that were built.
+//            remedy. The other functions may only be called for layers that were built.
 #ifndef STAGECOACH_NETWORK_LAYER_KIND_H_
 #define STAGECOACH_NETWORK_LAYER_KIND_H_
 
@@ -26,22 +26,20 @@ class LayerKind {
  public:
   virtual ~LayerKind() = default;
   virtual std::string_view name() const = 0;
-  // Every field with the value that it has where a job does not give it: the list of the fields
-  // too.
+  // Every field with its default value; also the list of the fields.
   virtual Attributes Defaults() const = 0;
   virtual bool HasLayers() const { return false; }  // inner ones
-  // Does it stand in front of the others and read token ids?
+  // Whether it stands in front of the others and reads token ids.
   virtual bool ReadsIds() const { return false; }
-  // Does it add branches to a trunk? Initial values of the branches' last projections depend on how
-  // many layers do (BranchStddev).
+  // Whether it adds branches to a trunk. Initial values of the branches' last projections depend on
+  // the number of such layers (BranchStddev).
   virtual bool AddsToTrunk() const { return false; }
   // Writes the layer: its operations, and its parameters with their names and initial values.
   virtual absl::StatusOr<ValueId> Build(const LayerSpec& layer, ValueId x, const LayerPlace& place,
                                         LayerBuilder& builder) const = 0;
-  // The layer's function in one word, for the text that says what weights belong to: what is in
-  // neither widths nor parameters, as "attention:8". Nothing: it is the identity, as dropout is.
-  // Manifests hold a digest of this text: it stays as it is, and a new field adds to it only where
-  // it is used.
+  // The layer's function in one word, for the text of network/network_text.h. It has what neither
+  // widths nor parameters tell, as "attention:8". Empty: the identity, as dropout is. Manifests
+  // hold a digest of this text. So it stays as it is, and a new field adds to it only if used.
   virtual std::string Function(const LayerSpec& layer) const = 0;
 };
 

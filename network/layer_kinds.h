@@ -1,4 +1,4 @@
-// The one list of the kinds of layers, and what is asked of a layer by the name of its kind.
+// The one list of the kinds of layers, and functions of a layer by the name of its kind.
 // Threads: any.
 // Errors:  FindLayerKind answers NOT_FOUND with the nearest known name.
 #ifndef STAGECOACH_NETWORK_LAYER_KINDS_H_
@@ -21,8 +21,8 @@ std::string LayerLabel(const LayerSpec& layer);  // "residual(layer_norm, attent
 // See LayerKind::Function. CHECKs that there is such a kind.
 std::string LayerFunction(const LayerSpec& layer);
 
-// Standard deviation of the initial values of the projections back into the trunk. They start
-// smaller, as GPT-2's do: over the root of the number of layers that add to the trunk.
+// Standard deviation of the initial values of projections back into the trunk. They start smaller,
+// as GPT-2's do: over the root of the number of layers that add to the trunk.
 double BranchStddev(const std::vector<LayerSpec>& layers);
 
 }  // namespace stagecoach

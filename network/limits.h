@@ -9,21 +9,21 @@ namespace stagecoach {
 inline constexpr int64_t kMaxWidth = int64_t{1} << 16;
 inline constexpr int64_t kMaxContext = int64_t{1} << 16;
 inline constexpr int64_t kMaxVocabulary = int64_t{1} << 20;
-inline constexpr int64_t kMaxHidden = int64_t{1} << 20;  // and all heads of an attention together
-inline constexpr int64_t kMaxImageSide = int64_t{1} << 16;     // and channels
+inline constexpr int64_t kMaxHidden = int64_t{1} << 20;  // also all heads of an attention together
+inline constexpr int64_t kMaxImageSide = int64_t{1} << 16;     // also channels
 inline constexpr int64_t kMaxImageNumbers = int64_t{1} << 28;  // of one sample
 inline constexpr int64_t kMaxParameters = int64_t{1} << 40;
-inline constexpr double kMaxFlops = 0x1p62;      // of one sample, forward and backward
+inline constexpr double kMaxFlops = 0x1p62;      // a sample's forward and backward
 inline constexpr int64_t kMaxLayers = 10000;     // four digits in the names
 inline constexpr int64_t kMaxInnerLayers = 256;  // of one residual
 inline constexpr int kMaxCutValues =
-    64;  // that cross one cut: tensors of a message (docs/formats.md)
+    64;  // values that cross one cut: tensors of a message (docs/formats.md)
 inline constexpr int kMaxTiedUses = kMaxCutValues;  // their gradients may be in one message
 inline constexpr int kMaxDepth = 8;                 // residuals inside residuals
-// Streams of random numbers of one layer: those from here on draw initial values
+// Streams of random numbers of one layer: those from this one on draw initial values
 // (base/numbers/random.h).
 inline constexpr int64_t kMaxDraws = 0x8000;
-// Of an auxiliary output's loss beside the output's.
+// Range of the weight of an auxiliary output's loss.
 inline constexpr double kLeastAuxiliaryWeight = 1e-6, kMostAuxiliaryWeight = 1000;
 inline constexpr int64_t kMaxArrays = int64_t{1} << 20;  // parameters and states of a network
 inline constexpr int kMaxLayerParameters = 4096;  // well below the 2^15 of the random streams

@@ -1,4 +1,4 @@
-// NetworkBuilder: what the zoo and layer lists write a network with, layer by layer.
+// NetworkBuilder: writes a network layer by layer, for the zoo and for lists of layers.
 // Errors: INVALID_ARGUMENT with the layer's path in the job; the builder may not be used after one.
 #ifndef STAGECOACH_NETWORK_NETWORK_BUILDER_H_
 #define STAGECOACH_NETWORK_NETWORK_BUILDER_H_
@@ -21,40 +21,39 @@ class NetworkBuilder {
   NetworkBuilder(double branch_stddev, NetworkFacts facts)
       : branch_stddev_(branch_stddev), facts_(facts) {}
 
-  // Before the first layer.
+  // Call it before the first layer is added.
   WireId Input(const std::string& name, ValueType type, int64_t classes);
 
   struct Naming {
     std::string label, function;  // NetworkLayer's
     std::string path;             // in the job, for errors
   };
-  // Writes the calls of a layer; what comes out of it.
+  // Writes the calls of a layer and returns its outputs.
   using Write = std::function<absl::StatusOr<std::vector<ValueId>>(
       const std::vector<ValueId>& inputs, LayerBuilder& builder)>;
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           const Write& write);
-  // A layer that was written already; its parameters and states have their names, its graph's
-  // inputs the types of those wires.
+  // Adds a layer that was written already. Its parameters and states have their names. Its graph's
+  // inputs have the types of those wires.
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           BuiltLayer built);
-  // A layer with one input and one output, as a job lists it.
+  // Adds a layer with one input and one output, as a job lists it.
   absl::StatusOr<WireId> Add(const LayerSpec& spec, const std::string& path, WireId input);
 
-  // Wires so far.
   size_t wires() const { return network_.wires.size(); }
   const ValueType& type(WireId id) const { return network_.wire(id).type; }
-  // Everything that a layer makes has to be of use, and the tuple at a cut has to fit a message.
+  // Finish checks that all outputs of layers are used, and that the tuple at a cut fits a message.
   struct Ends {
     WireId output, targets;  // of the last layer; of the data source
     WireId auxiliary = {};   // Objective's, with its weight
     double auxiliary_weight = 0;
   };
-  // What the network is trained for is set afterwards (network/objective_kind.h).
+  // The objective is set afterwards (network/objective_kind.h).
   absl::StatusOr<Network> Finish(const Ends& ends, const std::string& path);
 
  private:
   absl::Status CheckInputs(const std::vector<WireId>& inputs, const LayerGraph& graph) const;
-  // Every id that is looked up comes from the data source, which keeps to its bound.
+  // Checks that all looked-up ids come from the data source, which keeps to its bound.
   absl::Status CheckIds(const std::vector<WireId>& inputs, const LayerGraph& graph) const;
   absl::Status CheckCuts(const std::string& path) const;
 

@@ -24,10 +24,9 @@ class NetworkKind {
  public:
   virtual ~NetworkKind() = default;
   virtual std::string_view name() const = 0;
-  // Every field with the value that it has where a job does not give it: the list of the fields
-  // too.
+  // Every field with its default value; also the list of the fields.
   virtual Attributes Defaults() const = 0;
-  virtual bool HasLayers() const = 0;  // listed ones
+  virtual bool HasLayers() const = 0;  // layers that a job lists
   virtual absl::StatusOr<Network> Expand(const NetworkSpec& spec) const = 0;
 };
 

@@ -25,7 +25,7 @@ concept NetworkFields = requires {
   { Fields::kNetwork } -> std::convertible_to<std::string_view>;
 };
 
-// Those that list layers of their own.
+// Kinds that list layers of their own.
 template <typename Fields>
 concept ListsLayers = requires(Fields fields) {
   { fields.layers } -> std::same_as<std::vector<LayerSpec>&>;

@@ -1,4 +1,4 @@
-// For tests: are two networks the same in everything?
+// For tests: compares two networks in everything.
 #ifndef STAGECOACH_NETWORK_NETWORK_TESTING_H_
 #define STAGECOACH_NETWORK_NETWORK_TESTING_H_
 

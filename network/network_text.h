@@ -1,6 +1,6 @@
-// What weights belong to, as stable text: context, vocabulary, and every layer with its function,
-// widths, parameter names and shapes. Equal texts can exchange checkpoints. Dropout rates and
-// initial values are left out: they are how a network is trained, not what it is.
+// Identity of a network's weights as stable text: context, vocabulary, and every layer with its
+// function, widths, parameter names and shapes. Networks of equal text can exchange checkpoints.
+// Dropout rates and initial values are left out: they concern training only.
 #ifndef STAGECOACH_NETWORK_NETWORK_TEXT_H_
 #define STAGECOACH_NETWORK_NETWORK_TEXT_H_
 

@@ -1,5 +1,5 @@
-// SharedLists: the lists of a network's layers while the network is made. It has few different
-// layers and many of each. So equal graphs share their lists and are differentiated once.
+// SharedLists: the lists of a network's layers while the network is made. Many layers have equal
+// graphs. These share their lists and are differentiated once.
 // Ownership: shares graphs and lists with the layers.
 // Threads:   thread-compatible.
 #ifndef STAGECOACH_NETWORK_SHARED_LISTS_H_
@@ -15,8 +15,7 @@ namespace stagecoach {
 
 class SharedLists {
  public:
-  // Gives the layer this graph and the lists that follow from it. INVALID_ARGUMENT: it cannot be
-  // trained.
+  // Gives the layer this graph and its lists. INVALID_ARGUMENT: it cannot be trained.
   absl::Status Set(LayerGraph graph, NetworkLayer* layer);
 
  private:

@@ -1,6 +1,6 @@
-// StateSpec: an array that a layer keeps and that no optimizer trains, as batch norm's moving
-// averages. It is in checkpoints and exported weights beside the parameters, has no gradient, and
-// changes when a step is applied.
+// StateSpec: an array that a layer keeps and no optimizer trains, as batch norm's moving averages.
+// It is in checkpoints and exported weights beside the parameters, has no gradient, and changes
+// when a step is applied.
 #ifndef STAGECOACH_NETWORK_STATE_H_
 #define STAGECOACH_NETWORK_STATE_H_
 

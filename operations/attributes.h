@@ -1,5 +1,5 @@
 // Attributes: the constants of a call. An operation has a small struct with named fields and visits
-// them once. Text, comparison, defaults and errors come from that.
+// them once. Text, comparison, defaults and errors follow from the visit.
 //
 //   struct DropoutAttributes {
 //     double rate = 0;
@@ -8,8 +8,7 @@
 //   };
 //
 // Errors: FromAttributes answers INVALID_ARGUMENT naming the attribute, its value and the allowed
-//         values. `prefix` stands before the name. So an attribute that is a field of a job has its
-//         path.
+//         values. `prefix` stands before the name: an attribute that is a job's field has its path.
 #ifndef STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 #define STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 
@@ -32,7 +31,7 @@ namespace stagecoach {
 using AttributeValue =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
-// In the order in which they were set; operations set theirs in the order of their struct.
+// Attributes in the order in which they were set; operations set theirs in their struct's order.
 class Attributes {
  public:
   struct Entry {
@@ -50,21 +49,22 @@ class Attributes {
 };
 
 // "heads=2 dropout=0.1 widths=[8,16] path=\"a b\"". Values that are false, 0 or empty are left out.
-// A text has quotes and escapes if it is more than letters, digits and _ - . / so that the whole
-// reads as words.
+// A text with anything but letters, digits and _ - . / has quotes and escapes. So the whole reads
+// as words.
 std::string FormatAttributes(const Attributes& attributes);
 
-// The most that a count may be if its visit says no other: extents, strides, paddings, heads.
+// Upper bound of a count, unless its visit says another: extents, strides, paddings, heads.
 // Products of three of them and sums of many stay inside 64 bits. Extents that gradients have as
 // counts keep to it too.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 20;
-// Bases of angles, and what is added to a mean of squares.
+// Bounds of bases of angles, and of epsilons.
 inline constexpr double kMinTheta = 1, kMaxTheta = 1e12;
 inline constexpr double kMinEpsilon = 1e-12, kMaxEpsilon = 1;
 // Bytes of a text.
 inline constexpr size_t kMaxText = 4096;
 
-using ChoiceNames = std::initializer_list<std::string_view>;  // of an enum's values 0, 1, 2, ...
+// names of an enum's values 0, 1, 2, ...
+using ChoiceNames = std::initializer_list<std::string_view>;
 
 // Visitors of an operation's struct. Bounds are inclusive.
 //   Flag           true or false
@@ -140,7 +140,7 @@ class AttributeGetter {
     const std::optional<size_t> choice = TakeChoice(name, names);
     if (choice.has_value()) value = static_cast<Enum>(*choice);
   }
-  // The first error; also if an attribute was there that nobody asked for.
+  // The first error, or that of an attribute that the visit does not name.
   absl::Status Finish() const;
 
  private:
@@ -176,7 +176,7 @@ absl::StatusOr<Struct> FromAttributes(const Attributes& attributes,
   return values;
 }
 
-// Of operations without any.
+// For operations without attributes.
 struct NoAttributes {
   template <typename Visitor>
   void Visit(Visitor&) {}

@@ -1,10 +1,10 @@
 // CallCase: a call that an operation names for its tests, odd in shape. Cases are tested for types,
 // refusals and costs (operations/cases_test.cc), and for gradient rules
-// (network/lists/cases_test.cc). Finite differences, and every back end beside the reference, are
-// tested too (stage/backends/conformance).
+// (network/lists/cases_test.cc). They also serve finite differences, and compare every back end
+// with the reference (stage/backends/conformance).
 // Ownership: plain values.
-// Units and shapes: types as in Call; an input that is there once for all samples is a parameter or
-//            a state.
+// Units and shapes: types as in Call; an input that exists once for all samples is a parameter or a
+//            state.
 #ifndef STAGECOACH_OPERATIONS_CALL_CASE_H_
 #define STAGECOACH_OPERATIONS_CALL_CASE_H_
 
@@ -20,10 +20,10 @@ namespace stagecoach {
 
 enum class Fill {
   kNormal,    // standard normal
-  kShifted,   // 4 + 1.5 * normal: where a careless variance cancels
+  kShifted,   // 4 + 1.5 * normal: a careless variance cancels
   kPositive,  // at least 0.5
   kSomeZero,  // as kPositive, every third 0
-  kDistinct,  // in random order, apart by 0.03, none nearer to 0 than half of that
+  kDistinct,  // in random order, 0.03 apart, at least half of that from 0
   kIds,       // from 0 to below `below`
   kAnyIds,    // from -2 to below `below`
   kTied,      // -1, 0 or 1
@@ -37,15 +37,15 @@ struct CaseOperand {
   ValueType type;
   Fill fill = Fill::kNormal;
   int64_t below = 0;
-  bool state = false;  // there once, and no parameter
+  bool state = false;  // exists once, and is no parameter
 };
 
 struct CallCase {
-  std::string name;  // letters, digits and underscores; unlike the operation's others
+  std::string name;  // letters, digits and underscores; unique in the operation
   Attributes attributes;
   std::vector<CaseOperand> inputs;
   int64_t samples = 2;
-  std::vector<int> outputs = {0};  // those that a layer would hand on: their gradients arrive
+  std::vector<int> outputs = {0};  // outputs that a layer would hand on: their gradients arrive
   bool differentiable = true;
   // Tolerance of a back end beside the reference, of outputs in float32 and in bfloat16. It is
   // relative to the larger of an element and the root mean square of its output. 0: the reference's

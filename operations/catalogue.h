@@ -13,7 +13,7 @@ namespace stagecoach {
 
 const std::vector<const Operation*>& AllOperations();  // by name
 absl::StatusOr<const Operation*> FindOperation(std::string_view name);
-// Of a call that was checked: CHECKs that there is such an operation.
+// The operation of a checked call: CHECKs that it exists.
 const Operation& OperationNamed(std::string_view name);
 
 // A file has an operation and those of its gradient: operations/pointwise/add.cc defines

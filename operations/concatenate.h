@@ -1,5 +1,5 @@
-// concatenate: puts its inputs side by side in the last extent. There may be any number of them, of
-// equal other extents. The gradient of each input is a slice.
+// concatenate: puts its inputs side by side in the last extent. It takes any number of inputs whose
+// other extents are equal. The gradient of each input is a slice.
 // slice: y = x[..., begin, begin + 1, ..., begin + extent - 1]. Its output has the last extent
 // `extent`.
 // slice_gradient: dy -> dx of the last extent `whole`, 0 outside of the slice.

@@ -1,9 +1,9 @@
-// JointOperation: a gradient of an input and one of weights in one call. So a back end reads once
-// what both read. It stands in the joint backward alone (network/lists/join_calls.cc); no gradient
-// rule writes it. Types, cost and numbers are those of its parts. A back end without a kernel of
-// its own runs the parts one after the other (stage/backends/kernel_table.h). A kernel of its own
-// gives their bits. So a backward has the same bits in one part and in two.
-// Ownership: as any operation; it looks its parts up by name when it is asked.
+// JointOperation: a gradient of an input and one of weights in one call. So a back end reads their
+// common inputs once. It stands in the joint backward alone (network/lists/join_calls.cc); no
+// gradient rule writes it. Types, cost and numbers are those of its parts. A back end without a
+// kernel of its own runs the parts one after the other (stage/backends/kernel_table.h). A kernel of
+// its own gives their bits. So a backward has the same bits in one part and in two.
+// Ownership: as any operation; it looks its parts up by name at each call.
 #ifndef STAGECOACH_OPERATIONS_JOINT_H_
 #define STAGECOACH_OPERATIONS_JOINT_H_
 
@@ -23,7 +23,7 @@ class JointOperation final : public Operation {
 
   std::string_view name() const override { return name_; }
   const JointParts* Parts() const override { return &parts_; }
-  // Those of the input gradient.
+  // Checks the attributes of the input gradient.
   absl::Status CheckAttributes(const Attributes& attributes) const override;
   absl::StatusOr<std::vector<ValueType>> Types(const Attributes& attributes,
                                                std::span<const ValueType> inputs,

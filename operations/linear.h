@@ -4,7 +4,7 @@
 
 namespace stagecoach {
 
-// Inputs: x, weight, then what the flags say, in this order. Outputs: y, with gelu also gelu(y).
+// Inputs: x, weight, then those of the flags, in this order. Outputs: y, with gelu also gelu(y).
 struct LinearAttributes {
   bool bias = false;
   bool residual = false;  // added before the one rounding; not together with gelu
@@ -17,7 +17,7 @@ struct LinearAttributes {
   }
 };
 
-// Inputs: dy, weight; with gelu also y of the linear before, and the result is that one's dy.
+// Inputs: dy, weight; with gelu also y of the linear before. The result is then that linear's dy.
 struct LinearInputGradientAttributes {
   bool gelu = false;
   template <typename Visitor>

@@ -1,11 +1,10 @@
-// Operation: an operation that networks are made of. One object an operation, without state. It
-// says what a call takes and gives, what the call costs, and how its gradient is computed. Kernels
-// live with the back ends.
+// Operation: a building block of networks. One object an operation, without state. It defines
+// operands and outputs of a call, its cost, and its gradient. Kernels live with the back ends.
 // Ownership: the catalogue owns all operations for the life of the process.
 // Threads:   any.
 // Units and shapes: FLOPs of a micro-batch, a multiply-add is two.
-// Errors:    CheckAttributes and Types answer INVALID_ARGUMENT: what is wrong and what would be
-//            right. Everything else may only be asked about calls that passed both.
+// Errors:    CheckAttributes and Types answer INVALID_ARGUMENT with the fault and the requirement.
+//            All other functions may only be called for calls that passed both.
 #ifndef STAGECOACH_OPERATIONS_OPERATION_H_
 #define STAGECOACH_OPERATIONS_OPERATION_H_
 
@@ -40,8 +39,8 @@ struct CallTypes {
 };
 
 struct Cost {
-  int64_t products = 0;  // FLOPs of matrix products that the model needs: what MFU counts
-  int64_t flops = 0;     // all; element-wise passes by a nominal number per element
+  int64_t products = 0;  // FLOPs of the model's matrix products, for MFU
+  int64_t flops = 0;     // all; element-wise passes by nominal numbers
 };
 
 // GradientWriter: a call of the forward as the operation's gradient rule sees it. The rule writes
@@ -53,19 +52,19 @@ class GradientWriter {
   virtual ValueId input(int i) const = 0;
   virtual const ValueType& input_type(int i) const = 0;
   virtual ValueId output(int i) const = 0;
-  // Does anyone want the gradient of this input?
+  // Whether the gradient of this input is wanted.
   virtual bool Wants(int input) const = 0;
   // The whole gradient of an output; invalid: nothing depends on that output.
   virtual ValueId OutputGradient(int i) const = 0;
-  // A call of the backward; its outputs.
+  // Adds a call to the backward and returns its outputs.
   virtual std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,
                                     std::vector<ValueId> inputs) = 0;
-  // A call that adds to the gradients of these inputs, which are parameters.
+  // Adds a call that adds to the gradients of these inputs, which are parameters.
   virtual void EmitAdding(std::string_view operation, Attributes attributes,
                           std::vector<ValueId> inputs, const std::vector<int>& parameters) = 0;
-  // One share of the gradient of an input that is no parameter.
+  // Adds a share of the gradient of an input that is no parameter.
   virtual void Contribute(int input, ValueId gradient) = 0;
-  // The call stands where it has no gradient. Nothing that is written after it counts.
+  // Refuses a call that needs a gradient and has none. Later calls of the writer have no effect.
   virtual void Refuse(std::string_view why) = 0;
 };
 
@@ -76,13 +75,13 @@ class UpdateWriter {
   virtual ~UpdateWriter() = default;
   virtual const ValueType& input_type(int i) const = 0;
   virtual ValueId output(int i) const = 0;
-  // A buffer that is zero when a step begins.
+  // A new buffer that is zero when a step begins.
   virtual ValueId Accumulator(Element element, Shape shape) = 0;
-  // A call that folds what one micro-batch gave into accumulators: once for each, in ascending
-  // order.
+  // Adds a call that folds the results of one micro-batch into accumulators: once for each, in
+  // ascending order.
   virtual void EmitFold(std::string_view operation, Attributes attributes,
                         std::vector<ValueId> inputs, const std::vector<ValueId>& accumulators) = 0;
-  // A call that changes these inputs, which are states, when the step is applied.
+  // Adds a call that changes these inputs, which are states, when the step is applied.
   virtual void EmitCommit(std::string_view operation, Attributes attributes,
                           std::vector<ValueId> accumulators, const std::vector<int>& states) = 0;
 };
@@ -91,13 +90,13 @@ class UpdateWriter {
 struct EvaluationForm {
   bool identity = false;  // its output is its first input
   Attributes attributes;
-  // Another operation of the same inputs that gives output 0 alone; empty: the same one.
+  // Another operation of the same inputs that gives only output 0; empty: the same one.
   std::string operation = {};
 };
 
-// The two calls that a joint operation (operations/joint.h) stands for. The first has all its
-// inputs and outputs and its attributes. The second has no attributes. It reads the inputs
-// `weight_inputs` and adds to gradients.
+// The two calls of a joint operation (operations/joint.h). The first has all its inputs and outputs
+// and its attributes. The second has no attributes. It reads the inputs `weight_inputs` and adds to
+// gradients.
 struct JointParts {
   std::string_view input_gradient, weight_gradient;
   std::vector<int> weight_inputs;
@@ -107,10 +106,10 @@ class Operation {
  public:
   virtual ~Operation() = default;
   virtual std::string_view name() const = 0;
-  // Raised where the same call means something else than before. Coordinator and stages must agree.
+  // Raised if the meaning of a call changes. Coordinator and stages must agree.
   virtual int version() const { return 1; }
   virtual absl::Status CheckAttributes(const Attributes& attributes) const = 0;
-  // Types of the outputs. `adds` are the types of what the call adds to.
+  // Types of the outputs. `adds`: types of the buffers that the call adds to.
   virtual absl::StatusOr<std::vector<ValueType>> Types(const Attributes& attributes,
                                                        std::span<const ValueType> inputs,
                                                        std::span<const ValueType> adds) const = 0;
@@ -124,31 +123,31 @@ class Operation {
   virtual EvaluationForm Evaluation(const Attributes& attributes) const {
     return {.identity = false, .attributes = attributes};
   }
-  // Samples that a micro-batch must have in training.
+  // Fewest samples that a micro-batch must have in training.
   virtual int64_t LeastSamples(const Attributes&, const CallTypes&) const { return 1; }
-  // Rows of the table that ids are looked up in, if there is one: they have to be below.
+  // Rows of the table in which ids are looked up, if any: ids must be below.
   virtual std::optional<int64_t> RowsOfTable(const Attributes&, const CallTypes&) const {
     return std::nullopt;
   }
   // Random numbers that a call draws from its stream for one sample.
   virtual int64_t Drawn(const Attributes&, const CallTypes&) const { return 0; }
-  // The same call with one more input at the end. It is added to output 0 before its one rounding.
-  // nullopt: there is no such form.
+  // Attributes for the same call with one more input at the end, which is added to output 0 before
+  // its one rounding. nullopt: there is no such form.
   virtual std::optional<Attributes> WithSum(const Attributes&) const { return std::nullopt; }
-  // Null: it is one operation.
+  // Parts of a joint operation; null: it is a single one.
   virtual const JointParts* Parts() const { return nullptr; }
-  // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
+  // Inputs whose memory output 0 may take, if no call reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
   // The names of the sums that a loss gives, in their order (operations/losses/loss_types.h):
   // "loss", "terms", then measures. Measures are sums over the terms as well. Counts class by class
   // come behind them, without names. No other operation has sums.
   virtual std::vector<std::string> Sums(const Attributes&) const { return {}; }
-  // Cases that its tests are made from. Operations of the backward are tested with those that they
-  // are the gradient of. They name calls that no gradient rule writes.
+  // Cases for its tests. Operations of the backward are tested with those whose gradient they are.
+  // Their own cases are calls that no gradient rule writes.
   virtual std::vector<CallCase> Cases() const { return {}; }
 };
 
-// An operation with a struct of attributes: the same questions, with the struct.
+// An operation with a struct of attributes: the same functions, with the struct.
 template <typename Struct>
 class OperationOf : public Operation {
  public:

@@ -1,5 +1,5 @@
-// reshape: y has the numbers of x in their order, under other extents. It may take x's place, where
-// nothing is moved.
+// reshape: y has the numbers of x in their order, under other extents. If nothing moves, y may take
+// x's place.
 #ifndef STAGECOACH_OPERATIONS_RESHAPE_H_
 #define STAGECOACH_OPERATIONS_RESHAPE_H_
 
@@ -11,7 +11,7 @@
 
 namespace stagecoach {
 
-// An extent may be that of a flattened image.
+// Upper bound of an extent, as of a flattened image.
 inline constexpr int64_t kMaxReshaped = int64_t{1} << 36;
 
 struct ReshapeAttributes {

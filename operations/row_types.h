@@ -1,4 +1,4 @@
-// Types of what belongs to rows: the last extent of a value is a row, all before it count rows.
+// Types for rows: a row is the last extent of a value, and all extents before it count rows.
 // Errors: none; values have one extent at least.
 #ifndef STAGECOACH_OPERATIONS_ROW_TYPES_H_
 #define STAGECOACH_OPERATIONS_ROW_TYPES_H_
@@ -16,14 +16,14 @@ inline ValueType WithLastExtent(const ValueType& type, int64_t extent) {
   return {type.element, type.leading, Shape(std::move(extents))};
 }
 
-// One float32 number a row.
+// Type of one float32 number a row.
 inline ValueType StatisticsType(const ValueType& x) {
   std::vector<int64_t> extents = x.shape.extents();
   extents.pop_back();
   return {Element::kFloat32, x.leading, Shape(std::move(extents))};
 }
 
-// A float32 weight or bias for each element of a row, and its gradient.
+// Type of a float32 weight or bias for each element of a row, and of its gradient.
 inline ValueType RowWeightType(const ValueType& x) {
   return WeightType(Element::kFloat32, {x.shape.back()});
 }

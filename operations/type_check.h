@@ -1,5 +1,5 @@
-// What operations say when a call does not fit: one sentence, with the operand's name, its type and
-// what would be right.
+// Errors of operations for a call that does not fit: one sentence with the operand's name, its type
+// and the requirement.
 // Errors: INVALID_ARGUMENT.
 #ifndef STAGECOACH_OPERATIONS_TYPE_CHECK_H_
 #define STAGECOACH_OPERATIONS_TYPE_CHECK_H_
@@ -16,7 +16,7 @@ namespace stagecoach {
 absl::Status CheckOperands(std::string_view operation, std::span<const ValueType> operands,
                            std::initializer_list<std::string_view> names);
 absl::Status CheckType(std::string_view operand, const ValueType& is, const ValueType& expected);
-// An activation of samples with that rank at least.
+// Checks that it is an activation of samples with at least that rank.
 absl::Status CheckActivation(std::string_view operand, const ValueType& is, int least_rank);
 
 }  // namespace stagecoach

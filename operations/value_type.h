@@ -1,4 +1,4 @@
-// ValueType: what flows between the operations of a network.
+// ValueType: the type of a value between the operations of a network.
 // Units and shapes: `shape` is of one sample and of any rank (0: one number a sample), or of the
 //            whole where `leading` is kOne. The samples of a micro-batch lie one after the other.
 //            Images are [height, width, channels].
@@ -29,13 +29,13 @@ struct ValueType {
   friend bool operator==(const ValueType&, const ValueType&) = default;
 };
 
-using ValueId = Id<struct ValueTag>;  // a place in the table of values that the id belongs to
+using ValueId = Id<struct ValueTag>;  // a place in the table of values of a graph or its lists
 
 DType ElementDType(Element element, DType activation);
 
-// Shape of the tensor for so many samples, as operations by rows take it: rows of the last extent,
-// [samples * all others, last]. Ids, and statistics of one extent or none, are [samples * extent].
-// Kernels that need the extents apart take them from the type.
+// Shape of the tensor for this many samples, as operations by rows take it: rows of the last
+// extent, [samples * all others, last]. Ids, and statistics of one extent or none, are [samples *
+// extent]. Kernels that need the extents apart take them from the type.
 Shape RuntimeShape(const ValueType& type, int64_t samples);
 int64_t TypeElements(const ValueType& type, int64_t samples);
 int64_t TypeBytes(const ValueType& type, int64_t samples, DType activation);
@@ -46,7 +46,7 @@ std::string FormatType(const ValueType& type);
 inline ValueType ActivationType(Shape shape) {
   return {Element::kActivation, Leading::kSamples, std::move(shape)};
 }
-// Of what is there once: parameters and their gradients.
+// Type of values that exist once: parameters and their gradients.
 inline ValueType WeightType(Element element, Shape shape) {
   return {element, Leading::kOne, std::move(shape)};
 }

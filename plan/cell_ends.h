@@ -1,5 +1,5 @@
-// CellEnds: how far cells reach that fit into a stage's memory, found by asking, and the partition
-// among them.
+// CellEnds: the furthest ends of cells that fit into a stage's memory, found by queries, and the
+// best partition into such cells.
 // Units and shapes: stages and layers count from 0, cells are [first, last).
 #ifndef STAGECOACH_PLAN_CELL_ENDS_H_
 #define STAGECOACH_PLAN_CELL_ENDS_H_

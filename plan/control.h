@@ -23,7 +23,7 @@
 
 namespace stagecoach {
 
-// What identifies a data set: compared between first and last stage, and again on resume.
+// Identity of a data set: compared between first and last stage, and again on resume.
 struct DatasetManifest {
   int64_t bytes = 0;
   std::string sha256;  // over all files; empty: unknown
@@ -32,8 +32,8 @@ struct DatasetManifest {
   friend bool operator==(const DatasetManifest&, const DatasetManifest&) = default;
 };
 
-// What identifies the file that a job begins with (JobSpec::initialize): compared between all
-// stages, and with every load before the job's first checkpoint.
+// Identity of the file that a job begins with (JobSpec::initialize): compared between all stages,
+// and with every load before the job's first checkpoint.
 struct WeightsManifest {
   int64_t bytes = 0;
   std::string sha256;  // of its content (checkpoint/content_digest.h); empty: there is none
@@ -43,10 +43,10 @@ struct WeightsManifest {
 // Snapshots in the memory of stages (checkpoint/snapshot.h): each stage keeps its own shard, and
 // sends it to a neighbour.
 struct SnapshotPlan {
-  std::string key;  // which job it is, whatever its id was used for before; empty: none are taken
-  std::string replica_address;  // of the stage that holds this one's shard, too
-  // To load from, in the place of a checkpoint's folder: the manifest as FormatManifest writes it
-  // (empty: there is none), and who holds its shards.
+  std::string key;  // identity of the job, even if its id was used before; empty: no snapshots
+  std::string replica_address;  // of the stage that keeps a copy of this one's shard
+  // Snapshot to load instead of a checkpoint's folder: the manifest as FormatManifest writes it
+  // (empty: none), and the holders of its shards.
   std::string manifest;
   struct Holder {
     std::string file, address;
@@ -58,7 +58,7 @@ struct SnapshotPlan {
 
 struct LoadCommand {
   Fence fence;   // step: optimizer steps already applied (0, or the checkpoint's)
-  JobSpec spec;  // its network is for messages to people: what is built is `network`
+  JobSpec spec;  // its network is for messages to people; stages build `network`
   std::shared_ptr<const Network> network;  // never null; as the job trains it
   Partition partition;
   StageId stage;
@@ -68,13 +68,13 @@ struct LoadCommand {
   bool fresh_optimizer = false;      // of the checkpoint, load the weights only
   DatasetManifest expected_data;     // checked if sha256 is not empty
   WeightsManifest expected_weights;  // likewise
-  std::string probe_folder;  // to be answered in (checkpoint/folder_probe.h); empty: not asked
+  std::string probe_folder;          // probe to answer (checkpoint/folder_probe.h); empty: none
   SnapshotPlan snapshot;
   // Parameters and states have been trained: they come from a checkpoint or a snapshot.
   bool resumes() const { return !checkpoint_folder.empty() || !snapshot.manifest.empty(); }
 };
 
-// What a stage measures, layer after layer.
+// Asks a stage to measure layer after layer.
 struct ProfileCommand {
   JobSpec spec;  // as in a LoadCommand
   std::shared_ptr<const Network> network;
@@ -82,19 +82,19 @@ struct ProfileCommand {
 
 struct LoadResult {
   DatasetManifest data;          // filled on the first and last stage
-  DataFacts facts;               // of stages that read; each what it has found
-  ShownPictures shown;           // of the stage that reads images, where they are shown; else null
+  DataFacts facts;               // from stages that read: each its own findings
+  ShownPictures shown;           // of the stage that reads images; null: not shown
   WeightsManifest weights;       // if it began with a file of weights
   std::string fingerprint;       // of the back end; all stages of a job must agree
   StageMemory memory;            // bytes by kind after loading
-  bool folder_answered = false;  // it was asked, and knows of the question
-  // What keeps the stage from using the checkpoint folder. Not ok, and not RESOURCE_EXHAUSTED (the
-  // folder is only full): nothing was loaded.
+  bool folder_answered = false;  // a probe was asked for, and the stage knows probes
+  // Why the stage cannot use the checkpoint folder. Unless it is OK or RESOURCE_EXHAUSTED (the
+  // folder is only full), nothing was loaded.
   absl::Status folder;
   bool snapshots = false;               // there is room for its own and a neighbour's
   std::vector<std::string> data_notes;  // what a user should know of the data
   // For the stage's own log, not sent.
-  std::string attention;      // who computes it, and why
+  std::string attention;      // the code that computes it, and why
   std::string snapshot_note;  // why none can be taken
   std::string weights_note;   // how much of the file of weights it took
 };
@@ -119,16 +119,16 @@ struct RunCommand {
   bool average = false;  // kEvaluate: with the averages of the weights in their place
   // Take a snapshot once the decision is applied: its manifest without shards. Empty: none.
   std::string snapshot;
-  // The newest one that is whole: all others may go. Of the load, or taken since; 0: there is none.
+  // Step of the newest whole snapshot, loaded or taken since; others may be dropped. 0: none.
   uint64_t snapshot_kept = 0;
   bool snapshot_of_load = false;
-  bool snapshots_end = false;  // none will be taken of this load: what is held may go
+  bool snapshots_end = false;  // this load takes no more snapshots: drop those held
 };
 
-// How a stage's snapshots are getting on.
+// Progress of a stage's snapshots.
 struct SnapshotReport {
   bool busy = false;  // one is being hashed, or is on its way to the neighbour
-  // The newest that is here and at the neighbour's; nothing: there is none of this load.
+  // Newest snapshot that is here and at the neighbour; nullopt: none of this load.
   std::optional<uint64_t> whole_step;
   double seconds = 0;  // that the last whole one took: of the executor, and of the thread behind it
   friend bool operator==(const SnapshotReport&, const SnapshotReport&) = default;
@@ -137,15 +137,14 @@ struct SnapshotReport {
 struct StepReport {
   Fence fence;
   std::optional<ApplyDecision> applied;  // the decision that came with the command
-  // Of the mini-batch; last stage only.
+  // The loss of the mini-batch; last stage only.
   bool has_loss = false;
   double loss_sum = 0;
-  double terms = 0;               // of the loss, or what they weigh; ignored targets are none
+  double terms = 0;               // count or weight of the loss's terms; ignored targets are none
   int64_t targets = 0;            // ignored ones too: for throughput
   std::vector<Measure> measures;  // sums
-  std::vector<ClassCounts> class_counts;  // by class, where the objective counts them
-  std::vector<ShownAnswer>
-      shown;  // of the first held-out samples, where these are in the mini-batch
+  std::vector<ClassCounts> class_counts;  // by class, if the objective counts them
+  std::vector<ShownAnswer> shown;  // of the first held-out samples, if the mini-batch has them
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
   bool finite = true;                       // loss and every norm
   double step_seconds = 0;                  // wall time of the work on this stage
@@ -156,10 +155,10 @@ struct StepReport {
 };
 
 struct WriteShardCommand {
-  Fence fence;         // step: what the checkpoint is of
+  Fence fence;         // step: the checkpoint's
   std::string folder;  // exists; the coordinator made it under the checkpoint root
-  // Not empty: these shards of the snapshot of step fence.step, which are held under the key, in
-  // place of the cell's.
+  // If not empty: save these shards of the snapshot of step fence.step, held under the key, instead
+  // of the cell's.
   std::vector<std::string> snapshot_files;
   std::string snapshot_key;
 };

@@ -8,7 +8,7 @@
 
 namespace stagecoach {
 
-// Of a step whose network has an auxiliary output: what that one's loss is, without its weight.
+// Loss of the network's auxiliary output in a step, before its weight.
 inline constexpr char kAuxiliaryLoss[] = "auxiliary_loss";
 
 struct Measure {
@@ -17,13 +17,13 @@ struct Measure {
   friend bool operator==(const Measure&, const Measure&) = default;
 };
 
-// There may be thousands of these, so they are left out where a few numbers are shown.
+// Measures of a class. There may be thousands, so short displays leave them out.
 inline bool IsOfAClass(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
 // All others are shares.
 inline bool IsALoss(std::string_view name) { return name.ends_with("_loss"); }
 
-// Of one class, over the targets that count (operations/losses/cross_entropy.h). Whole numbers.
+// Counts of one class over the targets that count (operations/losses/cross_entropy.h).
 struct ClassCounts {
   double right = 0, targets = 0, guesses = 0;
   friend bool operator==(const ClassCounts&, const ClassCounts&) = default;

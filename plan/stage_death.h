@@ -12,7 +12,7 @@ namespace stagecoach {
 
 struct StageDeath {
   std::string signal;  // "SIGSEGV"
-  // Of the command at hand, without its attempt; no job: there was none.
+  // Fence of the current command, without its attempt; no job: there was no command.
   Fence fence;
   MicroBatchId micro_batch;  // invalid: of none
   std::string instruction;   // "forward", "apply", "load", ...

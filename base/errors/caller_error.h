@@ -1,5 +1,5 @@
-// An error whose text was written for whoever calls, with neither paths nor addresses in it. Codes
-// alone do not say so: PERMISSION_DENIED is a file's as well.
+// An error whose text was written for callers, with neither paths nor addresses. The code alone
+// does not tell: PERMISSION_DENIED may come from a file.
 // Threads: pure functions.
 #ifndef STAGECOACH_BASE_ERRORS_CALLER_ERROR_H_
 #define STAGECOACH_BASE_ERRORS_CALLER_ERROR_H_

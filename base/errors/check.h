@@ -1,5 +1,5 @@
 // CHECK: for our own bugs. Prints the condition, the place and a sentence, then aborts; active in
-// every build. What the world does wrong is an absl::Status, never a CHECK.
+// every build. Errors from outside are an absl::Status, never a CHECK.
 //   CHECK(count > 0) << "micro-batch count was validated by the planner";
 #ifndef STAGECOACH_BASE_ERRORS_CHECK_H_
 #define STAGECOACH_BASE_ERRORS_CHECK_H_

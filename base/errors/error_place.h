@@ -1,9 +1,9 @@
-// Where an error befell a job: behind its cause, which people read first.
+// The place of a job's error, written behind its cause, which people read first.
 // Example: "a.jpg: WebP, not JPEG or PNG [at stage 0, micro-batch 1, ...; job a, step 3, train,
 // stage 0 (gpu-1)]".
 // Threads: pure functions.
-// Errors:  the code and the payloads stay the first one's, as by Annotate (base/errors/status.h),
-//          which says what an error is about.
+// Errors:  the code and the payloads stay the first one's, as by Annotate (base/errors/status.h).
+//          These tell the kind of the error.
 #ifndef STAGECOACH_BASE_ERRORS_ERROR_PLACE_H_
 #define STAGECOACH_BASE_ERRORS_ERROR_PLACE_H_
 

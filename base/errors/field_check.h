@@ -15,7 +15,7 @@ absl::Status FieldError(const std::string& path, const std::string& value,
                         const std::string& remedy);
 absl::Status CheckInteger(const std::string& path, int64_t value, int64_t min, int64_t max);
 
-// Bounds of a real number; an open bound is not itself allowed. NaN is in no interval.
+// Bounds of a real number; an open bound itself is not allowed. NaN is in no interval.
 struct RealInterval {
   double low = 0;
   double high = 0;

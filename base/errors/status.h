@@ -1,5 +1,5 @@
 // Status helpers: returning early, and adding context on the way up.
-// Errors: every layer adds what it knows ("link 2 -> 3", "step 17"). The status code stays that of
+// Errors: every layer adds its context ("link 2 -> 3", "step 17"). The status code stays that of
 // the original error.
 #ifndef STAGECOACH_BASE_ERRORS_STATUS_H_
 #define STAGECOACH_BASE_ERRORS_STATUS_H_

@@ -1,4 +1,4 @@
-// Suggestions: the known name nearest to one that was mistyped.
+// Suggestions: the known name nearest to a mistyped one.
 #ifndef STAGECOACH_BASE_ERRORS_SUGGEST_H_
 #define STAGECOACH_BASE_ERRORS_SUGGEST_H_
 
@@ -7,7 +7,7 @@
 
 namespace stagecoach {
 
-// Insertions, deletions, replacements and swaps of neighbours between two words.
+// Number of insertions, deletions, replacements and swaps of neighbours between two words.
 int EditDistance(const std::string& a, const std::string& b);
 
 // "; did you mean \"micro_batches\"?", or nothing if none of the known words is near.

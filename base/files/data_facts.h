@@ -13,14 +13,13 @@
 namespace stagecoach {
 
 struct DataFacts {
-  std::vector<std::string>
-      classes;  // their names, in the order of their numbers; empty: they have none
-  std::vector<double> mean, deviation;  // measured, one a channel; empty: nothing was measured
+  std::vector<std::string> classes;  // names of classes, in the order of their numbers; empty: none
+  std::vector<double> mean, deviation;  // measured, one a channel; empty: not measured
   bool empty() const { return classes.empty() && mean.empty() && deviation.empty(); }
   friend bool operator==(const DataFacts&, const DataFacts&) = default;
 };
 
-// Names of more bytes than that together are left out: they travel in messages and manifests.
+// If names have more bytes together, they are left out: messages and manifests carry them.
 inline constexpr size_t kMostClassNameBytes = size_t{1} << 20;
 
 }  // namespace stagecoach

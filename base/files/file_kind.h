@@ -1,4 +1,4 @@
-// FileKind: what a file plainly is by its first bytes, so that an error about a file of another
+// FileKind: the obvious kind of a file by its first bytes, so that an error about a file of another
 // kind can name it.
 // Threads: pure functions.
 #ifndef STAGECOACH_BASE_FILES_FILE_KIND_H_
@@ -16,10 +16,10 @@ namespace stagecoach {
 
 struct FileKind {
   absl::string_view name;  // "a zip archive", "WebP"
-  // Right wherever the file is in the way: "unpack it first". Empty: another file is wanted.
+  // Remedy for a file of this kind: "unpack it first". Empty: another file is wanted.
   absl::string_view remedy;
-  // kText: whatever a person writes, JSON too. kMarkup: text of a program, as HTML. kData: the
-  // rest, and pointers.
+  // kText: text by people, and JSON. kMarkup: text by programs, as HTML. kData: the rest, and
+  // pointers.
   enum class Form : uint8_t { kData, kMarkup, kText } form = Form::kData;
 };
 
@@ -35,7 +35,7 @@ std::optional<FileKind> FileKindOf(std::string_view head);
 // file". Empty: none of the known kinds.
 std::string OtherKindText(std::string_view head, absl::string_view wanted);
 
-// Compressed data or an archive, which may hold what is wanted.
+// Compressed data or an archive, which may contain the wanted file.
 bool IsPacked(const FileKind& kind);
 
 }  // namespace stagecoach

@@ -17,7 +17,7 @@
 
 namespace stagecoach {
 
-// Most bytes that one byte of gzip data unpacks to: deflate says 258 bytes in two bits.
+// Most bytes from one byte of gzip data: deflate codes 258 bytes in two bits.
 inline constexpr int64_t kMostGzipRatio = 1032;
 
 bool LooksLikeGzip(std::string_view head);
@@ -32,36 +32,36 @@ class Gunzip {
   struct Done {
     size_t read = 0;     // of `from`
     size_t written = 0;  // of `into`
-    bool ended = false;  // the member is over; what is left of `from` is something else
+    bool ended = false;  // the member is over; the rest of `from` is something else
   };
   // Unpacks until the member is over, `from` is read or `into` is full. Some output may still be
-  // inside then. So the end may need another call, with room for one byte more.
+  // inside, so the end may need another call, with room for one byte more.
   absl::StatusOr<Done> Unpack(std::span<const uint8_t> from, std::span<uint8_t> into);
-  void BeginAgain();  // with another member
+  void BeginAgain();  // starts another member
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// As gzip and Python have it: members follow each other, and zeros may stand behind one.
+// As in gzip and Python: members follow each other, and zeros may stand behind one.
 class GunzipMembers {
  public:
   struct Done {
     size_t read = 0;     // of `from`
     size_t written = 0;  // of `into`
-    bool other = false;  // what is left of `from` is neither zeros nor a member
+    bool other = false;  // the rest of `from` is neither zeros nor a member
   };
   // Unpacks until `from` is read, `into` is full, or something else follows. For the end, see
   // Gunzip::Unpack.
   absl::StatusOr<Done> Unpack(std::span<const uint8_t> from, std::span<uint8_t> into);
-  // A member is over and no other has begun: here a file may end.
+  // Whether a member is over and no other has begun: here a file may end.
   bool ended() const { return ended_; }
-  // So far all is one member with nothing behind it.
+  // Whether all so far is one member with nothing behind it.
   bool single() const { return members_ == 1 && !padded_; }
 
  private:
-  // Whether a member begins in `from` behind zeros, which are taken away.
+  // Whether a member begins in `from` behind zeros, which it removes.
   bool Begin(std::span<const uint8_t>* from);
 
   std::unique_ptr<Gunzip> gunzip_ = std::make_unique<Gunzip>();

@@ -1,4 +1,4 @@
-// Gzipped: a text packed, for tests of what unpacks.
+// Gzipped: packs a text, for tests of unpacking.
 #ifndef STAGECOACH_BASE_FILES_GZIP_TESTING_H_
 #define STAGECOACH_BASE_FILES_GZIP_TESTING_H_
 

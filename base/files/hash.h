@@ -1,5 +1,5 @@
 // Hashes: SHA-256 (OpenSSL) for manifests and digests, CRC-32C (ISA-L) for frames. The libraries
-// compute. The code here cuts pieces of lengths that they take, and ticks progress.
+// compute; the code here only cuts pieces of allowed lengths, and ticks progress.
 #ifndef STAGECOACH_BASE_FILES_HASH_H_
 #define STAGECOACH_BASE_FILES_HASH_H_
 

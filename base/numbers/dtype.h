@@ -16,7 +16,7 @@ enum class DType : uint8_t {
   kU8 = 4,
   kF64 = 5,
   kI64 = 6,
-  kF16 = 7  // in files of other programs alone
+  kF16 = 7  // only in files of other programs
 };
 
 int64_t DTypeSize(DType dtype);      // bytes of one element

@@ -1,5 +1,4 @@
-// Float16: IEEE 754's half precision, as files of other programs have it. Only read: every one is a
-// float32.
+// Float16: IEEE 754's half precision in files of other programs. Only read: every one is a float32.
 #ifndef STAGECOACH_BASE_NUMBERS_FLOAT16_H_
 #define STAGECOACH_BASE_NUMBERS_FLOAT16_H_
 

@@ -1,5 +1,5 @@
-// MachineRandom: random bits of the machine, for secrets and names that nobody else takes.
-// RandomSource is what may stand in its place where a run must be the same when it is run again.
+// MachineRandom: random bits of the machine, for secrets and unique names. RandomSource replaces it
+// if a run must be repeatable.
 // Threads: any.
 #ifndef STAGECOACH_BASE_NUMBERS_MACHINE_RANDOM_H_
 #define STAGECOACH_BASE_NUMBERS_MACHINE_RANDOM_H_

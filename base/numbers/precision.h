@@ -18,7 +18,7 @@ enum class Precision { kFloat32, kTensorFloat32, kBfloat16 };
 
 const char* PrecisionName(Precision precision);  // "float32", "tensorfloat32", "bfloat16"
 
-// Of activations, boundary tensors and the weights that operations read.
+// Type of activations, boundary tensors and the weights that operations read.
 inline DType ComputeDType(Precision precision) {
   switch (precision) {
     case Precision::kFloat32:

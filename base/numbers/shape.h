@@ -1,7 +1,7 @@
 // Shape: extents of a dense row-major array, at most 8 of them.
 // Units and shapes: elements; a shape without extents is a scalar; a zero extent is legal.
-// Errors: Elements of numbers from outside must go through CheckedElements (overflow, sign, rank);
-//         elements() CHECKs what was checked before.
+// Errors: Numbers from outside must go through CheckedElements (overflow, sign, rank). elements()
+//         only CHECKs these.
 #ifndef STAGECOACH_BASE_NUMBERS_SHAPE_H_
 #define STAGECOACH_BASE_NUMBERS_SHAPE_H_
 

@@ -1,6 +1,6 @@
-// CurrentWork: the work that the executor of a stage has at hand. A handler of a fatal signal may
-// read its fields at any moment. Code at work calls NoteInstruction() and NoteOperation() and knows
-// no reader. The scope of its thread chooses the CurrentWork, as for TickProgress()
+// CurrentWork: the current work of a stage's executor. A handler of a fatal signal may read its
+// fields at any moment. Code at work calls NoteInstruction() and NoteOperation() and knows no
+// reader. The scope of its thread chooses the CurrentWork, as for TickProgress()
 // (base/threads/progress.h).
 // Ownership: a scope borrows its CurrentWork. An instruction's text is borrowed until the next
 //            BeginWork, NoteInstruction or EndWork, an operation's until the next note of any kind.
@@ -30,13 +30,13 @@ class CurrentWork {
   struct View {
     std::array<char, kMaxJobNameLength + 1> job{};  // ends with 0
     uint64_t term = 0, generation = 0, step = 0;
-    int32_t micro_batch = -1;           // -1: of none
-    const char* instruction = nullptr;  // null: no work at hand
-    const char* operation = nullptr;    // null: of none
+    int32_t micro_batch = -1;           // -1: none
+    const char* instruction = nullptr;  // null: no work
+    const char* operation = nullptr;    // null: none
   };
   View Look() const;
 
-  void Begin(const Fence& fence);  // what follows belongs to this; no instruction yet
+  void Begin(const Fence& fence);  // begins this work; no instruction yet
   void SetInstruction(const char* instruction, MicroBatchId micro_batch);
   void SetOperation(const char* operation) {
     operation_.store(operation, std::memory_order_relaxed);

@@ -1,9 +1,9 @@
 // Progress: signs that a thread advances in its work, finer than any answer. A sign is a block of
-// an operation, a layer, a piece of a file. The side that waits tells slow work from stuck work by
-// them. Only a change of the number counts, not its value.
+// an operation, a layer, a piece of a file. By signs the waiting side tells slow work from stuck
+// work. Only a change of the number counts, not its value.
 //
-// Code at work calls TickProgress() and knows no reader. The thread that it runs on chooses the
-// counter. So no back end, layer or file needs to be handed one.
+// Code at work calls TickProgress() and knows no reader. Its thread chooses the counter, so no back
+// end, layer or file needs one.
 // Ownership: a scope borrows its counter.
 // Threads:   ProgressCounter: any. TickProgress counts for the scope of the calling thread; without
 //            one it does nothing. Scopes of a thread nest.
@@ -45,7 +45,7 @@ void TickProgress();
 // Long work on bytes goes by pieces of this size, with a tick after each.
 inline constexpr size_t kProgressPieceBytes = size_t{4} << 20;
 
-// For how long a number has stood still.
+// Measures for how long a number has stood still.
 class StallTimer {
  public:
   explicit StallTimer(const Clock* clock) : clock_(clock), since_(clock->MonotonicNanos()) {}

@@ -1,8 +1,8 @@
-// TaskThread: a named thread that runs tasks in order until its owner closes it. It looks up every
-// now and then, and finding nothing to do is never a reason to end: only Close ends it.
-// Ownership: whatever a task borrows must outlive Close.
+// TaskThread: a named thread that runs tasks in order until its owner closes it. It wakes up now
+// and then; only Close ends it.
+// Ownership: all that a task borrows must outlive Close.
 // Threads:   TryPost and idle_turns from any thread; Close (and the end) from one, not from a task.
-// Errors:    a full queue and a closed thread refuse a task; what was accepted is run, also while
+// Errors:    a full queue and a closed thread refuse a task; accepted tasks run, also while
 //            closing.
 #ifndef STAGECOACH_BASE_THREADS_TASK_THREAD_H_
 #define STAGECOACH_BASE_THREADS_TASK_THREAD_H_
@@ -24,7 +24,7 @@ namespace stagecoach {
 class TaskThread {
  public:
   using Task = std::function<void()>;
-  // turn: it looks up at least this often.
+  // turn: it wakes up at least this often.
   TaskThread(const std::string& name, size_t capacity,
              std::chrono::nanoseconds turn = std::chrono::seconds(1))
       : queue_(capacity), thread_(name, [this, turn] { Run(turn); }) {}
@@ -33,11 +33,11 @@ class TaskThread {
   TaskThread& operator=(const TaskThread&) = delete;
 
   [[nodiscard]] bool TryPost(Task task) { return queue_.TryPush(std::move(task)); }
-  void Close() {  // runs what is left; safe to call twice
+  void Close() {  // runs accepted tasks; safe to call twice
     queue_.Close();
     thread_.Join();
   }
-  uint64_t idle_turns() const { return idle_turns_; }  // how often it found nothing to do
+  uint64_t idle_turns() const { return idle_turns_; }  // turns that found nothing to do
 
  private:
   void Run(std::chrono::nanoseconds turn) {

@@ -5,7 +5,7 @@
 // Errors:    canonical codes with path and errno text: NOT_FOUND, ALREADY_EXISTS,
 //            RESOURCE_EXHAUSTED (ENOSPC, EDQUOT), DATA_LOSS (EIO), PERMISSION_DENIED, UNAVAILABLE
 //            otherwise. After a failed write or sync a file is poisoned: every later call on it
-//            fails. What is no regular file is not opened: DATA_LOSS.
+//            fails. Anything but a regular file is refused: DATA_LOSS.
 #ifndef STAGECOACH_CHECKPOINT_FILES_FILE_SYSTEM_H_
 #define STAGECOACH_CHECKPOINT_FILES_FILE_SYSTEM_H_
 
@@ -33,24 +33,24 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   virtual int64_t size() const = 0;
-  // Exactly that many bytes, or an error.
+  // Reads exactly that many bytes, or answers an error.
   virtual absl::Status Read(int64_t offset, std::span<std::byte> target) = 0;
 };
 
-// The part of a file system that readers need. It may have less than all files
+// The part of a file system that readers need. It may show only some files
 // (stage/files/data_roots.h).
 class ReadableFiles {
  public:
   virtual ~ReadableFiles() = default;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
-  // OK: something is there, whether it can be opened or not. NOT_FOUND; others: nobody can say now.
+  // OK: something is there, even if it cannot be opened. NOT_FOUND: nothing. Others: unknown now.
   virtual absl::Status Look(const std::string& path) = 0;
 };
 
 class FileSystem : public ReadableFiles {
  public:
   bool Exists(const std::string& path) { return Look(path).ok(); }
-  // A new file, 0600; ALREADY_EXISTS if there is one.
+  // A new file, mode 0600; ALREADY_EXISTS if there is one.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::Status MakeFolders(const std::string& path) = 0;  // all missing parents; 0700
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;  // sorted
@@ -59,13 +59,13 @@ class FileSystem : public ReadableFiles {
   virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
   virtual bool IsLink(const std::string&) { return false; }     // a symbolic one, as its last part
   virtual absl::StatusOr<int64_t> FreeBytes(const std::string& folder) = 0;
-  // 16 hexadecimal digits, for a name that nobody else takes. By default random.
+  // 16 hexadecimal digits for a unique name. By default random.
   virtual std::string Nonce();
 };
 
 FileSystem* PosixFileSystem();  // one immutable object for the process
 
-// Of a regular file that is open for reading; `path` is for errors.
+// File over an open descriptor of a regular file; `path` is for errors.
 std::unique_ptr<ReadableFile> ReadableFileOf(FileHandle descriptor, int64_t size, std::string path);
 
 }  // namespace stagecoach

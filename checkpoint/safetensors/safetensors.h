@@ -32,7 +32,7 @@ struct TensorEntry {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A tensor to be written: the bytes are asked for when their turn comes.
+// A tensor to be written: the writer asks for its bytes when their turn comes.
 struct TensorSource {
   std::string name;
   DType dtype = DType::kF32;
@@ -67,7 +67,7 @@ class SafetensorsReader {
 
  private:
   absl::Status ReadHeader();
-  // `error`, or what the file is if it is another kind.
+  // `error`, or the file's kind if it is of another kind.
   absl::Status NamingTheKind(const absl::Status& error);
 
   std::string path_;

@@ -1,12 +1,11 @@
-// FaultFileSystem: a file system in memory for tests of what lasts. It fails the n-th call, fills
+// FaultFileSystem: a file system in memory for tests of durability. It fails the n-th call, fills
 // up, and loses power: file contents and folder entries that were not synced are then forgotten.
 // Ownership: owns all contents; files opened from it must not outlive it.
 // Threads:   thread-safe.
 // Errors:    as FileSystem says; messages begin with "injected" where a fault was asked for.
-// What a failing call leaves behind: half of a write, and a folder without its first entry where
-//            RemoveAll fails; nothing otherwise (but see Fault::after_effect).
-// What counts as a call: every function of FileSystem and of its files except Exists, size and
-//            destructors.
+// A failing call leaves half of a write, and a folder without its first entry if RemoveAll fails.
+// Otherwise it leaves nothing (but see Fault::after_effect). Every function of FileSystem and of
+// its files counts as a call, except Exists, size and destructors.
 #ifndef STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_
 #define STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_
 
@@ -30,11 +29,11 @@ class FaultFileSystem final : public FileSystem {
     absl::StatusCode code = absl::StatusCode::kUnavailable;
     bool from_then_on = false;  // the later calls fail too: the process has died
     bool after_effect = false;  // the call does its work and then answers the error
-    // What reads answers UNAVAILABLE for DATA_LOSS, as PosixFileSystem does: what cannot be read
-    // now is not broken yet.
+    // Reads answer UNAVAILABLE instead of DATA_LOSS, as PosixFileSystem does: an unreadable file is
+    // not broken yet.
     bool as_posix = false;
   };
-  // What a power cut leaves besides everything synced. Real disks do any of these.
+  // The unsynced state that a power cut leaves. Real disks do any of these.
   enum class Survivors {
     kSynced,    // nothing else
     kEntries,   // also entries of folders: names without their contents
@@ -69,8 +68,8 @@ class FaultFileSystem final : public FileSystem {
   class Writer;
   class Reader;
   struct Verdict {
-    bool act = true;      // do the work
-    absl::Status answer;  // what to say if it is not ok
+    bool act = true;      // do the effect
+    absl::Status answer;  // the answer if it is not ok
   };
 
   Verdict JudgeLocked(const char* operation, const std::string& path);
@@ -86,7 +85,7 @@ class FaultFileSystem final : public FileSystem {
   int64_t calls_ = 0;
   int64_t calls_since_fault_ = 0;
   int64_t capacity_ = std::numeric_limits<int64_t>::max();
-  int64_t power_cuts_ = 0;  // a file opened before the last one is dead
+  int64_t power_cuts_ = 0;  // a file from before the last one is dead
 };
 
 }  // namespace stagecoach

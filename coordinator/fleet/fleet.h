@@ -48,17 +48,18 @@ struct StageRegistration {
   std::string version;
   std::string fingerprint;
   int64_t memory_limit_bytes = 0;
-  std::string identity;  // what a restarted process shares with the one before; empty: nothing
-  std::optional<CardProfile> card = std::nullopt;  // what a forecast must know of it, if it is one
-  HostProfile host = {};                           // the same of a processor
-  // Name of the certificate by which it registered, as the server read it. Empty: none, or one for
-  // any name.
+  std::string identity;  // a process and its successor have the same; empty: none
+  // its card, for forecasts; nullopt: it is a processor
+  std::optional<CardProfile> card = std::nullopt;
+  HostProfile host = {};  // its processor, for forecasts
+  // Name in the certificate of its registration, as the server read it. Empty: no certificate, or
+  // one for any name.
   std::string certificate = {};
   operator StagePeer() const { return {name, address}; }
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
 
-// One process, told by its incarnation from the next one under its name.
+// One process of a stage. The incarnation tells it from the next process of this name.
 struct StageProcess {
   std::string name, incarnation;
   friend bool operator==(const StageProcess&, const StageProcess&) = default;
@@ -67,7 +68,7 @@ struct StageProcess {
 struct LeaseGrant {
   uint64_t term = 0;
   double lease_seconds = 0;  // renew at a third of this
-  // Changes when any stage of the job that this one works for tells of progress; 0: it has none.
+  // Changes when any stage of this stage's job reports progress; 0: the stage has no job.
   uint64_t job_progress = 0;
 };
 
@@ -76,15 +77,15 @@ struct StageHeartbeat {
   std::string name, incarnation;
   std::string state;  // as GetStatusResponse has it, or kDrainingState
   Fence fence;
-  uint64_t progress = 0;  // another number than last time: it got on
+  uint64_t progress = 0;  // a new number means progress
   std::string waiting_for;
   StageTotals totals;
-  uint64_t newest_term = 0;  // of what it was told so far, by any coordinator
+  uint64_t newest_term = 0;  // newest term of all commands so far, by any coordinator
 };
 
 // Signs of a stage at work, from its heartbeats.
 struct StageSigns {
-  double moved_seconds = 0;  // when a heartbeat told of progress last; 0: none has
+  double moved_seconds = 0;  // last heartbeat with progress; 0: none yet
   std::string waiting_for;   // empty: unknown
 };
 
@@ -102,7 +103,7 @@ struct StageView {
   StageTotals totals;  // of the last heartbeat
 };
 
-// A moment: for decisions, and for show.
+// A moment on two clocks: monotonic for decisions, wall time for show.
 struct Moment {
   double seconds = 0;       // monotonic
   double unix_seconds = 0;  // wall
@@ -119,9 +120,9 @@ struct LostStage {
 class Fleet {
  public:
   static constexpr int kMaxStages = 10000;
-  // Without a limit the holder of one certificate, which is good for 65,000 names, fills the list.
+  // Limit per certificate: one certificate is good for 65,000 names, and could fill the list.
   static constexpr int kMostOfCertificate = 1024;
-  // A lost one is shown so long, unless a new stage needs its place.
+  // A lost stage is shown for this time, unless a new stage needs its place.
   static constexpr double kForgetLostSeconds = 3600;
 
   explicit Fleet(double lease_seconds);
@@ -129,32 +130,32 @@ class Fleet {
   // `lost` gets the stage that this one replaces, if there was one.
   absl::Status Register(const StageRegistration& registration, Moment now,
                         std::vector<LostStage>* lost);
-  // True: the stage is usable again, it was doubted. `now`: when the heartbeat came, which may be
-  // before the newest one.
+  // True: the stage was doubted and is usable again. `now`: arrival of the heartbeat, perhaps
+  // earlier than that of the newest.
   absl::StatusOr<bool> Renew(const StageHeartbeat& heartbeat, Moment now);
   // `heard_seconds`: every heartbeat that came before this moment was given to Renew.
   std::vector<LostStage> Expire(double heard_seconds);
-  // No lease ends before; infinity if none runs.
+  // No lease ends before this time; infinity if no lease runs.
   double NextExpirySeconds() const { return next_expiry_seconds_; }
 
   // The named stages work for `job`, and no others do. True: this changed something.
   bool Hold(const std::string& job, const std::vector<std::string>& names);
-  // Not usable before its next heartbeat.
+  // Makes the stage unusable until its next heartbeat.
   void Doubt(const std::string& name, const std::string& incarnation);
 
-  // The process does (not) see the coordinator's folder of checkpoints, as a job found out. This is
-  // known until the process ends.
+  // Notes whether the process sees the coordinator's folder of checkpoints, as a job found out. The
+  // note is kept until the process ends.
   void NoteFolder(const StageProcess& process, bool sees);
-  bool SeesFolder(const std::string& name) const;  // false: known not to
+  bool SeesFolder(const std::string& name) const;  // false: known not to see it
 
-  // Alive, neither doubted nor draining, and held by no job but `job`; by name.
+  // Stages that are alive, not doubted, not draining, and held by no job but `job`; by name.
   std::vector<StageRegistration> UsableBy(const std::string& job) const;
   std::vector<StageRegistration> HeldBy(const std::string& job) const;  // of those, by name
   std::string HolderOf(const std::string& name) const;                  // its job; empty: none
   int alive() const;
   int alive_with_folder() const;  // without those that are known not to see it
   StageSigns SignsOf(const std::string& name) const;
-  // As LeaseGrant has it.
+  // LeaseGrant.job_progress for this stage.
   uint64_t JobProgressFor(const std::string& name) const;
   std::vector<StageView> View() const;  // by name
   double lease_seconds() const { return lease_seconds_; }

@@ -22,7 +22,7 @@ namespace stagecoach {
 
 struct WaitingJob {
   std::string id;
-  int wanted = 0;  // 0: every one that is free, `least` of them
+  int wanted = 0;  // 0: all free stages, at least `least`
   int layers = 1;  // more stages than this are of no use
   bool recovering = false;
   bool accepts_fewer = false;         // than wanted: down to `least`
@@ -31,14 +31,14 @@ struct WaitingJob {
   std::vector<StageProcess> unfit;  // not to take
   std::vector<std::string>
       holders;  // names to take before others: they have a part of the job in memory
-  // It writes snapshots in memory as a checkpoint, and takes no stages meanwhile. Stages that it
-  // could have stay free for it.
+  // True while the job saves snapshots from memory as a checkpoint. It takes no stages meanwhile.
+  // Stages that it could have stay free for it.
   bool saving = false;
 };
 
 struct StageOffer {
   std::string job;
-  // Some may be held by jobs that wait behind this one (Fleet::HolderOf): these lose them.
+  // May include stages of later jobs (Fleet::HolderOf), which lose them.
   std::vector<StageRegistration> stages;  // by name, suspects last if there are no holders
   std::vector<std::string> passed_over;   // free, but known not to see the folder of checkpoints
 };

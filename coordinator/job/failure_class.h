@@ -12,17 +12,17 @@ namespace stagecoach {
 enum class FailureClass : uint8_t {
   // No other attempt would mend it: the job ends.
   kJob,
-  // A failure of the stage's own, as of a kernel. The same step failing so on different stages is
+  // A failure of the stage's own, as of a kernel. A step that fails so on different stages is
   // poison.
   kStage,
-  // A process, a connection, a disk, or time. It is never the job's fault, however often. A process
-  // that ended by a signal of its own is counted by itself (StageDied).
+  // A process, connection, disk or deadline failed. However often, it is not the job's fault.
+  // Processes that died by a signal of their own are counted apart (StageDied).
   kWorld
 };
 
-// Class of a stage's answer to an operation. If a server did not answer, gRPC makes up a status.
-// That has to be UNAVAILABLE by then (services/common/grpc/own_error.h). has_run: the job has run
-// before. Then a stage that finds no file or no memory for it is a bad choice of stage.
+// Class of a stage's answer to an operation. A status that gRPC made up, because no server
+// answered, must be UNAVAILABLE by then (services/common/grpc/own_error.h). has_run: the job has
+// run before. Then a stage that finds no file or no memory for it is a bad choice of stage.
 FailureClass ClassOf(Activity activity, const absl::Status& status, bool has_run);
 
 // Back-off of a job that recovers again and again. setbacks: recoveries in a row without progress.

@@ -1,8 +1,8 @@
-// JobCaller: who asks about jobs. A user sees and changes the jobs that it submitted. An operator
-// sees and changes all of them. So does a caller that a server lets in without a name (no TLS, or
-// certificates of before there were roles).
+// JobCaller: the caller of a request about jobs. A user sees and changes the jobs that it
+// submitted. An operator sees and changes all of them. So does a caller that a server lets in
+// without a name (no TLS, or certificates older than roles).
 // Ownership: values.  Threads: pure functions.
-// Errors:    CheckOwner: PERMISSION_DENIED, naming the job but not whose it is.
+// Errors:    CheckOwner: PERMISSION_DENIED, naming the job but not its owner.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_CALLER_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_CALLER_H_
 
@@ -27,7 +27,7 @@ inline absl::Status CheckKnown(const JobCaller& caller) {
   return ForCaller(absl::UnauthenticatedError("who submits this job is not known any more"));
 }
 
-// owner: of the job; empty for callers without a name.
+// owner: the job's; empty if its submitter had no name.
 inline absl::Status CheckOwner(const JobCaller& caller, const std::string& job,
                                const std::string& owner) {
   if (caller.May(owner)) return absl::OkStatus();

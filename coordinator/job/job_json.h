@@ -1,5 +1,5 @@
-// Job JSON: the part of a JobState that outlives the coordinator, as text for the journal. What an
-// operation at hand is waiting for is left out: after a restart the job recovers.
+// Job JSON: the part of a JobState that outlives the coordinator, as text for the journal. It
+// leaves out the progress of the current operation: after a restart the job recovers.
 // Errors: Decode: DATA_LOSS naming the job and what is wrong.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_JSON_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_JSON_H_

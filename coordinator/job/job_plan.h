@@ -23,7 +23,7 @@ struct MakeJobPlan {
   std::vector<LayerProfile> profile;
 };
 
-// Of a plan what a running job needs.
+// The part of a plan that a running job needs.
 struct JobPlan {
   Partition partition;
   double step_seconds = 0;  // forecast

@@ -22,7 +22,7 @@
 //   shard 0 [CODE] | committed [CODE] | exported [CODE]
 //   all            the answers of all stages to the operation at hand
 //   wait 5         time passes; the deadline, if it was reached, is told
-//   moves b        a heartbeat of stage b tells of progress; "moves effect": file work gets on
+//   moves b        a heartbeat of stage b tells of progress; "moves effect": file work advances
 //   cancel | stale (the next line's fence is of an older attempt)
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
@@ -38,7 +38,7 @@ namespace stagecoach {
 
 class JobScript {
  public:
-  // What the line did: the state if it changed, records, actions; "" for an empty line.
+  // Effects of the line: the state if it changed, records, actions; "" for an empty line.
   std::string Run(const std::string& line);
   const JobState& state() const { return *state_; }
   bool has_job() const { return state_.has_value(); }
@@ -64,7 +64,7 @@ class JobScript {
   double snapshot_cost_ = 0;
 };
 
-// One line for what is shown of a state in transcripts.
+// A state as one line of a transcript.
 std::string StateText(const JobState& state);
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// Resume check: may a job go on from a checkpoint? Everything that decides the bits must agree, but
-// for the precision: checkpoints are float32 in each, and to change it is a reason to resume. The
+// Resume check: may a job go on from a checkpoint? All fields that decide the bits must agree,
+// except the precision: checkpoints are always float32, and users resume to change it. The
 // checkpoint must hold the state of the job's kind of optimizer, unless the job starts that anew.
 // Errors: FAILED_PRECONDITION naming the field, both values and the remedy.
 #ifndef STAGECOACH_COORDINATOR_JOB_RESUME_CHECK_H_
@@ -17,7 +17,7 @@ namespace stagecoach {
 // SHA-256 of CanonicalNetworkText, as manifests hold it.
 std::string ModelSha256(const Network& network);
 
-// own: the checkpoint is this job's; then its last step may be done already.
+// own: the checkpoint is this job's own, and may be of its last step.
 absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own);
 
 }  // namespace stagecoach

@@ -21,7 +21,7 @@ struct StepDecision {
   std::vector<Measure> measures;  // means
   double gradient_norm = 0;       // over all parameters, before clipping
   bool finite = true;             // false: skip the step everywhere
-  bool empty = false;             // no target counts: it is skipped as well, and nothing is wrong
+  bool empty = false;             // no target counts: the step is skipped, without an error
   double gradient_scale = 1;      // min(1, clip / norm)
 };
 

@@ -1,5 +1,5 @@
-// Row checksums: CRC-32C of what a row of the journal says, so that bits that change on the disk
-// are found and not served. SQLite's own pages have none.
+// Row checksums: CRC-32C of each row of the journal. So bits that change on the disk are found, not
+// served. SQLite's own pages have no checksums.
 // Threads: pure functions.
 // See:     docs/formats.md, "The journal".
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_ROW_CHECKSUMS_H_

@@ -20,8 +20,7 @@ class StateLock {
   ~StateLock();
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;
-  // The file we locked is still the one others would lock. FAILED_PRECONDITION: it is not;
-  // UNAVAILABLE: nobody can tell.
+  // Whether others would lock the same file as we. FAILED_PRECONDITION: no; UNAVAILABLE: unknown.
   absl::Status Check() const;
 
  private:

@@ -1,10 +1,11 @@
 // CheckpointPins: the checkpoints of a job that others start from or read. Retention keeps them. A
-// job pins one at most: the checkpoint where it began. It returns there as long as it has no own
-// checkpoint. A submission pins one from the look at its checkpoint to the answer. An export pins
-// all from its start to its end.
+// job pins one at most: the checkpoint where it began. While the job has no own checkpoint, it
+// returns there. A submission pins a checkpoint from its first look at it until the answer. An
+// export pins all from its start to its end.
 // Ownership: values.
 // Threads:   thread-safe. The search that pins a checkpoint and the removal of checkpoints run one
-//            after the other, on that job's effects thread. So nothing goes in between.
+//            after the other, on that job's effects thread. So neither comes between the other's
+//            steps.
 #ifndef STAGECOACH_COORDINATOR_LOOP_CHECKPOINT_PINS_H_
 #define STAGECOACH_COORDINATOR_LOOP_CHECKPOINT_PINS_H_
 
@@ -19,7 +20,7 @@ namespace stagecoach {
 
 class CheckpointPins {
  public:
-  // In place of what the holder had pinned before.
+  // Replaces the holder's earlier pins.
   void Pin(const std::string& holder, const std::string& job, std::vector<uint64_t> steps) {
     std::lock_guard<std::mutex> lock(mutex_);
     pins_[holder] = {job, std::move(steps)};

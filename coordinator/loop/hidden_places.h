@@ -1,7 +1,7 @@
-// HiddenPlaces: replaces paths and addresses of the cluster's machines in texts for users. These
-// are nobody's business but the operators'. Paths that a job itself names stay. A user sees its own
-// jobs alone. So texts of others' jobs are for operators, or for everybody if nobody has a name.
-// Those stay as they were written.
+// HiddenPlaces: replaces paths and addresses of the cluster's machines in texts for users. Only
+// operators see them. Paths that a job itself names stay. A user sees only its own jobs. So texts
+// of jobs that no user owns are for operators, or for everybody if callers have no names. Such
+// texts stay unchanged.
 // Ownership: a value.  Threads: thread-compatible.
 // See:       SECURITY.md, S9.
 #ifndef STAGECOACH_COORDINATOR_LOOP_HIDDEN_PLACES_H_
@@ -25,7 +25,7 @@ class HiddenPlaces {
   // An empty address is ignored.
   void AddAddress(const std::string& address, const std::string& name);
 
-  // Addresses by numbers that nobody has added become "an address".
+  // Numeric addresses that were not added become "an address".
   std::string Hide(std::string text) const;
   absl::Status Hide(const absl::Status& status) const;
 

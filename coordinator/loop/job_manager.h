@@ -52,15 +52,15 @@ class JobCodec {
 struct JobManagerOptions {
   std::string state_folder;    // journal.sqlite, lock file, exports
   double lease_seconds = 1.5;  // a silent stage is lost after this
-  int64_t max_jobs = 1000;     // not finished
-  // Of the specs of those, as texts: a network may take a hundred times what it takes to list it.
+  int64_t max_jobs = 1000;     // unfinished ones
+  // Bytes of their specs as texts. A network in memory may take a hundred times as much.
   int64_t max_spec_bytes = int64_t{16} << 20;
-  // One user, where users have names, gets one in so many of both.
+  // If users have names, one user gets 1 / shares_of_users of both limits.
   int64_t shares_of_users = 4;
-  // Of ended jobs the journal keeps so many, the newest, for so long; 0 days: for ever.
+  // The journal keeps this many ended jobs, the newest, for keep_ended_days; 0 days: for ever.
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;
-  // Without progress (JobLimits).
+  // Deadlines for progress (JobLimits).
   double step_deadline_floor_seconds = 10;
   double load_deadline_seconds = 120;
   int64_t max_failures_per_step = 3;  // as JobLimits has it
@@ -68,8 +68,8 @@ struct JobManagerOptions {
   int64_t max_unwritten_steps =
       10000;               // kept per job in memory while the journal cannot be written
   bool hold_jobs = false;  // at the start: unfinished jobs wait for Resume
-  // The jobs are copies of other coordinators'. Nothing changes one, and their weights lie where
-  // they were made.
+  // The jobs are copies from other coordinators. No job changes, and weights lie where they were
+  // made.
   bool only_shows = false;
 };
 
@@ -107,16 +107,15 @@ class JobManager {
   static absl::StatusOr<std::unique_ptr<JobManager>> Start(const JobManagerOptions& options,
                                                            const Parts& parts);
   ~JobManager();  // Shutdown
-  // To be called before Shutdown. New jobs are refused (UNAVAILABLE). Running ones end the step at
-  // hand and stay in the journal for the next coordinator, with a checkpoint at that step if
-  // `save`. Waits for that, at most `seconds`. False: the rest is abandoned. Any thread but the
-  // loop's.
+  // Call it before Shutdown. New jobs are refused (UNAVAILABLE). Running ones end the step at hand
+  // and stay in the journal for the next coordinator, with a checkpoint at that step if `save`.
+  // Waits for that, at most `seconds`. False: the rest is abandoned. Any thread but the loop's.
   bool Drain(bool save, double seconds);
   void Shutdown();
 
-  // wanted: false says that nobody waits for the answer any more. Then the answer is CANCELLED. It
-  // is asked from any thread before each longer piece of work, perhaps also after the answer.
-  // Empty: somebody waits.
+  // wanted: false if nobody waits for the answer any more; the answer is then CANCELLED. Any thread
+  // calls it before each longer piece of work, perhaps also after the answer. Empty: somebody
+  // waits.
   // caller: owner of the job. PERMISSION_DENIED if it resumes from a job of another.
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {},
@@ -125,7 +124,7 @@ class JobManager {
   void CheckCaller(const JobCaller& caller, const std::string& id,
                    std::function<void(absl::Status)> done);
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
-  // All of them, newest first; of ended ones without their specs.
+  // All jobs, newest first; ended jobs come without their specs.
   void List(std::function<void(absl::StatusOr<std::vector<JobView>>)> done);
   // As List, at most `most` jobs that were submitted before the job of this sequence (0: the
   // newest). Pages stay as they are when new jobs come.
@@ -133,20 +132,20 @@ class JobManager {
     std::vector<JobView> jobs;
     uint64_t next = 0;  // `before` of the next page; 0: this is the last one
   };
-  // Of those that the caller may see.
+  // A page of the jobs that the caller may see.
   void ListPage(uint64_t before, size_t most, std::function<void(absl::StatusOr<Page>)> done,
                 const JobCaller& caller = {});
   // Records on disk with number > after, in order, at most `limit` and kMostRecords. If there are
   // fewer, no more exist now, or the next one cannot be read. FAILED_PRECONDITION: the first one
-  // cannot.
+  // cannot be read.
   void Records(const std::string& id, uint64_t after, int limit,
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;
   // The held-out pictures that people are shown, as coordinator/job/view/shown_json.h writes them.
   void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done);
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
-  // A held job goes on from its newest checkpoint; stages 0: with as many as it says. Harmless on
-  // one that goes on already.
+  // Lets a held job go on from its newest checkpoint. stages 0: as many as its spec says. Harmless
+  // if the job goes on already.
   void Resume(const std::string& id, int64_t stages,
               std::function<void(absl::StatusOr<JobView>)> done);
   // Keeps the checkpoints that the job has now until the pin is released, on any thread. `done` is
@@ -159,20 +158,20 @@ class JobManager {
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                std::function<bool()> wanted = {}, const JobCaller& caller = {});
 
-  // Gives records with number > after, those there are and those to come. After a terminal state's
-  // record the watch ends by itself. `ended` is called once, with NOT_FOUND for an unknown job. It
-  // is not called if the watcher left. A watcher leaves by returning false or by Unwatch, which is
-  // safe at any time. A call of the watcher that is under way on the loop thread may still end
-  // after Unwatch returns. A watch that is left while its request waits costs the loop nothing but
-  // its turn.
+  // Gives records with number > after, present and future ones. After a terminal state's record the
+  // watch ends by itself. `ended` is called once, with NOT_FOUND for an unknown job. It is not
+  // called if the watcher left. A watcher leaves by returning false or by Unwatch, which is safe at
+  // any time. A call of the watcher that is under way on the loop thread may still end after
+  // Unwatch returns. A watch that is left while its request waits costs the loop nothing but its
+  // turn.
   using Watcher = std::function<bool(const JobRecord&)>;
   uint64_t Watch(const std::string& id, uint64_t after, Watcher watcher,
                  std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
-  // Watches that the loop holds, as of its last change of them; any thread, does not wait.
+  // Number of watches as of the loop's last change of it; any thread, does not wait.
   int64_t watches() const;
 
-  // death: of the process of the stage before this one, if that ended by a signal of its own.
+  // death: how the stage's previous process ended, if by a signal of its own.
   void RegisterStage(const StageRegistration& registration,
                      std::function<void(absl::StatusOr<LeaseGrant>)> done,
                      const std::optional<StageDeath>& death = std::nullopt);

@@ -1,5 +1,4 @@
-// ListCodec: a text for a spec, for tests: its place among the specs seen. Thread-safe, as codecs
-// are.
+// ListCodec: for tests, encodes a spec as its place in the list of specs seen. Thread-safe.
 #ifndef STAGECOACH_COORDINATOR_LOOP_LIST_CODEC_TESTING_H_
 #define STAGECOACH_COORDINATOR_LOOP_LIST_CODEC_TESTING_H_
 

@@ -1,7 +1,7 @@
-// Mailbox: work for one thread, in order. It has two doors. Post is for answers to what the thread
-// itself asked for. Their number is bounded by the questions. TryPost is for requests from outside.
-// It refuses them if too many wait.
-// Ownership: shared by the thread that drains it and everyone who holds an answer to give.
+// Mailbox: work for one thread, in order. It has two doors. Post is for answers to the thread's own
+// questions, so their number is bounded. TryPost is for requests from outside. It refuses them if
+// too many wait.
+// Ownership: shared by the thread that drains it and all that will post answers.
 // Threads:   thread-safe; nothing runs under the lock.
 // Errors:    after Close both doors refuse; what was accepted is still handed out.
 #ifndef STAGECOACH_COORDINATOR_LOOP_MAILBOX_H_

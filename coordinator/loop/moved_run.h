@@ -1,6 +1,6 @@
-// MovedRun: where the files of a job are, after the folder that holds its coordinator's state and
-// them was moved or copied. A job's paths are absolute; a state folder that was /a/project/runs/1
-// and is /b/project/runs/1 says that /a/project is /b/project now.
+// MovedRun: finds a job's files after the folder around them and the coordinator's state was moved
+// or copied. Paths of jobs are absolute. If the state folder was /a/project/runs/1 and is
+// /b/project/runs/1, then /a/project is now /b/project.
 // Ownership: values; borrows the file system.
 // Threads:   thread-compatible.
 #ifndef STAGECOACH_COORDINATOR_LOOP_MOVED_RUN_H_
@@ -15,13 +15,13 @@ namespace stagecoach {
 
 class MovedRun {
  public:
-  // The state folder at the last start and at this one. Nothing has moved where one is empty or not
-  // absolute.
+  // The state folder at the last start and at this one. If one is empty or relative, nothing has
+  // moved.
   MovedRun(const std::string& before, const std::string& now, FileSystem* files);
 
-  // Where the path leads now: itself, unless it lies in what moved and something is there.
+  // The path's new place, if it was in the moved folder and something is there; else the path.
   std::string Path(const std::string& path) const;
-  // True: a path of the job's data, or of the weights that it begins with, is another now.
+  // True: a path of the job's data or initial weights changed.
   bool Move(JobSpec* spec) const;
 
  private:

@@ -40,8 +40,8 @@ class JobLoop::Performer {
   StageClient& stages() const { return *loop_.parts_.outside.stages; }
   CheckpointStore* store() const { return loop_.parts_.outside.checkpoints; }
   const std::string& id() const { return job_.state.job->id; }
-  // Runs `call` on the effects thread of the job with this number; what it returns becomes an event
-  // of this job.
+  // Runs `call` on the effects thread of the job with this number; its result becomes an event of
+  // this job.
   template <typename Call>
   void Effect(uint64_t number, Call call) const;
   uint64_t number() const { return job_.state.job->sequence; }

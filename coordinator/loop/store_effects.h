@@ -16,13 +16,13 @@ CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& act
 FolderProbed RunProbe(CheckpointStore& store, FileSystem& file_system, const ProbeFolder& action);
 FolderChecked RunCheck(CheckpointStore& store, FileSystem& file_system, const CheckFolder& action);
 CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action);
-// Commits only while `owner` is ok, then removes old ones but for those pinned at that moment. A
-// manifest without facts of the data takes those of the newest checkpoint: snapshots come without,
-// and a coordinator that was restarted has none.
+// Commits if `owner` is ok, then removes old checkpoints except those pinned at that moment. If a
+// manifest has no facts of the data, it takes those of the newest checkpoint: snapshots and
+// restarted coordinators have none.
 CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,
                               const absl::Status& owner, const CheckpointPins& pins);
-// Removes old checkpoints in the same way once the weights are written, and none if they could not
-// be.
+// Writes the weights, then removes old checkpoints in the same way. If the write failed, none is
+// removed.
 WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
                           const ExportCheckpoint& action, const std::string& folder,
                           const std::string& config_json, const absl::Status& owner,

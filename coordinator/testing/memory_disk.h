@@ -1,6 +1,6 @@
-// MemoryDisk: SQLite's files in memory, with the faults of a disk: it fills up, fails, takes its
-// time, and loses power, when all that was not synced is gone. A fault comes at once, or at the
-// n-th call that changes something. Every database that is opened while the disk lives is on it.
+// MemoryDisk: SQLite's files in memory, with the faults of a disk: it fills up, fails, is slow, and
+// loses power with all that was not synced. A fault comes at once, or at the n-th call that changes
+// something. Every database that is opened while the disk lives is on it.
 // Ownership: must outlive the databases opened on it. One at a time.
 // Threads:   one.
 // Not here:  locks, but for those that tell a connection whether it is the last one; the log's
@@ -27,17 +27,17 @@ class MemoryDisk {
   MemoryDisk(const MemoryDisk&) = delete;
   MemoryDisk& operator=(const MemoryDisk&) = delete;
 
-  // What writes, truncations and syncs answer; frozen: nothing changes any more, as when the
-  // process has died; forgets: syncs answer, and are none.
+  // The answer of writes, truncations and syncs. kFrozen: nothing changes any more, as after the
+  // death of the process. kForgets: syncs answer, but sync nothing.
   enum class State { kGood, kFull, kFails, kFrozen, kForgets };
   void Set(State state) { state_ = state; }
   State state() const { return state_; }
-  // What was not synced is gone; or a part of it is there, as a disk writes in an order of its own.
-  // No database may be open.
+  // Unsynced changes are gone, or a part of them is there, as a disk writes in its own order. No
+  // database may be open.
   enum class Unsynced { kGone, kInPart };
   void CutPower(Unsynced unsynced = Unsynced::kGone);
   uint64_t syncs() const { return syncs_; }
-  std::function<void()> on_sync = [] {};  // at the beginning of each
+  std::function<void()> on_sync = [] {};  // at the beginning of each sync
 
   // From this call on, counted from 1, the disk is in this state. With kGood the call alone answers
   // an I/O error. torn: if it is a write and the disk freezes, half of it is there. Calls are
@@ -59,7 +59,7 @@ class MemoryDisk {
     std::string bytes;
     std::vector<Change> changes;
     std::vector<std::unique_ptr<std::string>> index;  // of the log: SQLite's shared memory
-    int connections = 0;  // that have it open: the last one to close it clears up
+    int connections = 0;  // connections with it open: the last to close it clears up
     void Remember(int64_t offset, int64_t length, std::string after);
     void Put(int64_t offset, const std::string& what);
   };

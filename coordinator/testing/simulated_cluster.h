@@ -29,12 +29,12 @@ namespace stagecoach {
 // 7 layers, 7 steps, a checkpoint and an evaluation every 3 steps.
 JobSpec SmallJob(int stages);
 
-// What of a stage outlives its process.
+// The part of a stage that outlives its process.
 struct StageMachine {
   std::string name, address;
   std::string fingerprint = "avx2";
   std::string data_sha256 = "data", weights_sha256 = "weights";
-  FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
+  FaultFileSystem* own_files = nullptr;  // if its checkpoint folder is not the shared one
   std::optional<StageDeath> last_death;  // told when it registers
   int heartbeat_epoch = 0;
 };
@@ -45,11 +45,11 @@ struct SimulatedStage : StageMachine {
   bool alive = true;         // false: killed; calls answer UNAVAILABLE
   bool stopped = false;      // SIGSTOP: neither heartbeats nor answers
   bool hung = false;         // heartbeats go on, steps never end
-  bool load_hangs = false;   // the same of loads
+  bool load_hangs = false;   // loads never end
   uint64_t progress = 0;
   double busy_until = 0;  // it computes, reads or writes, and shows progress
 
-  // What is loaded.
+  // The loaded state.
   bool loaded = false, aborted = false;
   LoadCommand command;
   std::map<int, float> layers;  // a weight each
@@ -57,7 +57,7 @@ struct SimulatedStage : StageMachine {
   std::optional<uint64_t> undecided;
 };
 
-// The shard of a stage that has these layers, every number of a layer the same.
+// Writes the shard of a stage with these layers; all numbers of a layer are the same.
 absl::StatusOr<ShardInfo> WriteLayers(FileSystem& files, const LoadCommand& loaded,
                                       const std::string& folder,
                                       const std::map<int, float>& layers);
@@ -76,8 +76,8 @@ class SimulatedCluster : private StageClient {
   void AddStage(int number);
   void KillStage(int number);
   void RestartStage(int number);  // a new process under the old name
-  // It is killed, and the process that follows tells that this signal ended it at this instruction
-  // of its step.
+  // Kills the stage. Its next process reports that this signal ended it, at this instruction of its
+  // step.
   void CrashStage(int number, const std::string& signal, const std::string& instruction);
   void StopStage(int number) { stage(number).stopped = true; }
   void ContinueStage(int number);
@@ -88,7 +88,7 @@ class SimulatedCluster : private StageClient {
                                  const JobCaller& caller = {});
   absl::StatusOr<Plan> PlanJob(const JobSpec& spec);
   JobView View(const std::string& id);
-  // What the log was told of: the newest step, and whether the job ended.
+  // The newest step of the job, and whether it ended, as logged.
   uint64_t step_of(const std::string& id) { return steps_[id]; }
   std::vector<std::string> logged_details;
   bool logged_end(const std::string& id) const { return ends_.contains(id); }
@@ -100,8 +100,8 @@ class SimulatedCluster : private StageClient {
   // Until the condition holds or the virtual time has passed; true if it holds.
   bool RunUntil(const std::function<bool()>& condition, double seconds = 1000);
   bool RunToEnd(const std::string& id, double seconds = 1000);
-  // To be called from inside of the loop, as by a disk that takes its time: the others go on, and
-  // what they say is heard afterwards.
+  // Call inside the loop, as a slow disk does. The others go on, and the loop hears them
+  // afterwards.
   void KeepLoopBusy(double seconds);
   int events() const { return events_; }
   double now() const { return clock_.MonotonicSeconds(); }
@@ -118,7 +118,7 @@ class SimulatedCluster : private StageClient {
   absl::Status folder_error;              // of the state folder: it belongs to somebody else
   std::vector<std::string> unknown_jobs;  // that the last start told of
   std::vector<absl::Status> folder_lost;  // what the process was told of it
-  // What the planner takes, and the checks of what clients ask for: one after the other.
+  // Times of the planner's work and of the checks for clients, which run one after the other.
   double plan_seconds = 0, check_seconds = 0;
   std::function<absl::Status(int stage, const RunCommand&)> run_fault;
   // How long stages work for an answer.
@@ -126,7 +126,7 @@ class SimulatedCluster : private StageClient {
   // How long the coordinator's file work takes, and whether it shows progress meanwhile.
   double effect_seconds = 0;
   bool storage_stuck = false;
-  // Of every applied decision, by job and step; one number for a step, however often it ran.
+  // optimizer_steps of applied decisions, by job and step: one number a step, however often it ran.
   std::map<std::string, std::map<uint64_t, std::set<uint64_t>>> optimizer_steps;
   std::vector<std::string> violations;  // of the step protocol, by the coordinator
   std::vector<std::string> aborts;      // reasons, as stages heard them
@@ -187,7 +187,7 @@ class SimulatedCluster : private StageClient {
   ListCodec codec_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<JobLoop> loop_;
-  uint64_t epoch_ = 0;  // of the coordinator: what an earlier one asked for is not heard
+  uint64_t epoch_ = 0;  // number of the coordinator: answers to an earlier one are dropped
   std::map<int, std::unique_ptr<SimulatedStage>> stages_;
   std::map<std::string, Pass> passes_;
   std::deque<std::function<void()>> posts_, effects_;

@@ -1,6 +1,6 @@
 // TestCluster: a SimulatedCluster with the steps that tests of whole jobs share, and the
 // undisturbed run of SmallJob(2) that every run of it with faults must equal. A call without an id
-// means the job kJob. What a step waits for and does not get fails the test.
+// means the job kJob. If a step waits in vain, the test fails.
 #ifndef STAGECOACH_COORDINATOR_WHOLE_JOBS_TEST_CLUSTER_TESTING_H_
 #define STAGECOACH_COORDINATOR_WHOLE_JOBS_TEST_CLUSTER_TESTING_H_
 
@@ -21,7 +21,7 @@ namespace stagecoach {
 
 inline constexpr char kJob[] = "small-1";
 
-// What must not depend on stages, faults and recoveries: weights, and the loss of every step.
+// Results that must not depend on stages, faults and recoveries: weights, and each step's loss.
 struct Outcome {
   std::string digest;
   std::map<uint64_t, double> losses, evaluations;
@@ -101,7 +101,7 @@ class TestCluster : public SimulatedCluster {
     return files().List(absl::StrCat("/checkpoints/", id)).value_or(std::vector<std::string>{});
   }
 
-  // Of a job that has to end so: its message.
+  // The job must end in this phase; its message.
   std::string End(JobPhase phase, const std::string& id = kJob, double seconds = 1000) {
     EXPECT_TRUE(RunToEnd(id, seconds)) << id << ": " << Message(id);
     EXPECT_EQ(Phase(id), phase) << id << ": " << Message(id);
@@ -110,7 +110,7 @@ class TestCluster : public SimulatedCluster {
   std::string Failure(const std::string& id = kJob, double seconds = 1000) {
     return End(JobPhase::kFailed, id, seconds);
   }
-  // Of a job that has to succeed: its weights.
+  // The job must succeed; its weights.
   std::string Digest(const std::string& id = kJob, double seconds = 1000) {
     End(JobPhase::kSucceeded, id, seconds);
     EXPECT_THAT(violations, ::testing::IsEmpty()) << id;
@@ -146,7 +146,7 @@ inline const Undisturbed& Golden() {
   return golden;
 }
 
-// At every n-th event of the undisturbed run, in a new cluster with that job, until a run fails.
+// Calls `work` at every n-th event of the undisturbed run, in a new cluster, until a run fails.
 inline void AtEveryEvent(int stride, const std::function<void(TestCluster&, int at)>& work) {
   for (int at = 3; at < Golden().events - 2 && !::testing::Test::HasFailure(); at += stride) {
     SCOPED_TRACE(absl::StrCat("at event ", at));

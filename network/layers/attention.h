@@ -16,7 +16,7 @@ namespace stagecoach {
 struct AttentionSpec {
   static constexpr const char* kKind = "attention";
   int64_t heads = 0;
-  double dropout = 0;     // of the attention probabilities
+  double dropout = 0;     // rate for the attention probabilities
   int64_t key_heads = 0;  // heads of keys and values, each for as many queries; 0: as many as heads
   int64_t head_width = 0;   // 0: width / heads
   double rotary_theta = 0;  // base of the angles of rotary positions; 0: none

@@ -1,7 +1,7 @@
 // convolution of an image (operations/images/convolution.h). Parameters: weight [out, kernel
-// height, kernel width, in / groups], bias [out] if bias. Initial weights are normal, as He et al.
-// (2015, 1502.01852) have it for networks with ReLU. Their variance is 2 / (kernel height * kernel
-// width * in / groups).
+// height, kernel width, in / groups], bias [out] if bias. Initial weights are normal, by He et al.
+// (2015, 1502.01852) for networks with ReLU. Their variance is 2 / (kernel height * kernel width *
+// in / groups).
 #ifndef STAGECOACH_NETWORK_LAYERS_CONVOLUTION_H_
 #define STAGECOACH_NETWORK_LAYERS_CONVOLUTION_H_
 

@@ -1,4 +1,4 @@
-// dropout by itself. At rate 0 it is no operation, but it takes its stream of random numbers.
+// dropout by itself. At rate 0 it adds no operation, but takes its stream of random numbers.
 #ifndef STAGECOACH_NETWORK_LAYERS_DROPOUT_H_
 #define STAGECOACH_NETWORK_LAYERS_DROPOUT_H_
 

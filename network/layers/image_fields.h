@@ -1,5 +1,5 @@
-// Helpers of the kinds of layers on images. Fields are one number, or height and width. An input is
-// refused if it is no image, or is smaller than the window that moves over it.
+// Helpers of layers on images. Fields are one number, or height and width. An input is refused if
+// it is no image, or is smaller than the window that moves over it.
 // Errors: INVALID_ARGUMENT with the field's path in the job, the input's type, the requirement and
 // the remedy.
 #ifndef STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_

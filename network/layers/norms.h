@@ -59,7 +59,7 @@ struct BatchNormSpec {
   }
 };
 
-// Its calls, parameters and states, for whatever layer has one inside.
+// Writes its calls, parameters and states, also inside other layers.
 ValueId WriteBatchNorm(const BatchNormSpec& spec, ValueId x, const LayerPlace& place,
                        LayerBuilder& builder);
 

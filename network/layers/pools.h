@@ -13,7 +13,7 @@ namespace stagecoach {
 
 struct MaxPoolSpec {
   static constexpr const char* kKind = "max_pool";
-  // One number, or height and width. Without a stride it is the kernel's.
+  // One number, or height and width. The default stride is the kernel's extent.
   std::vector<int64_t> kernel, stride = {}, padding = {};
 
   template <typename Visitor>
@@ -26,9 +26,9 @@ struct MaxPoolSpec {
 
 struct AveragePoolSpec {
   static constexpr const char* kKind = "average_pool";
-  // One number, or height and width. Without a stride it is the kernel's.
+  // One number, or height and width. The default stride is the kernel's extent.
   std::vector<int64_t> kernel, stride = {}, padding = {};
-  bool count_padding = false;  // is the padding a part of the mean?
+  bool count_padding = false;  // the padding is a part of the mean
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Counts("kernel", kernel, 1, kMaxWindow, 2);

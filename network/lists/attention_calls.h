@@ -1,4 +1,4 @@
-// The attentions of a layer: what a planner and a stage ask a card's library about.
+// The attentions of a layer: a planner and a stage ask a card's library about them.
 #ifndef STAGECOACH_NETWORK_LISTS_ATTENTION_CALLS_H_
 #define STAGECOACH_NETWORK_LISTS_ATTENTION_CALLS_H_
 
@@ -16,7 +16,7 @@ struct AttentionCall {
   bool full = false;      // no causal mask
 };
 
-// In the order of the forward.
+// The attentions in the order of the forward.
 std::vector<AttentionCall> AttentionCallsOf(const LayerLists& lists);
 
 }  // namespace stagecoach

@@ -10,7 +10,7 @@
 
 namespace stagecoach {
 
-// What is there once is a parameter or a state; all else comes in.
+// Operands that exist once are parameters or states; all others come in.
 inline LayerGraph GraphOfCase(const OperationCase& of) {
   LayerWriter writer;
   std::vector<ValueId> inputs, outputs;

@@ -20,7 +20,7 @@ inline std::vector<std::string> OperationsOf(const CallList& list) {
   return names;
 }
 
-// With the parts of joint operations in their places.
+// Names of the operations, with joint operations replaced by their parts.
 inline std::vector<std::string> OperationsInParts(const CallList& list) {
   std::vector<std::string> names;
   for (const std::string& name : OperationsOf(list)) {
@@ -39,8 +39,8 @@ class Follower {
  public:
   explicit Follower(const LayerLists& lists) : lists_(lists) {}
 
-  // Every input is there when it is read and nothing that is dropped is read again; at the end
-  // there is what was asked for and, but for parameters and states, nothing else.
+  // Checks that every input is there when it is read, and that nothing dropped is read again. At
+  // the end only the wanted values, parameters and states are there.
   void Follow(const CallList& list, std::vector<ValueId> handed_in,
               const std::vector<ValueId>& wanted, const std::string& where) {
     std::set<ValueId> there(handed_in.begin(), handed_in.end());

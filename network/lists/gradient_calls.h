@@ -12,25 +12,25 @@ namespace stagecoach {
 
 struct GradientCalls {
   std::vector<Value> values;  // the graph's own, then those of the backward
-  std::vector<ValueId> output_gradients, input_gradients;  // invalid where there is none
-  std::vector<ValueId> parameter_gradients;                // invalid where nothing adds to one
+  std::vector<ValueId> output_gradients, input_gradients;  // invalid if there is none
+  std::vector<ValueId> parameter_gradients;                // invalid if no call adds to one
   std::vector<Call> calls;
 };
 
 // Writes gradients only of needed values: they depend on a trained parameter, or on an activation
-// that comes in. A constant parameter has a gradient if one call computes it with that of a trained
-// one. Nobody reads it.
+// that comes in. If one call computes the gradients of a trained and a constant parameter, the
+// constant one has an unread gradient.
 // Several shares of one value's gradient are summed in descending order of the calls that use it.
 // The gradient that arrives from the layers behind is one share, the first.
-// INVALID_ARGUMENT naming the operation: a call has no gradient where one is needed.
+// INVALID_ARGUMENT naming the operation: a call lacks a gradient that is needed.
 absl::StatusOr<GradientCalls> WriteGradientCalls(const LayerGraph& graph);
 
 // The table of calls that one kernel does together: docs/ARCHITECTURE.md, "Lists". The calls alone
-// decide which rewrite applies, never a back end or a cut. So bits do not depend on these.
+// decide which rewrite applies, so bits depend on no back end and no cut.
 void FuseGradientCalls(const LayerGraph& graph, GradientCalls* backward);
 
-// The joint backward: input gradients in their order. A weight gradient comes before the next of
-// them on one condition only. It must be the last reader of something that this one does not read.
+// The joint backward: input gradients in their order. A weight gradient precedes the next input
+// gradient only if it is the last reader of something that the input gradient does not read.
 std::vector<Call> JointOrder(const std::vector<Call>& input_part,
                              const std::vector<Call>& weight_part,
                              const std::vector<ValueId>& kept);

@@ -17,13 +17,13 @@
 
 namespace stagecoach {
 
-// An accumulator is no value of the graph: the lists have them (network/lists/lists.h).
+// An accumulator is no value of the graph: lists add it (network/lists/lists.h).
 enum class Origin { kInput, kParameter, kState, kCall, kAccumulator };
 
 struct Value {
   ValueType type;
   Origin origin = Origin::kCall;
-  int index = 0;          // among its like; 0 for what a call makes
+  int index = 0;          // among values of one origin; 0 for outputs of calls
   bool constant = false;  // an input or parameter that no gradient goes back to
   friend bool operator==(const Value&, const Value&) = default;
 };
@@ -41,7 +41,7 @@ struct LayerGraph {
 // give invalid ids.
 class LayerWriter {
  public:
-  // gradient: one is wanted, as of everything that depends on parameters in front of the layer.
+  // gradient: whether one is wanted, as when parameters lie in front of the layer.
   ValueId Input(ValueType type, bool gradient = true);
   // The next parameter of the layer. Operations read a kActivation parameter in the type that the
   // job computes in and a kFloat32 one as it is stored.
@@ -51,16 +51,15 @@ class LayerWriter {
   ValueId State(Shape shape);
   std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,
                             std::vector<ValueId> inputs);
-  // Streams of random numbers count 0, 1, 2, ... within a layer, over what can draw at all. A piece
-  // of a layer takes its number whether or not its rate is 0, so turning one off leaves the others
-  // alone.
+  // Streams of random numbers count 0, 1, 2, ... within a layer, over all pieces that can draw. A
+  // piece takes its number even at rate 0, so turning one off leaves the others alone.
   int64_t TakeDraw() { return next_draw_++; }
   int64_t draws() const { return next_draw_; }
 
-  // Of a value that is there: CHECKs that the call which should have made it was without error.
+  // Type of an existing value: CHECKs that the call which makes it had no error.
   const ValueType& type(ValueId id) const;
-  // Makes the last call add `trunk`, if that call makes `output` and nothing else, and its
-  // operation has a form with a sum. Its output stays. Answers whether it did.
+  // Makes the last call add `trunk`, if that call makes only `output` and its operation has a form
+  // with a sum. `output` keeps its id. Returns whether it did.
   bool AddToLast(ValueId output, ValueId trunk);
   const absl::Status& status() const { return status_; }  // the first error
 

@@ -19,23 +19,23 @@ namespace stagecoach {
 
 struct ListedCall {
   Call call;
-  std::optional<int> in_place;   // output 0 is made in the memory of this input
-  std::vector<ValueId> dropped;  // nobody reads them after this call
+  std::optional<int> in_place;   // output 0 takes the memory of this input
+  std::vector<ValueId> dropped;  // no call reads them after this one
 };
 struct CallList {
   std::vector<ListedCall> calls;
-  std::vector<ValueId> unused;  // handed in and read by no call
+  std::vector<ValueId> unused;  // inputs that no call reads
 };
 
-// LayerLists: lists of one layer. Beside the stash, a backward takes and gives a gradient for each
-// output and input that has one. The others are invalid.
+// LayerLists: lists of one layer. Beside the stash, a backward takes a gradient for each output and
+// gives one for each input, if these have one. The others are invalid.
 struct LayerLists {
   std::vector<Value> values;
   std::vector<ValueId> inputs, parameters, states, outputs;
   std::vector<ValueId> evaluation_outputs;
   std::vector<ValueId> output_gradients, input_gradients;
-  std::vector<ValueId> parameter_gradients;  // what calls add to; invalid of what is not trained
-  std::vector<ValueId> accumulators;         // what folds change: zero when a step begins
+  std::vector<ValueId> parameter_gradients;  // calls add to these; invalid if not trained
+  std::vector<ValueId> accumulators;         // folds change these: zero when a step begins
   std::vector<ValueId> stash;                // kept from forward to backward
   std::vector<ValueId> weight_stash;         // kept from the input part to the weight part
 
@@ -44,7 +44,7 @@ struct LayerLists {
   CallList evaluation;     // dropout is the identity
   CallList backward;       // both parts, the weight gradients as soon as that frees memory
   CallList input_gradient;
-  CallList weight_gradient;  // and what folds the micro-batch into accumulators
+  CallList weight_gradient;  // and the folds of the micro-batch into accumulators
   CallList commit;           // when a step is applied: from the accumulators into the states
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id.value)]; }
@@ -52,15 +52,15 @@ struct LayerLists {
 };
 
 // INVALID_ARGUMENT naming the operation: the calls of the graph fit each other, but it cannot be
-// trained. For example, a gradient would have to go through an operation that has none.
+// trained. For example, a gradient must go through an operation that has none.
 absl::StatusOr<LayerLists> TryDifferentiate(const LayerGraph& graph);
-// As TryDifferentiate, for a graph that is known to be trainable.
+// As TryDifferentiate, for a graph that can be trained.
 LayerLists Differentiate(const LayerGraph& graph);
 
-// Samples that a micro-batch must have in training.
+// Fewest samples that a micro-batch must have in training.
 int64_t LeastSamples(const LayerLists& lists);
 
-// For people and for golden texts.
+// A text for people and for golden files.
 std::string FormatLists(const LayerLists& lists);
 
 }  // namespace stagecoach

@@ -15,8 +15,8 @@ struct UpdateCalls {
   std::vector<Call> commits;  // when a step is applied
 };
 
-// Accumulators are added to the values. INVALID_ARGUMENT naming the operation: it would change what
-// is no state.
+// Adds accumulators to the values. INVALID_ARGUMENT naming the operation: it would change a value
+// that is no state.
 absl::StatusOr<UpdateCalls> WriteUpdateCalls(const LayerGraph& graph, std::vector<Value>* values);
 
 }  // namespace stagecoach

@@ -1,8 +1,8 @@
-// What a cell holds while it works, counted by who holds it: wires that stashes keep, and gradients
-// of wires. Memory that several hold is there once.
+// Memory that a cell holds while it works, counted by holder: wires that stashes keep, and
+// gradients of wires. Memory with several holders counts once.
 // Ownership: values; the network outlives them.
 // Threads:   one owner.
-// Units:     bytes of a micro-batch of so many samples.
+// Units:     bytes of a micro-batch of a given number of samples.
 #ifndef STAGECOACH_NETWORK_MEMORY_CELL_HOLDINGS_H_
 #define STAGECOACH_NETWORK_MEMORY_CELL_HOLDINGS_H_
 
@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// What a wire holds of each sample or of all: a size is asked for in one place.
+// Bytes of a wire for each sample or for all: the one place for sizes.
 class WireSizes {
  public:
   WireSizes(const Network& network, int64_t samples) : network_(network), samples_(samples) {}
@@ -25,7 +25,7 @@ class WireSizes {
     for (const WireId id : ids) sum += Bytes(id);
     return sum;
   }
-  // Of numbers, which the data source gives as float32, where the network computes with others.
+  // Bytes of the float32 numbers of a data source, if the network rounds them to another type.
   int64_t RoundedFrom(WireId id) const {
     const ValueType& type = network_.wire(id).type;
     const DType dtype = ComputeDType(network_.precision);
@@ -38,7 +38,7 @@ class WireSizes {
   const int64_t samples_;
 };
 
-// What stashes hold: wires, which several layers may keep, and what each layer keeps beside them.
+// Memory of stashes: wires, which several layers may keep, and each layer's other values.
 class Stashes {
  public:
   Stashes(const WireSizes& sizes, size_t wires) : sizes_(sizes), keepers_(wires, 0) {}
@@ -62,7 +62,7 @@ class Stashes {
   int64_t bytes_ = 0;
 };
 
-// Whose gradients lie in which memory: a sum hands on what came in to all that it is the sum of.
+// Which gradients share memory: a sum hands its incoming gradient on to all its terms.
 class Gradients {
  public:
   Gradients(const WireSizes& sizes, size_t wires) : sizes_(sizes), buffer_of_(wires, -1) {}
@@ -91,7 +91,7 @@ class Gradients {
   bool IsShared(int buffer) const { return buffers_[static_cast<size_t>(buffer)].holders > 1; }
   int64_t bytes() const { return bytes_; }
 
-  // Another share, which is held already; the peak meanwhile.
+  // Adds another share, whose memory is held already. Returns the peak meanwhile.
   int64_t Add(WireId id, int share) {
     int64_t peak = bytes_;
     if (At(id) < 0) {

@@ -1,7 +1,7 @@
 // The tables behind WeightNames, one file a family of networks. Each gets our names, layer after
 // layer, and sets `other`, `older` and `layout` of every one.
-// Errors: INVALID_ARGUMENT: the network is not of the family, or has what the other program's has
-//         not. The text is the end of "the network ...".
+// Errors: INVALID_ARGUMENT: the network is not of the family, or has layers that the other program
+//         lacks. The text is the end of "the network ...".
 #ifndef STAGECOACH_NETWORK_NAMES_NAME_TABLES_H_
 #define STAGECOACH_NETWORK_NAMES_NAME_TABLES_H_
 
@@ -16,13 +16,13 @@
 
 namespace stagecoach {
 
-// `table`: of torchvision or timm. Both have the same names for a resnet.
+// `table`: of torchvision or timm, which have the same names for a resnet.
 using NameTable = absl::Status(const Network& network, std::string_view table,
                                std::vector<WeightName>* names);
 NameTable NameResnet, NameVit;
 
-// Calls name(path, &entry) for each entry of the layer, from `*next` on; `path` is that of its
-// array within the layer.
+// Calls name(path, &entry) for each entry of the layer, from `*next` on. `path`: of its array
+// within the layer.
 template <typename Name>
 absl::Status ForNamesOf(const NetworkLayer& layer, size_t* next, std::vector<WeightName>* names,
                         const Name& name) {

@@ -14,16 +14,16 @@ namespace stagecoach {
 
 struct CrossEntropySpec {
   static constexpr const char* kKind = "cross_entropy";
-  // Of ids: no class, so that every target counts.
+  // An id that no class has, so that every target counts.
   static constexpr int64_t kNothingIgnored = -1;
 
   double label_smoothing = 0;
   int64_t ignore_index = kNothingIgnored;
-  int64_t top = 0;  // also counts targets among so many largest logits; 0: not
+  int64_t top = 0;  // also counts targets among this many largest logits; 0: none
   bool no_accuracy = false;
-  std::vector<double> class_weights;  // what a target of each class weighs; empty: 1
+  std::vector<double> class_weights;  // weight of a target of each class; empty: 1
   bool mean_iou = false;
-  bool per_class = false;  // what is measured also of each class, in evaluations
+  bool per_class = false;  // also measures each class, in evaluations
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Rate("label_smoothing", label_smoothing);

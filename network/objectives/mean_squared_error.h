@@ -1,6 +1,5 @@
 // mean_squared_error: of the network's output and numbers of its shape
-// (operations/losses/mean_squared_error.h): as of an autoencoder, whose output is compared with its
-// input.
+// (operations/losses/mean_squared_error.h). For example, an autoencoder's output against its input.
 #ifndef STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_
 #define STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_
 

@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// `patterns`: of global parameter names (base/files/name_patterns.h). `path`: of their list in the
+// `patterns`: of global parameter names (base/files/name_patterns.h). `path`: of that list in the
 // job.
 absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
                                const std::string& path);

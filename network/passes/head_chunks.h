@@ -1,7 +1,7 @@
-// Head chunks: runs the last layer and the loss together, on so many rows of a micro-batch at a
-// time. The last layer must be one plain linear that makes the logits. Logits of a vocabulary are
-// wide: 3.3 GB of 32 sequences of GPT-2. Only the loss and the head's own gradients read them. By
-// chunks they are never there as a whole. A row then takes the place of a sample. No call of these
+// Head chunks: runs the last layer and the loss together, on some rows of a micro-batch at a time.
+// The last layer must be one plain linear that makes the logits. Logits of a vocabulary are wide:
+// 3.3 GB for 32 sequences of GPT-2. Only the loss and the head's own gradients read them. With
+// chunks they never exist as a whole. A row then takes the place of a sample. No call of these
 // lists tells the rows of one sample from those of another.
 // Ownership: pure functions.
 // Units:     rows are those of the logits, samples times the targets of each; bytes.
@@ -43,11 +43,11 @@ bool HeadGoesByChunks(const Network& network);
 // of stages, whatever memory is left.
 int64_t HeadChunkRows(const Network& network, const HeadChunkLimits& limits);
 
-// Rows that a micro-batch of so many samples has.
+// Rows of a micro-batch of this many samples.
 int64_t HeadRows(const Network& network, int64_t samples);
 
-// Bytes of the logits of such a micro-batch's largest chunk. In training, rows begin at whole 16
-// bytes, and the gradient takes the place of the logits. In an evaluation, rows are dense.
+// Bytes of the logits of its largest chunk. In training, rows begin at whole 16 bytes, and the
+// gradient takes the place of the logits. In an evaluation, rows are dense.
 int64_t HeadChunkBytes(const Network& network, const HeadChunkLimits& limits, int64_t samples,
                        bool evaluation);
 

@@ -12,8 +12,8 @@
 namespace stagecoach {
 
 // The first layer that looks ahead: "layer 3, residual(layer_norm, attention), by attention without
-// a causal mask". Empty: no row sees a later one in an evaluation. It is found by the calls that
-// the layers consist of.
+// a causal mask". Empty: no row sees a later one in an evaluation. It is found from the layers'
+// calls.
 std::string ReaderOfLaterRows(const Network& network);
 
 }  // namespace stagecoach

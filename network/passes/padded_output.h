@@ -16,11 +16,11 @@
 namespace stagecoach {
 
 // The value of the layer's lists that may have padded rows in training. A plain linear makes it for
-// the loss alone, and only that linear's own gradients read its gradient. nullopt: another reader
-// needs dense rows.
+// the loss alone, and only that linear's gradients read its gradient. nullopt: another reader needs
+// dense rows.
 std::optional<ValueId> PaddableOutput(const Network& network, const NetworkLayer& layer);
 
-// From one row to the next where rows begin at whole 16 bytes.
+// Columns from one row to the next if rows begin at whole 16 bytes.
 int64_t PaddedColumns(int64_t columns, DType dtype);
 
 // Bytes of the padding in these layers' output, for all micro-batches of a mini-batch.

@@ -18,7 +18,7 @@
 
 namespace stagecoach {
 
-// Lets `parameter` use `owner`, both global names. `path`: of what asks for it, in the job.
+// Lets `parameter` use `owner`, both global names. `path`: of the request, in the job.
 absl::Status TieParameter(const std::string& parameter, const std::string& owner,
                           const std::string& path, Network* network);
 
@@ -29,29 +29,29 @@ struct ParameterUse {
   friend auto operator<=>(const ParameterUse&, const ParameterUse&) = default;
 };
 const ParameterSpec& SpecOf(const Network& network, const ParameterUse& use);
-// Of the value; its gradient is float32.
+// Type of the value; its gradient is float32.
 const ValueType& TypeOf(const Network& network, const ParameterUse& use);
 
 struct TiedParameter {
   ParameterUse owner;
-  std::vector<ParameterUse> users;  // behind it, ascending
+  std::vector<ParameterUse> users;  // layers behind the owner's, ascending
 };
-// Ascending by owner, frozen ones too: they share their value and exchange nothing.
+// Ascending by owner. Frozen ones too: these share their value and exchange nothing.
 std::vector<TiedParameter> TiedParameters(const Network& network);
 
 // Ties that a cell, layers [first, last), exchanges for trained parameters; ascending.
 struct CellTies {
-  // Before a step. Received: of owners in front of the cell with a user in it or behind. Sent: of
-  // owners in it or in front with a user behind.
+  // Before a step. Received: values of owners in front of the cell, if a user is in it or behind.
+  // Sent: values of owners in it or in front, if a user is behind.
   std::vector<ParameterUse> received_values, sent_values;
-  // After a step. Received: of users behind the cell with an owner in it or in front. Sent: of
-  // users in it or behind with an owner in front.
+  // After a step. Received: gradients of users behind the cell, if an owner is in it or in front.
+  // Sent: gradients of users in it or behind, if an owner is in front.
   std::vector<ParameterUse> received_gradients, sent_gradients;
-  std::vector<TiedParameter> owned;  // whose owner is in it: what the gradients are added up for
+  std::vector<TiedParameter> owned;  // owners in it: their gradients are summed here
 };
 // Elements of the layer's own parameters: a tied one counts at its owner.
 int64_t OwnElements(const NetworkLayer& layer);
-// Of messages with the values, and with the gradients, which are float32.
+// Bytes of messages with the values, or with the gradients, which are float32.
 int64_t ValueBytes(const Network& network, const std::vector<ParameterUse>& of);
 int64_t GradientBytes(const Network& network, const std::vector<ParameterUse>& of);
 CellTies TiesOfCell(const Network& network, int first, int last);

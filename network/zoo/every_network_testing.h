@@ -1,5 +1,4 @@
-// Networks in which every kind of layer and every entry of the zoo stands, for tests that are about
-// all of them.
+// For tests of all kinds: networks with every kind of layer and every entry of the zoo.
 #ifndef STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
 #define STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
 
@@ -57,7 +56,7 @@ inline SequenceSpec EveryKind() {
                  BatchNormSpec{}, RmsNormSpec{}, LinearSpec{.out = 67, .bias = false}}};
 }
 
-// An image whose extents are no multiple of what kernels take at once.
+// An image whose extents are no multiple of the kernels' tiles.
 inline SequenceSpec EveryKindOnImages() {
   const ConvolutionSpec same{.out = 12, .kernel = {3}, .padding = {1}};
   return {.layers = {ConvolutionSpec{.out = 12, .kernel = {3, 5}, .padding = {1, 2}},
@@ -89,7 +88,7 @@ inline std::vector<ListedKinds> ListsOfEveryKind() {
           {"global_pool", GlobalPoolOnImages()}};
 }
 
-// A cell of each section; the reductions halve twice.
+// A cell of each section; the two reductions halve the image.
 template <typename Spec>
 Spec TinyAmoebanet() {
   Spec spec;
@@ -103,7 +102,7 @@ Spec TinyAmoebanet() {
   return spec;
 }
 
-// What the pool of the auxiliary head leaves has two rows and one column.
+// The auxiliary head's pool leaves two rows and one column.
 inline AmoebanetDSpec AmoebanetWithAuxiliary() {
   AmoebanetDSpec spec = TinyAmoebanet<AmoebanetDSpec>();
   spec.image = {16, 4, 3};
@@ -115,10 +114,11 @@ inline AmoebanetDSpec AmoebanetWithAuxiliary() {
 struct ZooEntry {
   std::string name;
   NetworkSpec spec;
-  // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
+  // Parameters in front, so that the first of four stages has only forwards, and part of a later
+  // layer.
   std::vector<std::string> frozen;
-  // Maxima over windows: where two numbers are nearly equal, rounding decides which of them gets
-  // the gradient, and two devices soon train apart.
+  // Maxima over windows: if two numbers are nearly equal, rounding decides which of them gets the
+  // gradient. Two devices then soon train apart.
   bool has_kinks = false;
   friend void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.name; }
 };

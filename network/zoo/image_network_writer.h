@@ -1,5 +1,5 @@
-// ImageNetworkWriter: writes a network on images with a label each, layer by layer; every layer of
-// pieces with a norm behind their convolutions.
+// ImageNetworkWriter: writes a network on images with a label each, layer by layer. Layers consist
+// of pieces with a norm behind each convolution.
 // Errors: INVALID_ARGUMENT with the path of the network in the job; the writer may not be used
 //         after one.
 #ifndef STAGECOACH_NETWORK_ZOO_IMAGE_NETWORK_WRITER_H_
@@ -28,14 +28,14 @@ class ImageNetworkWriter {
                                                       LayerPieces& layer)>;
   absl::StatusOr<WireId> Add(const std::string& label, const std::string& function,
                              const std::vector<WireId>& inputs, const Write& write);
-  // A layer that gives several values.
+  // Writes a layer that gives several values.
   using WriteTuple = std::function<absl::StatusOr<std::vector<ValueId>>(
       const std::vector<ValueId>& inputs, LayerPieces& layer)>;
   absl::StatusOr<std::vector<WireId>> AddTuple(const std::string& label,
                                                const std::string& function,
                                                const std::vector<WireId>& inputs,
                                                const WriteTuple& write);
-  // The auxiliary logits are Objective's, with what they weigh.
+  // The auxiliary logits are Objective's, with their weight.
   absl::StatusOr<Network> Finish(WireId logits, WireId auxiliary = WireId(),
                                  double auxiliary_weight = 0);
 

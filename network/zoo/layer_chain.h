@@ -1,5 +1,5 @@
-// A chain of layers as a job lists them, each reading what the one before gives: what the zoo
-// writes networks of known layers with.
+// A chain of layers as a job lists them, each reading the output of the one before. The zoo writes
+// networks of known layers with it.
 // Errors: INVALID_ARGUMENT with the layer's path in the job.
 #ifndef STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
 #define STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
@@ -15,11 +15,11 @@
 
 namespace stagecoach {
 
-// What a network on text reads and gives; in the ranges of network/limits.h.
+// Input and output of a network on text, in the ranges of network/limits.h.
 struct TokenShape {
-  int64_t width = 0;       // that the embedding gives
+  int64_t width = 0;       // of the embedding's output
   int64_t context = 0;     // tokens of one sequence
-  int64_t vocabulary = 0;  // token ids, and logits that the last layer has to give
+  int64_t vocabulary = 0;  // token ids, and logits of the last layer
   bool tied =
       false;  // the last layer, a linear one, uses the first's token embedding as its weight
 };
@@ -29,10 +29,10 @@ struct TokenShape {
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 
-// What a network on images reads and gives.
+// Input and output of a network on images.
 struct ImageShape {
   std::vector<int64_t> image;  // height, width, channels
-  int64_t classes = 0;         // logits that the last layer has to give
+  int64_t classes = 0;         // logits of the last layer
 };
 // Checks both; `path` as below.
 absl::Status CheckImageShape(const ImageShape& shape, const std::string& path);

@@ -17,21 +17,21 @@ namespace stagecoach {
 
 class LayerPieces {
  public:
-  // `norm`: behind every convolution, batch_norm or group_norm.
+  // `norm`: behind every convolution; batch_norm or group_norm.
   LayerPieces(std::string path, const LayerSpec& norm, LayerBuilder& builder)
       : path_(std::move(path)), norm_(norm), builder_(builder) {}
 
   absl::StatusOr<ValueId> Add(const LayerSpec& piece, const std::string& name, ValueId x);
-  // Without a bias, then the norm: "<name>convolution", "<name>batch_norm".
+  // Adds it without bias, then the norm: "<name>convolution", "<name>batch_norm".
   absl::StatusOr<ValueId> AddConvolution(ConvolutionSpec convolution, const std::string& name,
                                          ValueId x);
   absl::StatusOr<ValueId> AddNorm(const std::string& name, ValueId x) {
     return Add(norm_, name + norm_.kind, x);
   }
-  // Lets the norm that was added last begin with a scale of 0, so that what it gives is 0 at first.
+  // Lets the norm that was added last begin with a scale of 0, so that its output is 0 at first.
   void BeginLastNormAtZero();
-  // Leaves x out for some samples (operations/pointwise/drop_path.h). At rate 0 it is no operation,
-  // but takes its stream.
+  // Leaves x out for some samples (operations/pointwise/drop_path.h). At rate 0 it adds no
+  // operation, but takes its stream.
   ValueId DropPath(double rate, ValueId x);
   ValueId Relu(ValueId x) { return writer().Emit("relu", {}, {x})[0]; }
   ValueId Sum(ValueId x, ValueId y) { return writer().Emit("add", {}, {x, y})[0]; }

@@ -1,6 +1,5 @@
-// mlp, a network: an image as one vector, then linear layers with a ReLU behind each but the last:
-// `layers` linear ones, all but the last of the hidden width. A partition may cut behind each
-// linear and each ReLU.
+// mlp, a network: an image as one vector, then `layers` linear layers, all but the last of the
+// hidden width and with a ReLU behind. A partition may cut behind each linear and each ReLU.
 #ifndef STAGECOACH_NETWORK_ZOO_MLP_H_
 #define STAGECOACH_NETWORK_ZOO_MLP_H_
 
@@ -18,7 +17,7 @@ struct MlpNetworkSpec {
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Counts("image", image, 1, kMaxImageSide, 3);
-    visit.Count("hidden", hidden, 0, kMaxHidden);  // 0 where no layer has it
+    visit.Count("hidden", hidden, 0, kMaxHidden);  // 0 if no layer has it
     visit.Count("layers", layers, 1, kMaxLayers / 2);
     visit.Count("classes", classes, 2, kMaxVocabulary);
   }

@@ -9,7 +9,7 @@
 //   nearest     torchgpipe's benchmark. The bottom has C * 2^depth, but its last convolution gives
 //               C * 2^(depth - 1). Pixels are repeated. The decoder's cell i gives C * 2^(i - 1).
 // Convolutions without a norm have a bias. Each cell and the last convolution is a layer: 2 * depth
-// + 2 of them. The skips of the levels that a cut lies in cross it. Reads "images", and "masks", an
+// + 2 of them. If a cut lies in some levels, their skips cross it. Reads "images", and "masks", an
 // id below channels_out for each pixel.
 #ifndef STAGECOACH_NETWORK_ZOO_UNET_H_
 #define STAGECOACH_NETWORK_ZOO_UNET_H_

@@ -3,7 +3,7 @@
 //   a convolution of patches with bias, a class token in front of them, learned positions, dropout
 //   per block residual(layer_norm, attention without a mask, dropout)
 //             and residual(layer_norm, mlp with exact GELU, dropout)
-//   of the class token layer_norm and linear
+//   layer_norm and linear of the class token
 // Norms have epsilon 1e-6. L blocks give 2L + 2 layers. Parameters of the first: patch.weight
 // [width, patch, patch, channels], patch.bias, class_token [width], position [patches + 1, width].
 #ifndef STAGECOACH_NETWORK_ZOO_VIT_H_

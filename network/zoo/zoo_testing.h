@@ -1,4 +1,4 @@
-// For tests of networks: expanded, and counted.
+// For tests of networks: expands and counts them.
 #ifndef STAGECOACH_NETWORK_ZOO_ZOO_TESTING_H_
 #define STAGECOACH_NETWORK_ZOO_ZOO_TESTING_H_
 

@@ -1,7 +1,7 @@
-// attention: multi-head attention of qkv (operations/attention/packed_heads.h). It is causal, or
-// with `full` of every row with every other. Scores are scaled by 1 / sqrt(head_width). With fewer
-// key heads than heads, several query heads read one key head. Outputs: out [context, heads *
-// head_width], and log_sum_exp [heads, context] of the scaled scores. The gradient reads
+// attention: multi-head attention of qkv (operations/attention/packed_heads.h). It is causal,
+// unless `full`: then every row attends to every other. Scores are scaled by 1 / sqrt(head_width).
+// With fewer key heads than heads, several query heads read one key head. Outputs: out [context,
+// heads * head_width], and log_sum_exp [heads, context] of the scaled scores. The gradient reads
 // log_sum_exp (Dao et al., 2205.14135). For sample s, query head h, row r and column c, dropout
 // takes this element of the stream:
 //   ((s * heads + h) * context + r) * context + c
@@ -16,10 +16,10 @@ namespace stagecoach {
 
 struct AttentionAttributes {
   int64_t heads = 1;
-  double dropout = 0;     // of the probabilities
-  int64_t draw = 0;       // which of the layer's streams; taken at rate 0 too
+  double dropout = 0;     // rate for the probabilities
+  int64_t draw = 0;       // number of the layer's stream; taken at rate 0 too
   int64_t key_heads = 0;  // 0: as many as heads
-  bool full = false;      // rows attend to those behind them too
+  bool full = false;      // rows attend to later ones too
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1);

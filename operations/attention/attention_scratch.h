@@ -10,7 +10,7 @@
 namespace stagecoach {
 
 struct AttentionScratch {
-  // Pieces are whole vectors of the widest instruction set, whatever the one in use.
+  // Pieces are whole vectors of the widest instruction set, whichever is in use.
   static constexpr int64_t kPad = 16;
   // Taller blocks load and store the sums of dK and dV less often; two of them fit the second
   // cache.
@@ -19,7 +19,8 @@ struct AttentionScratch {
 
   static constexpr int64_t Padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
   // One vector more than a row needs, for the zeros beyond the diagonal. It also makes the distance
-  // odd in cache lines: a column then lies in all cache sets where the context is a power of two.
+  // odd in cache lines: if the context is a power of two, a column then spreads over all cache
+  // sets.
   static constexpr int64_t ScoreStride(int64_t context) { return Padded(context) + kPad; }
 
   static constexpr int64_t Forward(int64_t context, int64_t head_width) {

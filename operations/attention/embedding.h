@@ -1,13 +1,13 @@
-// embedding: y[row] = token[ids[row]] + position[row mod context], with tokens_only without the
+// embedding: y[row] = token[ids[row]] + position[row mod context]. With tokens_only there is no
 // position.
-// embedding_weight_gradient: adds dy's rows to both tables, or to the one. The order follows from
-// rows and ids alone.
+// embedding_weight_gradient: adds dy's rows to both tables, or to the only one. The order follows
+// from rows and ids alone.
 #ifndef STAGECOACH_OPERATIONS_ATTENTION_EMBEDDING_H_
 #define STAGECOACH_OPERATIONS_ATTENTION_EMBEDDING_H_
 
 namespace stagecoach {
 
-// Of both. Inputs: ids, token, and position unless tokens_only.
+// For both operations. Inputs: ids, token, and position unless tokens_only.
 struct EmbeddingAttributes {
   bool tokens_only = false;  // positions come from elsewhere, as by rotary
   template <typename Visitor>

@@ -30,7 +30,7 @@ struct HeadNormAttributes {
   }
 };
 
-// Of both gradients.
+// For both gradients.
 struct HeadNormGradientAttributes {
   int64_t heads = 1;
   int64_t key_heads = 0;

@@ -24,7 +24,7 @@ struct PackedHeads {
 // key_heads = 0: as many as heads.
 absl::StatusOr<PackedHeads> CheckPackedHeads(std::string_view operand, const ValueType& qkv,
                                              int64_t heads, int64_t key_heads);
-// Of a type that was checked.
+// The heads of a checked type.
 PackedHeads PackedHeadsOf(const ValueType& qkv, int64_t heads, int64_t key_heads);
 
 }  // namespace stagecoach

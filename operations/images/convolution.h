@@ -50,7 +50,7 @@ struct ConvolutionAttributes {
 
 struct ConvolutionInputGradientAttributes {
   ConvolutionSteps steps;
-  Plane image{1, 1};  // of x: with strides its extents do not follow from dy's
+  Plane image{1, 1};  // x's extents: with strides they do not follow from dy's
   template <typename Visitor>
   void Visit(Visitor& visit) {
     steps.Visit(visit);
@@ -62,12 +62,12 @@ struct ConvolutionInputGradientAttributes {
 using ConvolutionWeightGradientAttributes = ConvolutionAttributes;
 
 // On a processor a weight's gradient is summed in shares of the samples. The shares are then added
-// in order. They are a part of its bits, and memory that a plan counts.
+// in order. They decide its bits, and take memory that a plan counts.
 inline constexpr int64_t kConvolutionShares = 8;  // at most
 inline constexpr int64_t kConvolutionShareSize =
-    256;  // places at least: less is not worth a sum of its own
+    256;  // places at least: fewer are not worth an own sum
 
-// Of float copies of bfloat16 operands that a thread makes at a time.
+// Bytes of float copies of bfloat16 operands that a thread makes at a time.
 inline constexpr int64_t kMostWidenedBytes = int64_t{16} << 20;
 
 // Number of samples of a share; the last one has the rest. At least 1.
@@ -75,13 +75,13 @@ inline int64_t SamplesOfShare(int64_t samples, int64_t places) {
   const int64_t worth = (kConvolutionShareSize + places - 1) / std::max<int64_t>(places, 1);
   return std::max<int64_t>({(samples + kConvolutionShares - 1) / kConvolutionShares, worth, 1});
 }
-// Shares that a sample is cut into, by rows of places, if there are fewer samples than shares. At
-// least 1.
+// Number of shares of a sample, by rows of places, if there are fewer samples than shares. At least
+// 1.
 inline int64_t SharesOfSample(int64_t samples, int64_t places) {
   return std::max<int64_t>(1, std::min(kConvolutionShares / std::max<int64_t>(samples, 1),
                                        places / kConvolutionShareSize));
 }
-// All of them, at most.
+// Upper bound of all shares.
 inline int64_t SharesOfSamples(int64_t samples, int64_t places) {
   const int64_t cut = SharesOfSample(samples, places);
   if (cut > 1) return samples * cut;

@@ -1,5 +1,5 @@
 // pad: y[i, j] = x[i - top, j - left], and 0 outside of x. y is [height + top + bottom, width +
-// left + right, channels]. A negative number cuts off. Its gradient is a pad by the negatives.
+// left + right, channels]. A negative number cuts off. The gradient is a pad by the negatives.
 #ifndef STAGECOACH_OPERATIONS_IMAGES_PAD_H_
 #define STAGECOACH_OPERATIONS_IMAGES_PAD_H_
 

@@ -1,6 +1,6 @@
 // Pools of images [height, width, channels], channel by channel (operations/images/window.h):
 //
-// max_pool: x -> y, choice. `choice` (ids, as y) is the place of the window that was the largest,
+// max_pool: x -> y, choice. `choice` (ids, as y) is the place of the largest number in the window,
 //   counted row by row from 0. Of equals it is the first. A NaN comes before all else. The padding
 //   is never chosen.
 // max_pool_gradient: dy, choice -> dx.
@@ -42,7 +42,7 @@ struct MaxPoolAttributes {
 
 struct MaxPoolGradientAttributes {
   PoolSteps steps;
-  Plane image{1, 1};  // of x
+  Plane image{1, 1};  // extents of x
   template <typename Visitor>
   void Visit(Visitor& visit) {
     steps.Visit(visit);

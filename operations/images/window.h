@@ -1,6 +1,6 @@
 // Window: how a rectangle moves over an image [height, width, channels], for convolutions and
 // pools. Padding is the same on both sides of an extent.
-// Errors: INVALID_ARGUMENT with the operand's type and what would be right.
+// Errors: INVALID_ARGUMENT with the operand's type and the requirement.
 #ifndef STAGECOACH_OPERATIONS_IMAGES_WINDOW_H_
 #define STAGECOACH_OPERATIONS_IMAGES_WINDOW_H_
 
@@ -27,9 +27,9 @@ struct Window {
 // the area counts in 32 bits.
 inline constexpr int64_t kMaxWindow = 4096;
 
-// None above kMaxExtent (operations/attributes.h): then no product of two overflows.
+// Checks that no extent is above kMaxExtent (operations/attributes.h): no product of two overflows.
 absl::Status CheckExtents(std::string_view operand, const ValueType& type);
-// An image of samples: an activation of three such extents.
+// Checks that it is an image of samples: an activation of three such extents.
 absl::Status CheckImage(std::string_view operand, const ValueType& type);
 inline Plane PlaneOf(const ValueType& image) { return {image.shape[0], image.shape[1]}; }
 

@@ -24,7 +24,7 @@
 
 namespace stagecoach {
 
-// Where a loss counts class by class: of each class those guessed right, targets, guesses.
+// Columns of a loss's counts for each class: guessed right, targets, guesses.
 inline constexpr int64_t kClassCounts = 3;
 
 inline ValueType ScaleType() { return WeightType(Element::kFloat32, {}); }
@@ -41,18 +41,18 @@ inline bool IsLossWeight(float weight) {
          (weight >= static_cast<float>(kLeastWeight) && weight <= static_cast<float>(kMostWeight));
 }
 
-// Which operands a loss takes beside its own two.
+// Optional operands of a loss, beside its own two.
 struct LossForm {
   bool weighted = false, gradient = false;
 };
-// The input with the scale.
+// Place of the scale among the inputs.
 inline size_t ScalePlace(const LossForm& form) { return form.weighted ? 3 : 2; }
 
 // Checks the number of operands; `output` and `targets` are its own two.
 absl::Status CheckLossOperands(std::string_view operation, std::span<const ValueType> inputs,
                                std::string_view output, std::string_view targets,
                                const LossForm& form);
-// Types of those beside its own.
+// Checks the types of the optional operands.
 absl::Status CheckLossTypes(std::span<const ValueType> inputs, const LossForm& form);
 
 inline std::vector<ValueType> LossOutputs(bool gradient, const ValueType& input, int64_t sums) {
@@ -60,7 +60,7 @@ inline std::vector<ValueType> LossOutputs(bool gradient, const ValueType& input,
   return gradient ? std::vector<ValueType>{input, table} : std::vector<ValueType>{table};
 }
 
-// A case with its scale and without.
+// A case with a scale and without.
 inline std::vector<CallCase> LossCases(const CallCase& evaluation, Attributes with_gradient) {
   CallCase gradient = evaluation;
   gradient.name += "_gradient";
@@ -69,7 +69,7 @@ inline std::vector<CallCase> LossCases(const CallCase& evaluation, Attributes wi
   return {evaluation, gradient};
 }
 
-// Behind the targets of a case.
+// Weights for the targets of a case.
 inline CaseOperand LossWeights(const ValueType& targets) {
   return {LossWeightsType(targets), Fill::kSomeZero, 0};
 }

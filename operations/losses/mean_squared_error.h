@@ -1,7 +1,7 @@
 // mean_squared_error: a loss (operations/losses/loss_types.h) of a prediction and a target
 // (float32) of its shape: the sum over all elements of (prediction - target)^2. Its gradient: 2 *
-// (prediction - target) * scale. `weighted`: as operations/losses/loss_types.h says, a weight for
-// each sample and so for its elements.
+// (prediction - target) * scale. `weighted`: a weight for each sample, and so for its elements, as
+// in operations/losses/loss_types.h.
 // Sums: loss; elements. The mean is their quotient, over the mini-batch as over a micro-batch.
 #ifndef STAGECOACH_OPERATIONS_LOSSES_MEAN_SQUARED_ERROR_H_
 #define STAGECOACH_OPERATIONS_LOSSES_MEAN_SQUARED_ERROR_H_

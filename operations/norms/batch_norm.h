@@ -36,7 +36,7 @@ inline constexpr double kMinMomentum = 1e-6;
 
 struct BatchNormAttributes {
   double epsilon = 1e-5;
-  double momentum = 0;  // the mini-batch's share of the running moments; 0: there are none
+  double momentum = 0;  // the mini-batch's share of the running moments; 0: no running moments
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);

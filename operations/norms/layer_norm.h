@@ -16,7 +16,7 @@ struct LayerNormAttributes {
 };
 
 struct LayerNormGradientAttributes {
-  bool residual = false;  // the last input is added to the gradient, and both are rounded once
+  bool residual = false;  // adds the last input to the gradient before the one rounding
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Flag("residual", residual);

@@ -21,9 +21,9 @@ struct RmsNormAttributes {
   }
 };
 
-// Of the input gradient; the weight gradient has none.
+// For the input gradient; the weight gradient has none.
 struct RmsNormGradientAttributes {
-  bool residual = false;  // the last input is added to the gradient, and both are rounded once
+  bool residual = false;  // adds the last input to the gradient before the one rounding
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Flag("residual", residual);

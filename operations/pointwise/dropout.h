@@ -1,4 +1,4 @@
-// dropout: y = keep ? x / (1 - rate) : 0. It keeps nothing: its gradient is itself with dy for x,
+// dropout: y = keep ? x / (1 - rate) : 0. Nothing is kept. The gradient is dropout with dy for x,
 // which draws the same numbers again.
 #ifndef STAGECOACH_OPERATIONS_POINTWISE_DROPOUT_H_
 #define STAGECOACH_OPERATIONS_POINTWISE_DROPOUT_H_
@@ -9,8 +9,8 @@ namespace stagecoach {
 
 struct DropoutAttributes {
   double rate = 0;
-  int64_t draw = 0;       // which of the layer's streams of random numbers
-  bool in_place = false;  // y takes the place of x, where nobody reads x again
+  int64_t draw = 0;       // number of the layer's stream of random numbers
+  bool in_place = false;  // y takes the place of x, if no call reads x again
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Rate("rate", rate);

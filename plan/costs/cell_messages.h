@@ -9,8 +9,8 @@
 
 namespace stagecoach {
 
-// The largest that arrive, with micro-batches of at most `samples`: activations or tied values from
-// the cell before, gradients from the one behind.
+// Largest messages that arrive, with micro-batches of at most `samples`: activations or tied values
+// from the cell before, gradients from the one behind.
 struct ArrivingMessages {
   int64_t from_before = 0, from_behind = 0;
 };

@@ -23,13 +23,13 @@
 
 namespace stagecoach {
 
-// Of the convolutions of layers [first, last). samples: of the largest micro-batch.
+// Workspace of convolutions of layers [first, last). samples: in the largest micro-batch.
 KernelWorkspace ConvolutionWorkspace(const Network& network, int first, int last, int64_t samples,
                                      const HostProfile& host);
-// Of all that the layers call.
+// Workspace of all calls of the layers.
 KernelWorkspace HostWorkspace(const Network& network, int first, int last, int64_t samples,
                               const HostProfile& host);
-// Of the weights of their convolutions, in a packing for forwards and one for gradients of inputs.
+// Bytes of the layers' convolution weights in two packings: for forwards, and for input gradients.
 int64_t PackedWeightBytes(const Network& network, int first, int last);
 
 struct HostForecast {
@@ -43,14 +43,14 @@ struct HostQuery {
 };
 // Packed weights and rooms of further threads are dropped before a plan is refused. Packed weights
 // are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. The
-// rest of the limit is for rooms. The planner and the stage ask the same.
-// evaluation: its programs, if the job has some.
+// rest of the limit is for rooms. The planner and the stage both call this.
+// evaluation: programs of an evaluation, if the job has some.
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                             std::span<const StageProgram> programs,
                             std::span<const StageProgram> evaluation, const HostQuery& query);
 // Spare memory while layers are profiled, one at a time. Packings are kept and further threads have
-// rooms, as in training, so that a convolution is timed as it will run. They have half of what the
-// largest layer leaves. The other half is for its made-up inputs.
+// rooms, as in training, so that a convolution is timed as it will run. They have half of the
+// memory that the largest layer leaves. The other half is for its made-up inputs.
 SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t limit,
                            const HostProfile& host);
 

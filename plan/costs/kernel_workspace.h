@@ -15,16 +15,16 @@
 
 namespace stagecoach {
 
-// The back end keeps rooms and the shared piece until a cell ends. Each is as large as the call
-// that wanted most of it, and these may be two calls.
+// The back end keeps rooms and the shared piece until a cell ends. Each has the size of its largest
+// request. The two requests may come from different calls.
 struct KernelWorkspace {
   int64_t room = 0;    // of each thread at work
   int64_t shared = 0;  // of the call
   void Raise(const KernelWorkspace& other);
 };
 
-// Of all calls of layers [first, last) and of an update. If the last layer is among them, the
-// objective counts too. samples: of the largest micro-batch.
+// Workspace of all calls of layers [first, last) and of an update. If the last layer is among them,
+// the objective counts too. samples: in the largest micro-batch.
 KernelWorkspace KernelWorkspaceOf(const Network& network, int first, int last, int64_t samples,
                                   const HostProfile& host);
 

@@ -29,24 +29,24 @@ namespace stagecoach {
 // tensors.
 struct LinkMessage {
   int64_t bytes = 0;
-  // From this position on it takes `bytes_then`: the program has let go of what the two shared.
+  // From this position on it takes `bytes_then`: the program has freed the shared tensors.
   size_t changes_at = std::numeric_limits<size_t>::max();
   int64_t bytes_then = 0;
   int64_t At(size_t position) const { return position < changes_at ? bytes : bytes_then; }
 };
 
-// In the order in which the stage's program sends and receives them.
+// Messages in the order in which the stage's program sends and receives them.
 struct BoundaryMessages {
   std::vector<LinkMessage> sent, received;
 };
 
 struct LinkPeak {
   int64_t bytes = 0;
-  size_t neighbour = 0;  // its position when there is so much
+  size_t neighbour = 0;  // its position at this peak
 };
 
-// By position of the stage's program, its end among them. capacity: messages that a link takes in
-// each direction.
+// Peaks by position of the stage's program, its end included. capacity: messages that a link takes
+// in each direction.
 std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
                                  const BoundaryMessages& messages, int capacity);
 

@@ -16,7 +16,7 @@
 
 namespace stagecoach {
 
-// before: of the stage whose snapshots this one keeps; null with K = 1.
+// before: memory of the stage whose snapshots this one keeps; null with K = 1.
 int64_t ProcessBytes(const StageMemory& own, const StageMemory* before, int threads);
 
 }  // namespace stagecoach

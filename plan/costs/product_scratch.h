@@ -26,7 +26,7 @@ struct Product {
 // than a larger one.
 int64_t ProductScratchBytes(const Product& product, const HostProfile& host);
 
-// A matrix [k, n] in the library's order. element: bytes.
+// Bytes of a matrix [k, n] in the library's order. element: bytes of an element.
 int64_t PackedMatrixBytes(int64_t k, int64_t n, int64_t element);
 
 }  // namespace stagecoach

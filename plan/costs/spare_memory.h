@@ -1,6 +1,6 @@
-// SpareMemory: what a stage's back end may take beyond what its job needs; the forecast decides
+// SpareMemory: memory that a stage's back end may take beyond its job's needs; the forecast decides
 // (plan/costs/host_memory.h).
-// HostProfile: what a forecast must know of a processor's back end.
+// HostProfile: facts of a processor's back end for forecasts.
 #ifndef STAGECOACH_PLAN_COSTS_SPARE_MEMORY_H_
 #define STAGECOACH_PLAN_COSTS_SPARE_MEMORY_H_
 
@@ -16,13 +16,13 @@ struct SpareMemory {
   friend bool operator==(const SpareMemory&, const SpareMemory&) = default;
 };
 
-// A room of at most so much is every thread's in any case.
+// Every thread has a room of up to this size in any case.
 inline constexpr int64_t kSmallRoomBytes = int64_t{16} << 10;
 
 struct HostProfile {
   int threads = 1;  // that compute
-  // Of the library: then products move operands into its scratch and convolutions may go by
-  // Winograd's filtering; below, products take no scratch.
+  // The library uses AVX-512: products then move operands into scratch, and convolutions may go by
+  // Winograd's filtering. Otherwise products take no scratch.
   bool avx512 = true;
   bool native_bfloat16 = false;  // its products have instructions; else operands are widened
   friend bool operator==(const HostProfile&, const HostProfile&) = default;

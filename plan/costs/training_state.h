@@ -1,6 +1,6 @@
-// Training state: what of a job is in its checkpoints and snapshots: parameters, states and what
-// the optimizer keeps.
-// Units: bytes of the tensors alone.  Errors: none; what has no 64 bits comes out as the largest
+// Training state: the part of a job in its checkpoints and snapshots: parameters, states and the
+// optimizer's state.
+// Units: bytes of the tensors alone.  Errors: none; sizes beyond 64 bits come out as the largest
 //        number.
 #ifndef STAGECOACH_PLAN_COSTS_TRAINING_STATE_H_
 #define STAGECOACH_PLAN_COSTS_TRAINING_STATE_H_
@@ -12,11 +12,11 @@
 
 namespace stagecoach {
 
-// Of layers [first, last). Tied parameters are their owner's.
+// Bytes of layers [first, last). Tied parameters count for their owner.
 int64_t TrainingStateBytes(const Network& network, const TrainingSpec& training, int first,
                            int last);
 
-// No more than a shard file of these layers may take, with its header.
+// Upper bound of a shard file of these layers, with its header.
 int64_t MostShardBytes(const Network& network, const TrainingSpec& training, int first, int last);
 
 }  // namespace stagecoach

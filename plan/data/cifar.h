@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// Of CIFAR-100: one of 100 classes, or of the 20 that these are sorted into.
+// Labels of CIFAR-100: one of 100 classes, or one of the 20 groups of these.
 enum class CifarLabels { kFine, kCoarse };
 
 struct CifarData {

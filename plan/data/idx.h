@@ -1,9 +1,9 @@
 // idx: images with a label each, in IDX files as MNIST and Fashion-MNIST have them, plain or gzip.
 // Gives images, numbers [height, width, channels], and labels, one id each. A pixel x of 0 to 255
-// becomes (x / 255 - mean) / deviation. With weights also weights, a number each, which the
-// objective multiplies each image's loss by. Images to train on may be shifted, mirrored and so on,
-// as pictures are. Evaluation reads the test files, or without them the last 10 % of the samples,
-// which are then not trained on.
+// becomes (x / 255 - mean) / deviation. If there are weights, each image also has one, by which the
+// objective multiplies its loss. Images to train on may be shifted, mirrored and so on, as pictures
+// are. Evaluation reads the test files, or without them the last 10 % of the samples, which are
+// then not trained on.
 #ifndef STAGECOACH_PLAN_DATA_IDX_H_
 #define STAGECOACH_PLAN_DATA_IDX_H_
 
@@ -19,7 +19,7 @@ struct IdxData {
   std::string test_images, test_labels;  // both or neither
   double mean = 0, deviation = 1;
   std::string weights, test_weights;            // of `images` and of `test_images`; empty: 1 each
-  PictureFields pictures{.decode_threads = 0};  // what is drawn, and threads; nothing else of it
+  PictureFields pictures{.decode_threads = 0};  // only random changes and threads apply
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Text("images", images, "must name the IDX file of the images to train on");

@@ -1,4 +1,4 @@
-// What sources of pictures have in common: what they give, and what their fields may be.
+// Common rules of picture sources: their inputs, and the ranges of their fields.
 // Threads: pure functions.
 // Errors:  INVALID_ARGUMENT naming field, value and remedy.
 #ifndef STAGECOACH_PLAN_DATA_PICTURE_CHECKS_H_
@@ -14,14 +14,14 @@
 
 namespace stagecoach {
 
-// What is given of a sample: images [height, width, channels], and labels.
+// The inputs of a sample: images [height, width, channels], and labels.
 std::vector<DataInput> PictureInputs();
 
-// Do the fields go together, and with the images that the network reads? kind: "cifar".
+// Whether the fields fit each other and the network's images. kind: "cifar".
 absl::Status CheckPictureFields(const std::string& kind, const PictureFields& fields,
                                 const Network& network);
 
-// Part of it: what changes colours is of images that have some. prefix: "data.idx.".
+// A part of that check: only images with colours may have changes of colours. prefix: "data.idx.".
 absl::Status CheckColours(const std::string& prefix, const PictureFields& fields,
                           const Network& network);
 

@@ -16,7 +16,7 @@
 
 namespace stagecoach {
 
-// Bytes that are looked at, also of a longer file, so that everybody judges alike.
+// Every reader judges by this many first bytes, also of a longer file.
 inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
 
 // head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if

@@ -20,8 +20,8 @@ struct TextSplit {
 TextSplit SplitText(int64_t bytes, int64_t context);
 
 // INVALID_ARGUMENT: the text has no sequence to train on, or none to evaluate with although the job
-// evaluates. The error names the file, its size, the least one that does, and the remedy. A text
-// with fewer sequences than a mini-batch takes is fine: they come again.
+// evaluates. The error names the file, its size, the least size that suffices, and the remedy.
+// Fewer sequences than a mini-batch are fine: they come again.
 absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes);
 
 }  // namespace stagecoach

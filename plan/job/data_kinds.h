@@ -36,8 +36,7 @@ struct DataFile {
   bool folder = false;  // with the files in it
 };
 
-// Bytes from a file's beginning that CheckFile wants, or all there are, so that everybody judges
-// alike.
+// CheckFile gets this many bytes from a file's beginning, or all there are.
 inline constexpr size_t kDataHeadBytes = 64 << 10;
 
 class DataKind : public FieldKind {
@@ -45,16 +44,16 @@ class DataKind : public FieldKind {
   virtual std::vector<DataInput> Inputs() const = 0;
   // Its fields that are paths of files, which the stages read.
   virtual std::vector<std::string> FileFields() const = 0;
-  // Those that are paths of folders.
+  // Its fields that are paths of folders.
   virtual std::vector<std::string> FolderFields() const { return {}; }
   // The file field that says what each sample weighs; empty: there is none.
   virtual std::string WeightsField() const { return ""; }
-  // What becomes of a picture before a network reads it; nothing: it gives no pictures.
+  // Processing of a picture before a network reads it; nullopt: it gives no pictures.
   virtual std::optional<PictureFields> Pictures(const DataSpec&) const { return std::nullopt; }
-  // What names, kinds and numbers of extents of the network's inputs do not tell (CheckDataInputs).
+  // Checks beyond names, kinds and numbers of extents of the network's inputs (CheckDataInputs).
   virtual absl::Status CheckInputs(const DataSpec& data, const Network& network) const = 0;
-  // What can be said about one of the files, and not of a folder, by its first bytes and its size;
-  // `network` takes the source's inputs.
+  // Checks one file, which is no folder, by its first bytes and its size. `network` takes the
+  // source's inputs.
   virtual absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,
                                  std::string_view head, int64_t bytes) const = 0;
 };
@@ -66,8 +65,7 @@ STAGECOACH_LISTED(Giver<const DataKind*>, DataKind, STAGECOACH_DATA)
 
 const KindList<DataKind>& DataKinds();
 
-// The files and folders that the job names, each in the order of the fields; nothing of them is
-// checked.
+// The files and folders that the job names, each in the order of the fields; unchecked.
 std::vector<DataFile> DataFiles(const DataSpec& data);
 // "data.text.path" of a text's file.
 std::string DataFieldPath(const DataSpec& data, const DataFile& file);
@@ -77,8 +75,8 @@ std::string DataFilesText(const DataSpec& data);
 // "data.idx.weights", if the job gives it; else empty. Nothing is checked.
 std::string SampleWeightsPath(const DataSpec& data);
 
-// Name and fields of the data, and whether the network's inputs are what it gives: "data.text:
-// gives tokens and targets; the network reads "images": give data that has it, as data.idx".
+// Checks name and fields of the data, and whether it gives the network's inputs: "data.text: gives
+// tokens and targets; the network reads "images": give data that has it, as data.idx".
 absl::Status ValidateData(const DataSpec& data, const Network& network);
 
 }  // namespace stagecoach

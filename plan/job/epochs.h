@@ -13,20 +13,20 @@
 
 namespace stagecoach {
 
-// A field of the job counts in epochs.
+// Whether a field of the job counts in epochs.
 bool CountsEpochs(const JobSpec& spec);
 
 double StepsPerEpoch(const TrainingSpec& training, int64_t train_samples);
 
-// training.steps, or the first number of steps that makes training.epochs of them. 0: not known
-// without train_samples.
+// training.steps, or the least number of steps that completes training.epochs. 0: unknown without
+// train_samples.
 int64_t StepsOf(const TrainingSpec& training, int64_t train_samples);
 
-// Whole numbers but for the rounding of a quotient or a product of epochs are taken as whole.
+// Numbers that miss a whole number only by rounding are taken as whole.
 double LeastSteps(double steps);  // the first whole number of steps that is not less
 double WholeSpans(double spans);  // how many are complete
 
-// True if `step` steps are done, and the last of them completed a span of so many epochs. Spans are
+// True if `step` steps are done, and the last of them completed a span of every_epochs. Spans are
 // counted from the start.
 bool EndsEpochs(int64_t step, double every_epochs, double steps_per_epoch);
 

@@ -1,5 +1,5 @@
-// How many mini-batches an evaluation may be asked for. What is held out has fewer, so the most is
-// all of them.
+// Upper bound of the mini-batches of an evaluation. The held-out split has fewer, so the bound
+// means all of them.
 #ifndef STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
 #define STAGECOACH_PLAN_JOB_EVALUATION_BATCHES_H_
 

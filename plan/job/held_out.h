@@ -16,15 +16,15 @@
 namespace stagecoach {
 
 inline constexpr int64_t kShownPictures = 24;
-// Pixels; so all of them together have less than 304 KiB, however badly they pack.
+// In pixels. All pictures together then have less than 304 KiB, however badly they pack.
 inline constexpr int64_t kShownSide = 64;
 
-// PNG files of the samples from 0 on; an empty one: of a picture that cannot be read.
+// PNG files of the samples from 0 on; empty if a picture cannot be read.
 using ShownPictures = std::shared_ptr<const std::vector<std::string>>;
 
 struct ShownAnswer {
   int32_t label = 0, answer = 0;  // the right class, and the likeliest one
-  double probability = 0;         // of the latter; NaN where the network's numbers are not finite
+  double probability = 0;         // of `answer`; NaN if the network's numbers are not finite
 };
 
 struct ShownAnswers {
@@ -32,7 +32,7 @@ struct ShownAnswers {
   std::vector<ShownAnswer> answers;  // of the samples from 0 on
 };
 
-// Does it give one class for an image?
+// Whether the network gives one class for an image.
 bool AnswersForImages(const Network& network);
 
 }  // namespace stagecoach

@@ -24,16 +24,16 @@ namespace stagecoach {
 
 // The step is a 32-bit word of the random numbers.
 inline constexpr int64_t kMaxSteps = 1'000'000'000;
-// Epochs where they are given.
+// Bounds of epochs, if given.
 inline constexpr double kMinEpochs = 1e-6, kMaxEpochs = 1e6;
 inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 inline constexpr int64_t kMaxMicroBatches = int64_t{1} << 16;
 inline constexpr int64_t kMaxStages = 1024;
-// 0 stands for epochs that are not given; errors do not name it.
+// Lower bound; 0 stands for epochs that are not given, and errors do not name it.
 inline double LeastEpochs(double epochs) { return epochs == 0 ? 0 : kMinEpochs; }
 
 // Structs below visit their fields as kinds do (operations/attributes.h), with two more verbs:
-//   Field          any type; its range hangs on other fields, so ValidateJob has it
+//   Field          any type; its range depends on other fields, so ValidateJob has it
 //   UnlessDefault  a struct that messages leave out if it is as by default
 
 // Which data set, of plan/job/data_kinds.h: `spec.data = TextData{.path = "input.txt"}`.
@@ -43,21 +43,21 @@ struct DataSpec : KindSpec {
   explicit DataSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
 
-// Of plan/job/optimizer_kinds.h.
+// A kind of plan/job/optimizer_kinds.h.
 struct OptimizerSpec : KindSpec {
   using KindSpec::KindSpec;
   OptimizerSpec();  // adamw with its defaults
   explicit OptimizerSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
 
-// Of plan/job/learning_rate_kinds.h.
+// A kind of plan/job/learning_rate_kinds.h.
 struct LearningRateSpec : KindSpec {
   using KindSpec::KindSpec;
   LearningRateSpec();  // constant, 1e-3
   explicit LearningRateSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
 
-// When a job ends before its steps are done: with an evaluation that reaches all that is given.
+// Ends a job before its steps are done: when an evaluation reaches all given goals.
 struct UntilSpec {
   double loss = 0;                               // at most; 0: not given
   double accuracy = 0, top_5 = 0, mean_iou = 0;  // at least; 0: not given
@@ -136,8 +136,8 @@ struct PipelineSpec {
   std::string schedule = "gpipe";  // of plan/schedules/schedule_kinds.h
   Rematerialization rematerialization = Rematerialization::kAlways;
   PartitionSpec partition;
-  // What to do when stages are missing for longer than replacement_timeout_seconds: fail (false) or
-  // re-partition over those that are left (true), min_stages at least.
+  // If stages are missing for longer than replacement_timeout_seconds: fail (false), or
+  // re-partition over the remaining ones (true), min_stages at least.
   bool continue_with_fewer_stages = false;
   double replacement_timeout_seconds = 60;  // how long to wait for stages; then fail or shrink
   // Stages may have different fingerprints. They are placed in the order of their names, and a
@@ -161,8 +161,8 @@ struct CheckpointSpec {
   int64_t every_steps = 0;
   int64_t keep = 3;
   double every_epochs = 0;  // in the place of every_steps; 0: not given
-  bool never = false;       // before the last step
-  // By time (coordinator/job/job_checkpoints.cc): the job says nothing else.
+  bool never = false;       // none before the last step
+  // By time (coordinator/job/job_checkpoints.cc), if the job sets nothing else.
   bool automatic() const { return every_steps == 0 && every_epochs == 0 && !never; }
   template <typename Visitor>
   void Visit(Visitor& visit) {
@@ -202,12 +202,12 @@ struct EvaluationSpec {
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 
-// Weights that a job begins with, in the place of those that its seed gives.
+// Initial weights of a job, instead of those from its seed.
 struct InitializeSpec {
   std::string from;  // a safetensors file, or a folder of exported weights; empty: none
   std::string names = "stagecoach";  // of its tensors: a table of network/names/weight_names.h
-  // Patterns (base/files/name_patterns.h) of names, ours or the file's: these begin as without the
-  // file, and what the file alone has is left out.
+  // Patterns (base/files/name_patterns.h) of names, ours or the file's. Matching parameters begin
+  // as without the file; matching tensors of the file alone are left out.
   std::vector<std::string> except;
   bool given() const { return !from.empty(); }
   template <typename Visitor>
@@ -265,14 +265,14 @@ struct JobSpec {
 
 // The network as the job trains it. Errors: INVALID_ARGUMENT with the field's path.
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
-// The same of a job that is valid. Making a network takes milliseconds, so pass it on.
+// ExpandJob for a valid job. Making a network takes milliseconds, so pass it on.
 absl::StatusOr<Network> ExpandValidJob(const JobSpec& spec);
 // Validates a job whose network is there already; `spec.network` is not looked at.
 absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 
-// Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
-// take about half a second and 300 MB, the limits of K and M alone would allow 256 times as many.
-// ValidateJob asks if the spec says how many stages, MakePlan whatever it says.
+// Most micro-batches on all stages together, K * M. A plan's time and memory grow with them. This
+// many take half a second and 300 MB; the limits of K and M allow 256 times as many. If the spec
+// sets the stages, ValidateJob checks. MakePlan checks always.
 inline constexpr int64_t kMostPlanned = int64_t{1} << 18;
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);
 

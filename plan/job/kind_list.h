@@ -19,13 +19,12 @@
 
 namespace stagecoach {
 
-// What every kind with fields has.
+// Interface of every kind with fields.
 class FieldKind {
  public:
   virtual ~FieldKind() = default;
   virtual std::string_view name() const = 0;
-  // Every field with the value that it has where a job does not give it: the list of the fields
-  // too.
+  // Every field with its default value; also the list of the fields.
   virtual Attributes Defaults() const = 0;
   // INVALID_ARGUMENT naming the field with `prefix` before it ("data.text."), its value and what is
   // allowed.
@@ -48,8 +47,8 @@ class FieldKindOf : public Interface {
 template <typename Kind>
 class KindList {
  public:
-  // field: where a job says which, "data"; what: what one of them is, "data source". No two of one
-  // name.
+  // field: the job's field for the kind, "data"; what: the noun for a kind, "data source". Names
+  // are unique.
   KindList(std::string field, std::string what, std::vector<const Kind*> all)
       : field_(std::move(field)), list_(std::move(what), std::move(all)) {}
 
@@ -62,14 +61,14 @@ class KindList {
     return absl::InvalidArgumentError(absl::StrCat(field_, ": ", kind.status().message()));
   }
 
-  // Of a job that was validated.
+  // The kind of a validated job.
   const Kind& Named(std::string_view name) const {
     const absl::StatusOr<const Kind*> kind = Find(name);
     CHECK_OK(kind.status());
     return **kind;
   }
 
-  // Name and fields; for kinds that have fields.
+  // Checks name and fields; for kinds that have fields.
   absl::Status Check(const KindSpec& spec) const {
     ASSIGN_OR_RETURN(const Kind* kind, Find(spec.kind));
     return kind->CheckFields(spec.attributes, absl::StrCat(field_, ".", spec.kind, "."));

@@ -1,7 +1,7 @@
 // LearningRateKinds: the forms of the learning rate that a job can name, one file a form in
 // plan/learning_rates. Each begins with a warm-up, peak * (s + 1) / warmup while s < warmup, and
-// then takes its own course. Spans are in steps or in epochs (plan/job/epochs.h). Stages are told
-// the number and know no form.
+// then takes its own course. Spans are in steps or in epochs (plan/job/epochs.h). Stages get the
+// number and know no form.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 // Errors:    INVALID_ARGUMENT naming field, value and remedy.
@@ -19,7 +19,7 @@ namespace stagecoach {
 
 inline constexpr double kMaxLearningRate = 1e3;
 
-// Step s behind the warm-up.
+// The place of step s behind the warm-up.
 struct RatePlace {
   int64_t step = 0;          // s, from 0
   int64_t warmup_steps = 0;  // of the warm-up
@@ -27,7 +27,7 @@ struct RatePlace {
   double steps_per_epoch = 0;
 };
 
-// In one of two units; the other is 0.
+// A span in one of two units; the other is 0.
 struct RateSpan {
   double steps = 0, epochs = 0;
   double InSteps(double steps_per_epoch) const { return steps + epochs * steps_per_epoch; }
@@ -37,7 +37,7 @@ class LearningRateKind : public FieldKind {
  public:
   virtual double Peak(const LearningRateSpec& rate) const = 0;
   virtual RateSpan WarmUp(const LearningRateSpec& rate) const = 0;
-  // What ranges alone do not say, with the field.
+  // Checks beyond ranges; errors name the field.
   virtual absl::Status CheckSpans(const LearningRateSpec& /*rate*/) const {
     return absl::OkStatus();
   }
@@ -45,7 +45,7 @@ class LearningRateKind : public FieldKind {
   virtual double AfterWarmUp(const LearningRateSpec& rate, const RatePlace& place) const = 0;
 };
 
-// What the struct of every form visits first.
+// The fields that the struct of every form visits first.
 template <typename Visitor>
 void VisitWarmUp(Visitor& visit, double& peak, int64_t& warmup_steps, double& warmup_epochs) {
   visit.Between("peak", peak, 0, kMaxLearningRate);
@@ -72,16 +72,16 @@ class LearningRateKindOf : public FieldKindOf<LearningRateKind, Fields> {
 
 const KindList<LearningRateKind>& LearningRateKinds();
 
-// Of step s, from 0, of a job of so many steps: a pure function. steps_per_epoch: may be 0 where
-// nothing counts epochs.
+// The rate of step `step`, from 0, of a job of `steps` steps. steps_per_epoch: may be 0 if no field
+// counts epochs.
 double LearningRateAt(const LearningRateSpec& rate, int64_t step, int64_t steps,
                       double steps_per_epoch = 0);
 
-// 0, or as many as a span of epochs may be.
+// Checks that epochs are 0 or a valid span.
 absl::Status CheckRateEpochs(const std::string& path, double epochs);
-// Name and fields.
+// Checks name and fields.
 absl::Status ValidateLearningRate(const LearningRateSpec& rate);
-// That the warm-up is not longer than the job.
+// Checks that the warm-up is not longer than the job.
 absl::Status CheckWarmUp(const LearningRateSpec& rate, int64_t steps, double steps_per_epoch = 0);
 
 }  // namespace stagecoach

@@ -1,6 +1,5 @@
 // OptimizerKinds: the optimizers that a job can name: their fields and the state that they keep.
-// What a stage does with them is in stage/cell/optimizers, one file a kind, found by the same
-// names.
+// Their updates are in stage/cell/optimizers, one file a kind, found by the same names.
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 #ifndef STAGECOACH_PLAN_JOB_OPTIMIZER_KINDS_H_
@@ -15,15 +14,14 @@
 
 namespace stagecoach {
 
-// The most that a weight decay may be.
 inline constexpr double kMaxWeightDecay = 1e3;
 
 class OptimizerKind : public FieldKind {
  public:
   // Names of the tensors that it keeps for each parameter, ascending (plan/job/optimizer_slots.h).
-  // Of fields in range.
+  // The fields are in range.
   virtual std::vector<std::string> Slots(const KindSpec& optimizer) const = 0;
-  // What one of them begins with.
+  // Initial value of such a tensor.
   virtual float SlotStart(const KindSpec& /*optimizer*/, std::string_view /*slot*/) const {
     return 0.0f;
   }

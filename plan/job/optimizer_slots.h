@@ -17,7 +17,7 @@ std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer);
 // The average of the weights is kept as an optimizer's state is, for each parameter that is
 // trained.
 inline constexpr char kAverageSlot[] = "average";
-// Those of the optimizer and of the average, in the order of their names.
+// Slots of the optimizer and of the average, in the order of their names.
 std::vector<std::string> TrainingSlots(const TrainingSpec& training);
 
 // "opt/m/0003/mlp.up.weight" of "m" and "model/0003/mlp.up.weight".

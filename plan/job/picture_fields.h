@@ -1,4 +1,4 @@
-// PictureFields: what every source of pictures can be told about what becomes of them
+// PictureFields: options of every source of pictures for their processing
 // (stage/pictures/augment.h, docs/formats.md).
 // Threads: a plain value.
 #ifndef STAGECOACH_PLAN_JOB_PICTURE_FIELDS_H_
@@ -9,7 +9,7 @@
 
 namespace stagecoach {
 
-// What becomes of records that cannot be read.
+// Treatment of records that cannot be read.
 enum class OnBadRecord { kFail, kSkip };
 
 struct PictureFields {
@@ -32,7 +32,7 @@ struct PictureFields {
     VisitDrawn(visit);
     visit.Count("decode_threads", decode_threads, 0, 256);
   }
-  // What is drawn for a picture to train on.
+  // The random changes of a picture to train on.
   template <typename Visitor>
   void VisitDrawn(Visitor& visit) {
     visit.ZeroOrBetween("random_area", random_area, 1e-4, 1);

@@ -1,9 +1,9 @@
 // lamb: AdamW's direction u, scaled to the length of the weights, tensor by tensor (You et al.,
 // arXiv 1904.00962):
 //   u = m / c1 / (sqrt(v / c2) + epsilon) + weight_decay * w; w -= lr * |w| / |u| * u
-// Weight decay is of matrices and embeddings only. Vectors, as biases and the weights of norms,
-// take the step of u itself, as is customary. With adapt_all they are scaled too. A tensor whose
-// |w| or |u| is 0 takes the step of u. Keeps two moments.
+// Weight decay applies to matrices and embeddings only. Vectors, as biases and the weights of
+// norms, take the step of u itself, as is customary. With adapt_all they are scaled too. A tensor
+// whose |w| or |u| is 0 takes the step of u. Keeps two moments.
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_LAMB_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_LAMB_H_
 

@@ -29,7 +29,7 @@ struct RmsPropSpec {
 };
 
 inline constexpr char kSquareSlot[] = "square";
-// The meaning of v differs with the form, so neither may go on with the other's.
+// v has another meaning in each form, so neither may go on with the other's.
 inline constexpr char kRmsVelocitySlot[] = "velocity";
 inline constexpr char kRatedVelocitySlot[] = "velocity_with_rate";  // of tensorflow
 inline constexpr const char* RmsVelocitySlot(RmsPropSpec::Form form) {

@@ -16,7 +16,7 @@
 
 namespace stagecoach {
 
-// What a step adds up.
+// The sums of a step.
 struct Sums {
   std::vector<std::vector<std::string>> gradients;  // by stage: what is added, in order
   std::vector<std::string> losses;
@@ -34,7 +34,7 @@ class Interpreter {
     sums_.gradients.resize(schedule.programs.size());
   }
 
-  // Nothing: an instruction found no operand, a wait never ended, or something was left over.
+  // nullopt: an instruction found no operand, a wait never ended, or something was left over.
   std::optional<Sums> Run() {
     std::vector<size_t> next(slots_.size(), 0);
     bool progress = true;

@@ -24,7 +24,7 @@ struct LinkEnd {
   size_t index() const { return 2 * static_cast<size_t>(boundary) + (activations ? 0 : 1); }
 };
 
-// What the instruction does on a link, if anything.
+// The link operation of the instruction, if any.
 std::optional<LinkEnd> LinkEndOf(Opcode op, int stage);
 
 struct WalkStep {

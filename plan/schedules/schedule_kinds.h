@@ -25,8 +25,8 @@ class ScheduleKind {
  public:
   virtual ~ScheduleKind() = default;
   virtual std::string_view name() const = 0;  // as in YAML; SCHEDULE_KIND_<NAME> on the wire
-  // Every forward and every backward of a training step once, each ascending; of a backward both
-  // parts or the whole.
+  // Every forward and backward of a training step once, each ascending. A backward is whole, or in
+  // both its parts.
   virtual std::vector<StageWork> Order(const ScheduleOptions& options, int stage) const = 0;
   // Share of all stages' time without work. Stages are equal, links cost nothing, and a backward
   // takes twice the time of a forward. The share is (K - 1) / (M + K - 1) (GPipe section 2.3),
@@ -34,7 +34,7 @@ class ScheduleKind {
   virtual double IdealBubble(const ScheduleOptions& options) const;
 };
 
-// So many forwards first; then a forward, if there are more, and a backward in turn.
+// Begins with `forwards` forwards; then in turn a forward, if any is left, and a backward.
 std::vector<StageWork> RunAhead(int forwards, int micro_batches);
 
 const KindList<ScheduleKind>& ScheduleKinds();

@@ -1,4 +1,4 @@
-// CommandLine: reads the command line of `stagecoach` and runs what it says.
+// CommandLine: reads the command line of `stagecoach` and runs its command.
 // Threads: the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_
 #define STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_

@@ -1,5 +1,5 @@
-// CommandMistake: what is wrong with a command line, in words that name what was meant. CLI11 says
-// "A subcommand is required" for `stagecoach train job.yaml`.
+// CommandMistake: describes a mistake in a command line, and names the word that was meant. CLI11
+// only says "A subcommand is required" for `stagecoach train job.yaml`.
 // Threads: pure functions.
 #ifndef STAGECOACH_SERVICES_CLI_COMMAND_MISTAKE_H_
 #define STAGECOACH_SERVICES_CLI_COMMAND_MISTAKE_H_

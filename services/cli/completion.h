@@ -1,5 +1,5 @@
-// Completion: scripts for bash, zsh and fish, and the answers that the scripts ask the client for.
-// The command tree is the only list of commands and options.
+// Completion: scripts for bash, zsh and fish, and the client's answers to the scripts. The command
+// tree is the only list of commands and options.
 // Threads: the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMPLETION_H_
 #define STAGECOACH_SERVICES_CLI_COMPLETION_H_
@@ -18,9 +18,9 @@ namespace stagecoach {
 // shell: bash, zsh or fish (CHECKed).
 std::string CompletionScript(const std::string& shell);
 
-// Prints the words that the last word of a command line may become, one a line. A tab and a
-// description may follow. FILE, DIR and PATH stand for files, folders and both, as the shell finds
-// them.
+// Prints the possible words for the last word of a command line, one a line. A tab and a
+// description may follow. FILE, DIR and PATH stand for files, folders and both, which the shell
+// finds itself.
 //
 // A value is completed by the type name of its option, which help shows too. Types are JOB (an id,
 // from the coordinator), DEVICE (of this machine), FILE, DIR, PATH and a list "{a,b}". An option

@@ -1,4 +1,4 @@
-// CoordinatorServer: the stagecoach-coordinator program put together.
+// CoordinatorServer: the assembled stagecoach-coordinator program.
 // Ownership: owns all parts; they are destroyed in reverse order of their start.
 // Errors:    Start: FAILED_PRECONDITION if another coordinator holds the state folder, UNAVAILABLE
 //            for a taken port, INVALID_ARGUMENT naming a flag.
@@ -26,19 +26,19 @@ struct CoordinatorFlags {
       show_runs;  // folders of runs whose jobs are only shown, in a new --state-dir
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;          // 0: for ever
-  std::vector<std::string> http_hosts;  // names besides localhost that browsers call us
-  std::string token_file;               // who may call without a certificate; empty: nobody
+  std::vector<std::string> http_hosts;  // names besides localhost in browsers' addresses
+  std::string token_file;               // callers without a certificate; empty: none
 };
 
 class CoordinatorServer {
  public:
-  // `on_fault`: fault() is not ok any more, or unreachable() is true; any thread, must not block.
+  // `on_fault`: called when fault() stops being ok or unreachable() gets true; any thread, must not
+  // block.
   explicit CoordinatorServer(const CoordinatorFlags& flags, std::function<void()> on_fault = {});
   ~CoordinatorServer();
   absl::Status Start();
-  absl::Status fault()
-      const;  // why it cannot go on: its state folder is not its own any more; any thread
-  bool unreachable() const;  // its gRPC port does not answer even this process; any thread
+  absl::Status fault() const;  // why it cannot go on: it lost its state folder; any thread
+  bool unreachable() const;    // the gRPC port does not answer, not even this process; any thread
   void Shutdown();
 
  private:

@@ -1,9 +1,9 @@
 // AppendFile: a file that only grows. Others read a record while it is written. So every Append
-// goes to the operating system at once, and this process keeps nothing back.
+// reaches the operating system at once, without a buffer here.
 // Ownership: owns the descriptor.
 // Threads:   thread-compatible.
 // Errors:    canonical codes with path and errno text (RESOURCE_EXHAUSTED: the disk is full). After
-//            a failed Append a part of the text may stand in the file.
+//            a failed Append the file may have a part of the text.
 #ifndef STAGECOACH_SERVICES_RECORDS_APPEND_FILE_H_
 #define STAGECOACH_SERVICES_RECORDS_APPEND_FILE_H_
 

@@ -1,6 +1,5 @@
-// The bytes that event files are made of: protobuf's wire format by hand, in TensorBoard's records.
-// A field's tag is its number times 8 plus its wire type (0 varint, 1 eight bytes, 2 length, 5 four
-// bytes).
+// The bytes of event files: protobuf's wire format by hand, in TensorBoard's records. A field's tag
+// is its number times 8 plus its wire type (0 varint, 1 eight bytes, 2 length, 5 four bytes).
 // Threads: pure functions.
 #ifndef STAGECOACH_SERVICES_RECORDS_EVENT_BYTES_H_
 #define STAGECOACH_SERVICES_RECORDS_EVENT_BYTES_H_
@@ -23,7 +22,7 @@ std::string Record(const std::string& payload);
 std::string EventAt(double unix_seconds);  // the beginning of a payload
 // A record of an event with these values of a summary, each with its tag in front.
 std::string SummaryOf(double unix_seconds, uint64_t step, const std::string& values);
-// The same of one value.
+// The same with one value.
 std::string SummaryEvent(double unix_seconds, uint64_t step, const std::string& value);
 
 }  // namespace stagecoach::event_bytes

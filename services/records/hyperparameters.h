@@ -1,4 +1,4 @@
-// HyperParameters: what TensorBoard's HPARAMS tab compares jobs by, and the bytes that tell it.
+// HyperParameters: the fields by which TensorBoard's HPARAMS tab compares jobs, and their bytes.
 // Threads: pure functions.
 // See:     docs/formats.md, "A job's records".
 #ifndef STAGECOACH_SERVICES_RECORDS_HYPERPARAMETERS_H_
@@ -13,12 +13,12 @@
 namespace stagecoach {
 
 struct HyperParameter {
-  std::string name;  // as the field is called in a job file
+  std::string name;  // as in a job file
   std::variant<double, std::string> value;
   friend bool operator==(const HyperParameter&, const HyperParameter&) = default;
 };
 
-// Of what decides the result; steps, schedule and stages besides, by which runs are told apart.
+// The fields that decide the result. Also steps, schedule and stages, which tell runs apart.
 std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec);
 
 // The hparams plugin's start of a session, as a record of an event file.

@@ -15,21 +15,21 @@
 
 namespace stagecoach {
 
-// With its line end. stages: of this very step; empty: not known.
+// The record's line with its line end. stages: of the record's step; empty: unknown.
 std::string MetricsLine(const JobRecord& record, bool replayed,
                         const std::vector<StageAssignment>& stages);
 
-// What a file holds so far.
+// The present content of a file.
 struct MetricsTail {
   uint64_t number = 0;  // of the last record
   uint64_t furthest_step = 0, furthest_evaluation = 0;
-  bool finished = false;  // the job's end is in it
+  bool finished = false;  // it has the job's end
 };
 
-// Cuts off what a crash left behind the last whole line.
+// Cuts off the bytes that a crash left behind the last whole line.
 absl::StatusOr<MetricsTail> RepairMetrics(const std::string& path);
 
-// The record as one more line; true if its step, or its evaluation, was in the file before.
+// Adds the record as one more line; true if its step, or its evaluation, was in the file before.
 bool AddToTail(const JobRecord& record, MetricsTail* tail);
 
 }  // namespace stagecoach

@@ -20,12 +20,12 @@ struct Scalar {
   double value = 0;
 };
 
-// What every event file begins with.
+// The first record of every event file.
 std::string VersionEvent(double unix_seconds);
 std::string ScalarsEvent(double unix_seconds, uint64_t step, const std::vector<Scalar>& scalars);
 
 // EventFile: a new file events.out.tfevents.<unix seconds>.<host> in a folder. TensorBoard reads
-// all of a folder in the order of their names, so a process that goes on starts another one.
+// all of a folder in the order of their names, so a process that continues starts another one.
 class EventFile {
  public:
   static absl::StatusOr<EventFile> Create(const std::string& folder, double unix_seconds);

@@ -1,6 +1,6 @@
-// NvmlCard: what the driver measures of a card: utilization, power, temperature, memory. NVIDIA's
-// management library comes with the driver and is loaded at run time, so that nothing needs it to
-// build or to start.
+// NvmlCard: the driver's measures of a card: utilization, power, temperature, memory. NVIDIA's
+// management library comes with the driver. It is loaded at run time, so building and starting need
+// no library.
 // Ownership: owns the loaded library and its session; borrows the clock.
 // Threads:   thread-safe; reads under a mutex, never on the executor thread.
 // Units:     ratio 0 to 1, watts, degrees Celsius, bytes.
@@ -20,7 +20,7 @@ namespace stagecoach {
 
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
-// Cards differ in what they tell; what is unknown is absent.
+// Cards tell different values; unknown ones are absent.
 struct DeviceReading {
   std::optional<double> utilization;
   std::optional<double> power_watts;
@@ -30,7 +30,7 @@ struct DeviceReading {
 
 class NvmlCard {
  public:
-  // address: of the card on the PCI bus, as CudaDeviceAddress says.
+  // address: of the card on the PCI bus, as from CudaDeviceAddress.
   static absl::StatusOr<std::unique_ptr<NvmlCard>> Open(const std::string& library,
                                                         const std::string& address,
                                                         const Clock* clock);

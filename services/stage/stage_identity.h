@@ -20,7 +20,7 @@
 
 namespace stagecoach {
 
-// Empty where the kernel does not tell.
+// Fields are empty if the kernel does not tell.
 struct Machine {
   std::string boot;     // random per start of the machine
   std::string network;  // of this process: two containers on one machine have two
@@ -30,7 +30,7 @@ std::string HostName();  // "localhost" if there is none
 
 class StageIdentity {
  public:
-  // `listen`: host:port as it was asked for; empty for port 0.
+  // `listen`: host:port as in the flag; empty for port 0.
   static absl::StatusOr<std::unique_ptr<StageIdentity>> Make(const std::string& state_folder,
                                                              const Machine& machine,
                                                              const std::string& listen);
@@ -38,8 +38,8 @@ class StageIdentity {
   StageIdentity(const StageIdentity&) = delete;
   StageIdentity& operator=(const StageIdentity&) = delete;
 
-  const std::string& text() const { return text_; }       // tells nothing of what it is made from
-  bool holds_folder() const { return descriptor_ >= 0; }  // no other process has it meanwhile
+  const std::string& text() const { return text_; }       // does not reveal its sources
+  bool holds_folder() const { return descriptor_ >= 0; }  // no other process has it
 
  private:
   StageIdentity(const std::string& source, int descriptor);

@@ -14,12 +14,12 @@
 
 namespace stagecoach {
 
-// With a neighbour: over all links this process ever had, so that counters do not fall when a
-// recovery opens new ones; `status` has the messages in flight.
+// Totals with a neighbour over all links of this process, so that counters do not fall when a
+// recovery opens new ones. `status` has the messages in flight.
 struct NeighbourLink {
   const char* peer;  // "upstream" or "downstream"
   const LinkTotals* totals;
-  const Histogram* transfer;  // of what came from there
+  const Histogram* transfer;  // of messages from there
 };
 
 // MicroBatchTimes: how long the stage computed on micro-batches. Threads: thread-safe.
@@ -37,7 +37,7 @@ class MicroBatchTimes {
 
 void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                        MetricWriter& writer);
-// What is not known is left out.
+// Leaves unknown values out.
 void WriteDeviceMetrics(const std::string& stage_name, const DeviceReading& reading,
                         MetricWriter& writer);
 void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighbour,

@@ -1,5 +1,5 @@
-// StageServer: the stagecoach-stage program put together: back end, runtime, link connector, gRPC
-// and HTTP servers, lease.
+// StageServer: the assembled stagecoach-stage program: back end, runtime, link connector, gRPC and
+// HTTP servers, lease.
 // Ownership: owns all of them; parts are destroyed in reverse order of their start.
 // Errors:    Start: INVALID_ARGUMENT or FAILED_PRECONDITION naming the flag, UNAVAILABLE for a
 //            taken port. Fault: if this process loses its device, the running step fails with the
@@ -25,18 +25,17 @@ struct StageFlags {
   ServerFlags server = {.listen = "127.0.0.1:8101", .http = "127.0.0.1:8100"};
   std::string coordinator = "127.0.0.1:8001";
   std::string name;  // default: <host name>-<port>
-  // Keeps the stage's identity; empty: the place is it (stage_identity.h). And how its process
-  // ended (last_death.h).
+  // Folder of the stage's identity (stage_identity.h) and of its process's death (last_death.h).
+  // Empty: the identity follows from the place.
   std::string state_dir;
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
-  // File of matrix algorithms (stage/backends/cuda/matmul/matmul_table.h), for a card alone; empty:
+  // File of matrix algorithms (stage/backends/cuda/matmul/matmul_table.h), for cards only; empty:
   // the library's choice.
   std::string matmul_table;
-  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for a card
-  // alone.
+  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for cards only.
   bool cuda_graphs = false;
-  // What jobs may read (job_files.h): folders and files; and whether links beneath them are
+  // Folders and files that jobs may read (job_files.h), and whether links beneath them are
   // followed.
   std::vector<std::string> data_roots;
   bool data_follow_links = false;

@@ -1,6 +1,6 @@
-// StageServiceAdapter: StageService over StageRuntime. Parses, posts, replies, and logs what
-// happens to a job here.
-// Ownership: borrows what it is made of.
+// StageServiceAdapter: StageService over StageRuntime. Parses, posts, replies, and logs the events
+// of a job here.
+// Ownership: borrows its parts.
 // Threads:   calls on the loop's thread; answers come from the executor thread.
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_SERVICE_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_SERVICE_H_
@@ -29,7 +29,8 @@ class StageServiceAdapter final {
   };
   explicit StageServiceAdapter(const Parts& parts) : parts_(parts) {}
 
-  // To be registered with a server, and served on the loop that polls for it once it has started.
+  // Register it with a server. Once that has started, serve it on the loop that polls the server's
+  // queue.
   grpc::Service* service() { return &service_; }
   void Serve(RpcLoop* loop);
 

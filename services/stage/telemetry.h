@@ -1,4 +1,4 @@
-// Telemetry: what a stage tells about itself in wire form: totals with every heartbeat, spans of
+// Telemetry: a stage's reports about itself in wire form: totals with every heartbeat, and spans of
 // its trace.
 #ifndef STAGECOACH_SERVICES_STAGE_TELEMETRY_H_
 #define STAGECOACH_SERVICES_STAGE_TELEMETRY_H_
@@ -13,13 +13,13 @@
 
 namespace stagecoach {
 
-// Upper end of the share q of the observations, interpolated inside its bucket as Prometheus does.
-// It is 0 without observations, and the largest bound if it lies beyond that.
+// The q-quantile of the observations, interpolated inside its bucket as Prometheus does. It is 0
+// without observations, and at most the largest bound.
 double Quantile(const Histogram::Snapshot& histogram, double q);
 
-// Everything but links and uptime.
+// All but links and uptime.
 v1::StageTelemetry ToProto(const StageStatus& status);
-// Totals since the start of the process; what is in flight, of the link at hand.
+// Totals since the start of the process; messages in flight only of the current link.
 v1::LinkTelemetry ToProto(const NeighbourLink& neighbour, const LinkStatistics& link);
 
 v1::TraceSpan ToProto(const TraceSpan& span);

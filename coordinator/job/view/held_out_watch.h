@@ -1,6 +1,6 @@
-// HeldOutWatch: an observer of a job's evaluations. It keeps what people are shown of the held-out
-// pictures. Nothing of the job depends on it.
-// Ownership: a plain value; what it shows is shared, and replaced as a whole.
+// HeldOutWatch: an observer of a job's evaluations. It keeps the held-out pictures and the answers
+// that people are shown. Nothing of the job depends on it.
+// Ownership: a plain value; pictures and answers are shared, and replaced as a whole.
 #ifndef STAGECOACH_COORDINATOR_JOB_VIEW_HELD_OUT_WATCH_H_
 #define STAGECOACH_COORDINATOR_JOB_VIEW_HELD_OUT_WATCH_H_
 

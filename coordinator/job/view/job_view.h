@@ -1,4 +1,4 @@
-// JobView and JobRecord: what others see of a job: how it stands now, and the lines of its history.
+// JobView and JobRecord: the public state of a job, and the lines of its history.
 // Plain values, copied freely.
 // Units and shapes: seconds; steps count finished (applied or skipped) ones.
 #ifndef STAGECOACH_COORDINATOR_JOB_VIEW_JOB_VIEW_H_
@@ -28,7 +28,7 @@ enum class JobPhase : uint8_t {
   kSucceeded,
   kFailed,
   kCancelled,
-  kHeld  // unfinished, and goes on when somebody asks for it
+  kHeld  // unfinished, until a user lets it go on
 };
 const char* JobPhaseName(JobPhase phase);  // "submitted", ..., "cancelled"
 bool IsTerminal(JobPhase phase);
@@ -48,12 +48,12 @@ struct StageFaults {
   std::string reason;  // one of kFaultReasons
   uint64_t count = 0;
 };
-// The lease ended or a new process took the name; a call broke; no answer in time; another error.
+// In order: lease ended or name taken by a new process; call broke; no answer in time; other error.
 inline constexpr const char* kFaultReasons[] = {"lost", "unavailable", "deadline", "error"};
 
-// What a list shows of a spec.
+// The fields of a spec that lists show.
 struct JobSummary {
-  std::string name, model, data;  // of the last two the kind
+  std::string name, model, data;  // model and data: only the kind
   int64_t batch_size = 0, micro_batches = 0;
   double epochs = 0;
 };
@@ -63,9 +63,8 @@ struct JobView {
   std::string id;
   uint64_t sequence = 0;  // order of submission
   JobSummary summary;
-  // Shared with the job itself, so to be kept no longer than the answer at hand. Null: the job has
-  // ended, and its spec is in the journal only (JobManager::Get reads it), or its entry there
-  // cannot be read.
+  // Shared with the job itself: keep it no longer than the current answer. Null: the job has ended
+  // and its spec is only in the journal (JobManager::Get reads it), or that entry is unreadable.
   std::shared_ptr<const JobSpec> spec;
   std::shared_ptr<const Network> network;  // likewise; null for all jobs that have ended
   JobPhase phase = JobPhase::kSubmitted;
@@ -91,7 +90,7 @@ struct JobView {
   RateSource forecast_rate_source = RateSource::kAssumed;
   double forecast_flops_per_second = 0;  // of a stage; 0: from a profile
   double submitted_unix_seconds = 0, finished_unix_seconds = 0;
-  std::string owner;                    // who submitted it, "user/alice"; empty: not known
+  std::string owner;                    // its submitter, "user/alice"; empty: not known
   std::vector<StageAssignment> stages;  // those of the placement that are not lost
   int pipeline_stages = 0;     // K of the placement, or that it waits for; 0: as many as are free
   std::string weights_digest;  // "sha256:..." when succeeded
@@ -107,11 +106,11 @@ struct JobRecord {
   uint64_t step = 0;  // kStep: 1-based count of finished steps
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // kCheckpoint: empty, or why it failed
-  // The message as it was before paths and addresses of the cluster were taken out of it, for the
-  // log; neither kept nor told to anybody. Empty: nothing was.
+  // The message with the cluster's paths and addresses, for the log only; neither stored nor sent.
+  // Empty: the message had none.
   std::string details;
   double loss = 0, learning_rate = 0, gradient_norm = 0;
-  // step_seconds of a kCheckpoint: what the save took.
+  // step_seconds of a kCheckpoint: time of the save.
   double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
   std::vector<Measure> measures;  // beside a loss
   bool skipped = false;           // kStep: non-finite, not applied

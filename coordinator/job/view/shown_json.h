@@ -1,7 +1,7 @@
 // ShownJson: the held-out pictures that people are shown, and what the network says of them, as
 // texts for the journal.
 // Threads: pure functions.
-// Errors:  DATA_LOSS: not what these functions wrote. An empty text is nothing to show.
+// Errors:  DATA_LOSS: not a text of these functions. An empty text means nothing to show.
 #ifndef STAGECOACH_COORDINATOR_JOB_VIEW_SHOWN_JSON_H_
 #define STAGECOACH_COORDINATOR_JOB_VIEW_SHOWN_JSON_H_
 
@@ -31,7 +31,7 @@ struct NamedAnswers {
 std::string EncodeShownAnswers(const ShownAnswers& shown, const std::vector<std::string>& classes);
 absl::StatusOr<NamedAnswers> DecodeShownAnswers(const std::string& text);
 
-// Those of them that `written` has not.
+// The texts of pictures and answers that are new since `written`.
 ShownTexts EncodeNews(const HeldOutWatch& now, const HeldOutWatch& written,
                       const std::vector<std::string>& classes);
 

@@ -6,11 +6,11 @@
 //
 // x1 is the output of the last cell, x2 that of the one before. s0 is x1 with c channels. s1 is x2
 // in the form of s0. If the image of x2 is larger, it goes through a factorized reduction.
-// Otherwise it stays as it is if it has c channels, and goes through ReLU, 1x1 convolution and
-// batch norm if not. Behind them come five sums of two pieces each
-// (network/zoo/amoebanet/amoebanet_cell.h). A cell gives some of them side by side. With an
-// auxiliary head (network/zoo/amoebanet/amoebanet_auxiliary.h) the last cell in front of the second
-// reduction gives logits too. They ride along to the loss.
+// Otherwise it stays if it has c channels, or goes through ReLU, 1x1 convolution and batch norm.
+// Behind them come five sums of two pieces each (network/zoo/amoebanet/amoebanet_cell.h). A cell
+// gives some of them side by side. With an auxiliary head
+// (network/zoo/amoebanet/amoebanet_auxiliary.h) the last cell in front of the second reduction
+// gives logits too. They ride along to the loss.
 #ifndef STAGECOACH_NETWORK_ZOO_AMOEBANET_AMOEBANET_H_
 #define STAGECOACH_NETWORK_ZOO_AMOEBANET_AMOEBANET_H_
 
@@ -31,12 +31,12 @@ struct AmoebanetFields {
   std::vector<int64_t> image;  // height, width, channels
   int64_t classes = 0;
   int64_t layers = 0;   // normal cells, L
-  int64_t filters = 0;  // channels of the first of them, D
+  int64_t filters = 0;  // channels of the first normal cell, D
   AmoebanetStem stem = AmoebanetStem::kImagenet;
   double dropout = 0;     // in front of the last linear layer
   double momentum = 0.1;  // of batch norm; the paper's is 0.0003
   // Rate at which an operation of the last cell is left out for a sample. Cell i of n has i / n of
-  // it. The paper's: 0.3.
+  // it. The paper has 0.3.
   double drop_path = 0;
   double auxiliary_weight = 0;  // of the auxiliary head's loss; 0: there is no such head
   double auxiliary_scale = 1;   // of its channels
@@ -56,7 +56,7 @@ struct AmoebanetFields {
   }
 };
 
-// Which of two published programs it is as.
+// The published program that it follows.
 enum class AmoebanetVariant {
   kReference,  // tensorflow/tpu, models/official/amoeba_net
   kTorchgpipe,  // kakaobrain/torchgpipe, benchmarks/models: "max_pool_3x3" is an average, wider stem cells

@@ -1,5 +1,4 @@
-// A cell of an AmoebaNet (network/zoo/amoebanet/amoebanet.h) as a table, and the layer that it
-// stands for.
+// A cell of an AmoebaNet (network/zoo/amoebanet/amoebanet.h) as a table, and its layer.
 // Errors: INVALID_ARGUMENT with the path of the network in the job.
 #ifndef STAGECOACH_NETWORK_ZOO_AMOEBANET_AMOEBANET_CELL_H_
 #define STAGECOACH_NETWORK_ZOO_AMOEBANET_AMOEBANET_CELL_H_
@@ -13,9 +12,9 @@
 
 namespace stagecoach {
 
-// Every convolution has a ReLU in front and batch norm behind. The 3x3 and the 1x7 and 7x1 ones are
-// between two 1x1, with a quarter of the channels. A separable one is twice: depthwise k x k, then
-// 1x1, without anything between.
+// Every convolution has a ReLU in front and batch norm behind. The 3x3, 1x7 and 7x1 ones lie
+// between two 1x1, with a quarter of the channels. A separable one runs twice depthwise k x k and
+// then 1x1, with nothing between.
 enum class CellPiece {
   kIdentity,
   kConvolution1x1,
@@ -30,19 +29,19 @@ enum class CellPiece {
 
 struct CellTerm {
   CellPiece piece;
-  int state;  // that it reads: s0, s1, or a sum before
+  int state;  // its input: s0, s1, or an earlier sum
 };
 struct CellTable {
   std::array<std::array<CellTerm, 2>, 5> sums;  // s2 to s6
-  std::vector<int> outputs;                     // states that it gives, in this order
+  std::vector<int> outputs;                     // states in the output, in this order
 };
 
 struct CellShape {
   int64_t channels = 0;          // c
-  int64_t stride = 1;            // of what reads s0 and s1
+  int64_t stride = 1;            // of pieces on s0 and s1
   bool keep_second = false;      // s1 is x2 as it is, and pieces bring its channels to c
-  bool average_for_max = false;  // what torchgpipe has for the 3x3 maximum
-  double drop_path = 0;  // rate at which a piece is left out for a sample, but for identities
+  bool average_for_max = false;  // torchgpipe's replacement of the 3x3 maximum
+  double drop_path = 0;  // rate at which a piece other than an identity is left out for a sample
 };
 
 absl::StatusOr<ValueId> WriteCell(const CellTable& table, const CellShape& shape, ValueId x1,

@@ -1,4 +1,4 @@
-// What AmoebaNets have in common (network/zoo/amoebanet/amoebanet.h): stem, order of the cells,
+// The common parts of AmoebaNets (network/zoo/amoebanet/amoebanet.h): stem, order of the cells,
 // head. L + 6 layers with the stem for ImageNet, L + 4 with the small one.
 // Errors: INVALID_ARGUMENT with the field's path in the job, its value and the remedy.
 #ifndef STAGECOACH_NETWORK_ZOO_AMOEBANET_AMOEBANET_FRAME_H_
@@ -14,7 +14,7 @@
 namespace stagecoach {
 
 struct AmoebanetFrame {
-  std::string name;  // in the text that weights belong to
+  std::string name;  // in the text of network/network_text.h
   CellTable normal, reduction;
   AmoebanetVariant variant = AmoebanetVariant::kReference;
 };

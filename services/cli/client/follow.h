@@ -14,12 +14,12 @@
 
 namespace stagecoach {
 
-// Who is told; called on the following thread, in order.
+// Receives the records; called on the following thread, in order.
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
   virtual void OnRecord(const v1::WatchJobResponse& record) = 0;
-  // The coordinator does not answer and is asked again; once per outage.
+  // The coordinator does not answer, and Follow retries; once per outage.
   virtual void OnOutage(const absl::Status& why) = 0;
 };
 
@@ -31,7 +31,8 @@ struct FollowOptions {
   const Clock* clock = SystemClock::Get();
 };
 
-// The job's last record. If the coordinator kept no such record, it is made from the job's state.
+// The job's last record. If the coordinator kept no such record, the record is made from the job's
+// state.
 absl::StatusOr<v1::WatchJobResponse> FollowJob(JobClient& client, const std::string& id,
                                                const FollowOptions& options, RecordSink& sink,
                                                StopSignal* stop);
@@ -41,7 +42,7 @@ bool IsTerminal(v1::JobState state);
 // The last record of a job that ended, made from its state.
 v1::WatchJobResponse FinishedRecordOf(const v1::Job& job);
 
-// What may pass by itself: a coordinator that is away, restarting or shedding a slow reader.
+// Whether the error may pass: the coordinator is away, restarts, or sheds a slow reader.
 bool IsPassing(const absl::Status& status);
 
 }  // namespace stagecoach

@@ -1,7 +1,7 @@
-// StopSignal: tells whatever is waiting that the user wants to end (Ctrl-C, SIGTERM, a terminal
-// that closes), or that going on makes no sense. The first reason stays. Who asks once more wants
-// no waiting for an end in order.
-// Ownership: outlives everybody who asks it.
+// StopSignal: tells all waiting code that the user wants to end (Ctrl-C, SIGTERM, a terminal that
+// closes), or that going on is pointless. The first reason stays. A second request ends also work
+// that would still end in order.
+// Ownership: outlives all its users.
 // Threads:   thread-safe. Callbacks run on the thread that calls Request, without a lock held.
 #ifndef STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_
 #define STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_
@@ -21,17 +21,17 @@ namespace stagecoach {
 class StopSignal {
  public:
   void Request(absl::Status reason);
-  // Ends also what Request lets end in order.
+  // Ends also work that Request lets end in order.
   void RequestAtOnce(absl::Status reason);
   bool requested() const;
   bool at_once() const;
-  absl::Status reason() const;  // ok while nobody asked to stop
+  absl::Status reason() const;  // ok until a stop is requested
 
   // True if the stop was requested before the time was over.
   bool WaitFor(std::chrono::nanoseconds time) const;
 
   // While this object lives, `callback` is called once when (or because) a stop is requested. A
-  // call that is under way may outlive the object: the callback owns what it touches.
+  // running call may outlive the object, so the callback owns all that it touches.
   class Registration {
    public:
     Registration(StopSignal* signal, std::function<void()> callback);
@@ -53,8 +53,8 @@ class StopSignal {
   uint64_t next_id_ = 1;
 };
 
-// Turns SIGINT, SIGTERM and SIGHUP into StopSignal::Request(CANCELLED "interrupted"), and the first
-// two into RequestAtOnce where a stop was requested already. All must be blocked in every thread
+// Turns SIGINT, SIGTERM and SIGHUP into StopSignal::Request(CANCELLED "interrupted"), and, if a
+// stop was requested already, the first two into RequestAtOnce. All must be blocked in every thread
 // (BlockTerminationSignals, first thing in main). A process that was started with SIGHUP ignored
 // (nohup) goes on ignoring it.
 class InterruptWatcher {

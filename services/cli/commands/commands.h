@@ -1,5 +1,5 @@
-// Commands: what `stagecoach X` does, one function and one file each; the command line itself is
-// read in services/cli/command_line.h. Every function returns the exit code.
+// Commands: `stagecoach X`, one function and one file each; the command line is read in
+// services/cli/command_line.h. Every function returns the exit code.
 // Threads:   the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_
@@ -16,7 +16,7 @@
 
 namespace stagecoach {
 
-// What all commands share.
+// Shared by all commands.
 struct CommandContext {
   Console* console = nullptr;
   StopSignal* stop = nullptr;
@@ -35,12 +35,12 @@ struct SubmitOptions {
 };
 int RunSubmit(const SubmitOptions& options, CommandContext& context);
 
-// Of a cluster of processes on this machine.
+// Flags of a cluster of processes on this machine.
 struct LocalClusterFlags {
   std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
   int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
   int64_t memory_per_stage = 0;                // bytes; 0: no limit
-  std::vector<std::string> data_roots;         // that jobs may read beside the job's own files
+  std::vector<std::string> data_roots;         // for jobs, beside the job's own files
 };
 
 struct LocalOptions {
@@ -55,10 +55,10 @@ int RunLocal(const LocalOptions& options, CommandContext& context);
 
 struct ResumeOptions {
   std::string job;
-  std::string id;      // of a new job, where one is made; empty: a free one
+  std::string id;      // of a new job, if any; empty: a free one
   int64_t stages = 0;  // 0: as the job says
   int64_t steps = 0;   // 0: as the job says
-  // Of a `local` run: the job goes on in a cluster of its own. Empty: on the coordinator.
+  // State folder of the `local` run that goes on. Empty: a job of the coordinator.
   std::string state_dir;
   LocalClusterFlags cluster;
 };
@@ -79,10 +79,10 @@ struct PlanOptions {
 };
 int RunPlan(const PlanOptions& options, CommandContext& context);
 
-// Which trained weights a command uses, and on what.
+// The trained weights that a command uses, and its threads.
 struct WeightOptions {
   std::string source;    // see services/cli/trained/weight_source.h
-  std::string job_file;  // that a checkpoint's weights were trained by; empty: none
+  std::string job_file;  // job that trained a checkpoint's weights; empty: none
   int64_t step = -1;     // of a cluster's job; negative: the newest
   int64_t threads = 0;   // 0: all cores
 };
@@ -106,7 +106,7 @@ int RunClassify(const ClassifyOptions& options, CommandContext& context);
 struct SegmentOptions {
   WeightOptions weights;
   std::vector<std::string> pictures;  // files and folders
-  std::string out;                    // the folder of the masks
+  std::string out;                    // folder for the masks
 };
 int RunSegment(const SegmentOptions& options, CommandContext& context);
 
@@ -117,13 +117,13 @@ struct CheckpointsOptions {
 int RunCheckpoints(const CheckpointsOptions& options, CommandContext& context);
 
 struct ExportOptions {
-  std::string job;    // with names also what `generate` takes
+  std::string job;    // with names also a source as for `generate`
   int64_t step = -1;  // negative: the newest checkpoint
   bool average = false;
-  // A table of network/names/weight_names.h, and the file that gets the weights in its names;
-  // empty: none.
+  // A table of network/names/weight_names.h, and the file for the weights in its names; empty:
+  // none.
   std::string names, to;
-  std::string job_file;  // of a checkpoint's folder
+  std::string job_file;  // for a checkpoint's folder
 };
 int RunExport(const ExportOptions& options, CommandContext& context);
 
@@ -151,7 +151,7 @@ struct ValidateOptions {
 int RunValidate(const ValidateOptions& options, CommandContext& context);
 
 // Print for completion scripts, one word a line: the jobs of the coordinator, this machine's
-// devices. If the coordinator does not answer within a second, nothing is printed: nobody reads an
+// devices. If the coordinator does not answer within a second, nothing is printed: nobody wants an
 // error at the prompt.
 void CompleteJobs(CommandContext& context);
 void CompleteDevices(CommandContext& context);

@@ -1,4 +1,4 @@
-// What submit, watch, wait and local share: submitting until the coordinator has the job, following
+// Shared by submit, watch, wait and local: submitting until the coordinator has the job, following
 // it to its end, and reporting it.
 // Threads:   the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_COMMAND_H_
@@ -13,14 +13,13 @@
 
 namespace stagecoach {
 
-// Follows and shows the job from the record after `after` on; gives the exit code. `quiet`: shows
-// nothing but the end.
+// Follows and shows the job from the record after `after` on; returns the exit code. `quiet`: shows
+// only the end.
 int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
                     uint64_t after = 0);
 
-// For a job that had ended before the command came: its result and what can be done, not its
-// history again; gives the exit code. `anew`: how to run it anew; `resume`: the command that goes
-// on.
+// For a job that ended before the command: shows its result and the next commands, not its history
+// again. Returns the exit code. `anew`: how to run it anew; `resume`: the command that goes on.
 int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
                 const std::string& resume, CommandContext& context);
 
@@ -28,12 +27,12 @@ int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                    const std::string& remedy);
 
-// A coordinator that restarts is back within seconds; one that is not there at all should be told
-// soon.
+// A coordinator that restarts is back within seconds; the user should soon hear of one that is not
+// there.
 inline constexpr double kSubmitPatienceSeconds = 5;
 
 // Submits under an id that repeats harmlessly, again and again for `patience_seconds` while there
-// is no coordinator. ALREADY_EXISTS says in what the specs differ.
+// is no coordinator. ALREADY_EXISTS names the fields that differ.
 absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,
                                         const v1::JobSpec& spec, double patience_seconds,
                                         StopSignal* stop);
@@ -41,7 +40,7 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
 // "gpt-text-1f2e3d4c".
 std::string MakeJobId(const std::string& name);
 
-// Reads and validates, data that can be seen here too.
+// Reads and validates the file and all data that this machine can see.
 absl::StatusOr<ValidSpecFile> ReadValidSpec(const std::string& file);
 
 }  // namespace stagecoach

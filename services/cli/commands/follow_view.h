@@ -18,8 +18,8 @@ namespace stagecoach {
 
 class FollowView final : public RecordSink {
  public:
-  // `get_job` returns the job as it stands, or nothing: the records do not have its memory. It is
-  // called at the first step, then at most every ten seconds.
+  // `get_job` returns the job's present state, or nothing: the records do not have its memory. It
+  // is called at the first step, then at most every ten seconds.
   FollowView(const v1::Job& job, OutputFormat format, Console* console, const Clock* clock,
              std::function<std::optional<v1::Job>()> get_job);
   ~FollowView() override;
@@ -40,7 +40,7 @@ class FollowView final : public RecordSink {
   ProgressState progress_;
   Replays replays_;
   double next_get_seconds_ = 0;
-  std::string shown_state_;  // the last one, in words
+  std::string shown_state_;  // last state, in words
 };
 
 }  // namespace stagecoach

@@ -17,11 +17,11 @@ namespace stagecoach {
 
 struct SavedTrace {
   std::string file;
-  size_t steps = 0, stages = 0;      // what it holds; stages count those that are missing too
+  size_t steps = 0, stages = 0;      // of the trace; stages include the missing ones
   std::vector<std::string> missing;  // stages that did not answer
 };
 
-// Notes what was written and which stages are missing in it. file "-": standard output.
+// Notes the saved trace and the stages missing in it. file "-": standard output.
 absl::StatusOr<SavedTrace> SaveTrace(JobClient& client, const std::string& job, uint32_t steps,
                                      const std::string& file, Console* console);
 

@@ -1,6 +1,6 @@
-// WeightOptions: which trained weights a command uses, and on what.
+// WeightOptions: finds the trained weights that a command uses, and makes its back end.
 // Threads: the main thread.
-// Errors:  as WeightSource; of the job beside the weights with its place.
+// Errors:  as WeightSource; errors of the job beside the weights name its place.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_WEIGHT_OPTIONS_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_WEIGHT_OPTIONS_H_
 
@@ -18,15 +18,15 @@ namespace stagecoach {
 
 struct FoundWeights {
   WeightSource source;
-  JobSpec spec;     // the job that they were trained by
-  DataFacts facts;  // and what its data told
+  JobSpec spec;     // the job that trained them
+  DataFacts facts;  // facts of its data
 };
-// Says which weights were taken where there were several.
+// If there were several weights, notes which were taken.
 absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
                                          const CommandContext& context);
 
 int64_t ThreadsHere(const WeightOptions& options);
-// This machine's processor.
+// Back end of this machine's processor.
 std::unique_ptr<Backend> MakeBackendHere(const WeightOptions& options);
 
 }  // namespace stagecoach

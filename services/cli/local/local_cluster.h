@@ -25,7 +25,7 @@ namespace stagecoach {
 struct LocalClusterOptions {
   std::string program_folder;                  // of stagecoach-coordinator and stagecoach-stage
   std::string state_folder;                    // exists
-  std::string holder = "stagecoach local";     // the command, told to others who want the folder
+  std::string holder = "stagecoach local";     // the command, named to others who want the folder
   std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
   int64_t memory_per_stage = 0;                // bytes of tensors; 0: no limit
   std::vector<std::string> shown_runs;         // folders; their jobs are copied, and nothing runs
@@ -40,16 +40,17 @@ class LocalCluster {
 
   const std::string& address() const { return address_; }            // gRPC of the coordinator
   const std::string& http_address() const { return http_address_; }  // its dashboard
-  // Once; does not wait for them. data_roots: what they may read, and nothing else.
+  // Call it once; does not wait for the stages. data_roots: folders that they may read, and no
+  // others.
   void StartStages(int stages, int threads_per_stage, const std::vector<std::string>& data_roots);
-  // The job at hand ends its step and writes a checkpoint; then the coordinator is gone. False: it
+  // Lets the current job end its step and write a checkpoint, then ends the coordinator. False: it
   // was hurried.
   bool SaveAndEndCoordinator(const Supervisor::Hurry& hurry);
   void Stop(const Supervisor::Hurry& hurry = nullptr) { supervisor_->Stop(hurry); }
 
  private:
-  // An exclusive lock on the state folder, let go with the process at the latest. Its file says who
-  // holds it.
+  // An exclusive lock on the state folder, released with the process at the latest. Its file names
+  // the holder.
   class FolderLock {
    public:
     ~FolderLock();
@@ -68,14 +69,14 @@ class LocalCluster {
   std::string address_, http_address_;
 };
 
-// Where the coordinator of a state folder keeps its checkpoints.
+// Folder of the checkpoints of a state folder's coordinator.
 std::string CheckpointFolder(const std::string& state_folder);
 
 // Cores this process may use, divided among the stages that compute with them; at least 1.
 int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices = {"cpu"});
 
-// Device of stage-`stage`. Stages take their places in the pipeline by name, where stage-10 stands
-// before stage-2, and the list is in the order of the pipeline.
+// Device of stage-`stage`. Stages take their places in the pipeline by name, so stage-10 is before
+// stage-2. The list is in the order of the pipeline.
 std::string DeviceOfStage(int stage, int stages, const std::vector<std::string>& devices);
 
 }  // namespace stagecoach

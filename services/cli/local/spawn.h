@@ -13,8 +13,8 @@
 
 namespace stagecoach {
 
-// The child gets its own process group, as Ctrl-C on the terminal is for the parent to handle. It
-// has default signal handling with nothing blocked, and no standard input. Its environment is this
+// The child gets its own process group, because the parent handles Ctrl-C on the terminal. It has
+// default signal handling with nothing blocked, and no standard input. Its environment is this
 // process's. A "NAME=value" of `environment` is added if NAME is not set.
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& arguments, const std::string& log_file,
                             const std::vector<std::string>& environment);
@@ -22,7 +22,7 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& arguments, const std
 // "exit code 3", "signal 9 (Killed)" of a wait status.
 std::string DescribeEnd(int wait_status);
 
-// Folder of the running program, where its sister programs lie.
+// Folder of the running program and its sister programs.
 std::string ProgramFolder();
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
 // Supervisor: child processes of `stagecoach local`. It restarts a child that dies, as compose or
-// Kubernetes would, and ends them when it ends.
+// Kubernetes would, and ends all children when it ends.
 // Ownership: owns the processes. After Stop (and the destructor) none is left, not even as a
 //            zombie. Processes that they started in their process group are gone too.
 // Threads:   thread-safe. One thread a child starts it, waits for its end and starts it again. The
@@ -40,8 +40,8 @@ struct ProcessSpec {
   // whose address others know asks for the same port again.
   std::function<std::vector<std::string>(const ProcessPorts& last)> arguments;
   std::string log_file;  // standard output and error are appended here
-  // What is known of its end by this signal, to be told in the place of its number; "": no more.
-  // May be empty.
+  // Text for an end by this signal, shown instead of the signal's number; "": no text. May be
+  // empty.
   std::function<std::string(int signal_number)> death;
   std::string
       port_file;  // the program writes "<gRPC port> <HTTP port>" into it; empty: it has none
@@ -51,10 +51,10 @@ struct SupervisorOptions {
   std::string state_file;  // empty: none
   std::string host = "127.0.0.1";
   int max_restarts = 20;               // of one process
-  int max_failed_starts = 5;           // in a row that end before the ports are told
+  int max_failed_starts = 5;           // in a row that end before the process tells its ports
   double first_backoff_seconds = 0.1;  // doubles with every quick death
   double longest_backoff_seconds = 2;
-  double healthy_seconds = 10;           // a life as long as that sets the backoff back
+  double healthy_seconds = 10;           // a life this long resets the back-off
   double grace_seconds = 10;             // from SIGTERM to SIGKILL in Stop
   std::vector<std::string> environment;  // "NAME=value" added where NAME is not set already
   std::function<void(const absl::Status&)> on_failure;
@@ -74,11 +74,11 @@ class Supervisor {
   ~Supervisor();  // Stop
 
   void Start(ProcessSpec spec);
-  // Waits until the process has told its ports. DEADLINE_EXCEEDED, or why it does not run.
+  // Waits until the process has told its ports. Else DEADLINE_EXCEEDED, or why it does not run.
   absl::StatusOr<ProcessPorts> WaitForPorts(const std::string& name, double seconds);
   std::vector<ProcessView> Processes() const;  // in the order of Start
 
-  // Asked again and again while something ends in order; true: it shall end now.
+  // Called repeatedly while something ends in order; true: end it now.
   using Hurry = std::function<bool()>;
   // SIGTERM to one process, which is not started again; waits for its end. False: it was hurried,
   // or did not end within `seconds`.

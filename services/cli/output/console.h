@@ -1,4 +1,4 @@
-// Console: where a command writes. Data goes to standard output, notes and progress to standard
+// Console: the output of a command. Data goes to standard output, notes and progress to standard
 // error, so that `stagecoach ... > file` keeps only data.
 // Threads:   Note is thread-safe; the rest belongs to the command's thread.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_CONSOLE_H_
@@ -16,7 +16,7 @@ namespace stagecoach {
 
 enum class OutputFormat { kTable, kJson, kNdjson };
 
-// "table", "json", "ndjson"; nothing if it is none of them.
+// "table", "json", "ndjson"; nullopt for any other name.
 std::optional<OutputFormat> ParseOutputFormat(const std::string& name);
 
 class Console {
@@ -32,7 +32,7 @@ class Console {
   Console(std::ostream& out, std::ostream& notes, const Options& options)
       : out_(out), notes_(notes), options_(options) {}
 
-  // Of this process' standard output and error; without on_output_lost.
+  // Options for this process's standard output and error; without on_output_lost.
   static Options DetectTerminals();
 
   void Print(const std::string& text);  // data, as it is
@@ -44,11 +44,11 @@ class Console {
   // The progress bar: one line of notes that is drawn over; on terminals only.
   bool has_bar() const { return options_.notes_are_terminal; }
   void DrawBar(const std::string& line);
-  void EndBar();        // leaves the last one standing
+  void EndBar();        // leaves the last bar standing
   int columns() const;  // of the terminal
 
-  // The state of a job, stage or checkpoint, coloured by its meaning if colours are on. Green is
-  // well, blue at work, yellow ended or ending by hand, red lost. Other states stay as they are.
+  // The state of a job, stage or checkpoint, coloured by its meaning if colours are on. Green:
+  // well; blue: at work; yellow: ended or ending by hand; red: lost. Other states stay as they are.
   std::string ColoredState(const std::string& state) const;
 
  private:

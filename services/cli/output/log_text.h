@@ -10,7 +10,7 @@
 
 namespace stagecoach {
 
-// With its line end; local time. `job` is not repeated in lines of that job.
+// Ends with a line end; local time. `job` is not repeated in lines of that job.
 std::string LogText(const v1::LogLine& line, const std::string& job);
 
 }  // namespace stagecoach

@@ -21,7 +21,7 @@
 
 namespace stagecoach {
 
-// Which records of one watch are replayed after a recovery.
+// Finds records of one watch that a recovery replays.
 class Replays {
  public:
   // Takes the next record; true if its step, or its evaluation, was taken before.
@@ -31,7 +31,7 @@ class Replays {
   uint64_t furthest_step_ = 0, furthest_evaluation_ = 0;
 };
 
-// Without the line end; empty for records that are no event (a change of state).
+// The record's JSON without a line end; empty if it is no event (a change of state).
 std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed);
 
 // "SUCCEEDED" of JOB_STATE_SUCCEEDED.

@@ -1,9 +1,9 @@
 // NewFile: a file that a command writes for its user: whole or not at all, and never over another
 // one.
 // Threads: any.
-// Errors:  ALREADY_EXISTS naming the file and the remedy: one is there already. Those of `write`
-//          and of the file system; then nothing is left. What a command that was ended has left,
-//          PATH.unfinished, is taken away if it is a file.
+// Errors:  ALREADY_EXISTS naming the file and the remedy: one is there already. Errors of `write`
+//          and of the file system leave nothing. If an interrupted command left a file
+//          PATH.unfinished, it is removed.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_NEW_FILE_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_NEW_FILE_H_
 
@@ -15,8 +15,7 @@
 
 namespace stagecoach {
 
-// remedy: "name another file with --to". write: gets the path that it is to write; the folder is
-// there.
+// remedy: "name another file with --to". write: gets the path to write; the folder exists.
 absl::Status WriteNewFile(FileSystem& file_system, const std::string& path,
                           const std::string& remedy,
                           absl::FunctionRef<absl::Status(const std::string&)> write);

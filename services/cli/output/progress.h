@@ -19,10 +19,10 @@ namespace stagecoach {
 // " accuracy=0.9121 top_5=0.9950"; empty without any.
 std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures);
 
-// What a line needs beyond the record at hand.
+// The state that a line needs beyond the current record.
 class ProgressState {
  public:
-  // Of the job that is followed.
+  // Steps and spec of the followed job.
   ProgressState(int64_t steps, v1::JobSpec spec) : steps_(steps), spec_(std::move(spec)) {}
 
   void OnStep(uint64_t step, const v1::StepRecord& record);
@@ -35,12 +35,12 @@ class ProgressState {
 
   std::string ConsoleLine() const;
   // "[=====> ] 60% 120/200 loss 2.310 ETA 2m03s 117k tokens/s bubble 31.0% (ideal 27.3%)", at most
-  // `columns` wide. Where it is narrow the other parts go first, then the bar's width, then the
-  // counts: loss and time left stay.
+  // `columns` wide. In narrow ones the other parts go first, then the bar's width, then the counts.
+  // Loss and time left stay.
   std::string Bar(int columns) const;
 
  private:
-  std::string SharesText() const;  // what else the network measures, for the bar
+  std::string SharesText() const;  // the network's other measures, for the bar
 
   int64_t steps_;
   const v1::JobSpec spec_;

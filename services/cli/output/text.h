@@ -12,7 +12,7 @@ namespace stagecoach {
 // The shortest text that reads back as the same double, as JSON: the same bits give the same text.
 // JSON has no infinity and no NaN: null.
 std::string JsonNumber(double value);
-// With quotes. Bytes that are not UTF-8 become U+FFFD: JSON has no others.
+// In quotes. Bytes that are not UTF-8 become U+FFFD: JSON has no others.
 std::string JsonText(const std::string& text);
 
 std::string FormatBytes(int64_t bytes);      // "1.5 MiB"

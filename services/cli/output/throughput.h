@@ -1,4 +1,4 @@
-// Throughput: what a job works through in a second, in the unit of its data.
+// Throughput: a job's samples in a second, in the unit of its data.
 // Threads: pure functions.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
@@ -13,7 +13,7 @@ struct Throughput {
   double per_second = 0;
 };
 
-// Of the last step: tokens of a text, and of all else pictures, however many targets each has.
+// Throughput of the last step: tokens of a text, otherwise pictures, however many targets each has.
 inline Throughput ThroughputOf(const v1::JobSpec& spec, double tokens_per_second,
                                double step_seconds) {
   const auto kind = spec.data().kind_case();

@@ -23,15 +23,15 @@
 
 namespace stagecoach {
 
-// What a network says of a picture.
+// The kind of answer for a picture.
 enum class PictureAnswer { kClass, kClassOfEachPixel };
 
 class PictureNetwork {
  public:
-  // INVALID_ARGUMENT with the reason, unless the network of this job gives that for pictures.
+  // INVALID_ARGUMENT with the reason, unless this job's network gives that answer for pictures.
   static absl::Status Check(const JobSpec& spec, PictureAnswer wanted);
 
-  // spec, facts: the job, and what its data told, that are beside the weights.
+  // spec, facts: the job and the facts of its data, both from beside the weights.
   static absl::StatusOr<std::unique_ptr<PictureNetwork>> Load(const std::string& weights_file,
                                                               const JobSpec& spec,
                                                               const DataFacts& facts,
@@ -40,11 +40,11 @@ class PictureNetwork {
 
   const PictureForm& form() const { return form_; }
   int64_t classes() const { return trained_.network.classes(); }
-  // Empty: it has none.
+  // Name of a class; empty: it has none.
   std::string ClassName(int64_t id) const;
-  // How many pictures at a time are quick and need little memory.
+  // Number of pictures in one Run that is quick and needs little memory.
   size_t batch() const;
-  // Of pictures that have the form's size and channels.
+  // Logits of pictures that have the form's size and channels.
   absl::StatusOr<std::vector<std::vector<float>>> Run(std::span<const Picture> pictures) const;
 
  private:
@@ -60,8 +60,7 @@ struct ClassShare {
   int64_t id = 0;
   double probability = 0;
 };
-// The `most` likeliest classes of softmax(logits), the likeliest first; of equal ones that with the
-// lower id.
+// The `most` likeliest classes of softmax(logits), the likeliest first; of equal ones the lower id.
 std::vector<ClassShare> LikeliestClasses(std::span<const float> logits, int64_t most);
 
 }  // namespace stagecoach

@@ -1,6 +1,5 @@
-// PictureReport: what a command says of one picture after the other: a table at the end, or JSON. A
-// picture that was not read is named at once with its reason, and the exit code tells that there
-// was one.
+// PictureReport: a command's answers for one picture after the other: a table at the end, or JSON.
+// If a picture was not read, it is named at once with its reason, and the exit code tells it.
 // Ownership: borrows the console.  Threads: the command's.
 // See:       docs/clients.md.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_PICTURE_REPORT_H_
@@ -19,17 +18,17 @@ namespace stagecoach {
 class PictureReport {
  public:
   struct Head {
-    std::string weights;               // where they came from
+    std::string weights;               // their place
     std::vector<std::string> columns;  // of the table, behind the picture's
     std::vector<size_t> right;         // columns that are aligned right
   };
   PictureReport(const Head& head, OutputFormat format, Console* console);
 
-  // rows: of the table, without the picture. said: the same for programs, an object.
+  // rows: of the table, without the picture. said: the same for programs, as an object.
   void Add(const PictureFile& file, const std::vector<std::vector<std::string>>& rows,
            const nlohmann::ordered_json& said);
   void Fail(const PictureFile& file, const absl::Status& reason);
-  // Prints what is left to print. all: how many pictures there were.
+  // Prints the rest. all: number of pictures.
   int Finish(size_t all);
 
  private:

@@ -1,4 +1,4 @@
-// What tests of trained networks on pictures share: a folder with exported weights, drawn and not
+// Shared by tests of trained networks on pictures: a folder with exported weights, drawn and not
 // trained, and pictures.
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_TRAINED_PICTURES_TESTING_H_
 #define STAGECOACH_SERVICES_CLI_PICTURES_TRAINED_PICTURES_TESTING_H_
@@ -40,7 +40,7 @@ class TrainedPicturesTest : public testing::Test {
     return PathOf(name);
   }
 
-  // Of a job with this model and data, as YAML: stagecoach.json and model.safetensors.
+  // Exports a job with this model and data, as YAML: stagecoach.json and model.safetensors.
   void Export(const std::string& model, const std::string& data) {
     Write("stagecoach.json", "name: tiny\nseed: 3\nmodel: " + model + "\ndata: " + data + R"(
 training: {steps: 1, batch_size: 1, micro_batches: 1, optimizer: {sgd: {}},

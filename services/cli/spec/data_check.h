@@ -1,4 +1,4 @@
-// Data check: what a client can say about a job's data by the file on its own machine.
+// Data check: checks a job's data by the file on the client's own machine.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
 
@@ -8,7 +8,7 @@
 namespace stagecoach {
 
 // INVALID_ARGUMENT, as DataKind::CheckFile (plan/job/data_kinds.h), if a file can be read here but
-// not trained on. Its head or its size shows that, such as a file for data.text that plainly is not
+// not trained on. Its head or its size shows that, as of a file for data.text that plainly is not
 // text. OK for a file that cannot be read here: the stages may have it, and check it again.
 absl::Status CheckDataFiles(const JobSpec& spec, const Network& network);
 

@@ -13,8 +13,8 @@
 namespace stagecoach {
 
 absl::Status CheckDataHere(const ValidSpecFile& spec_file);
-// The same of its content alone: OK if there is nothing to read here. For stages elsewhere it is no
-// more than a hint, as they may have another file under this path.
+// Checks the content alone: OK if there is nothing to read here. For stages elsewhere it is only a
+// hint: they may have another file under this path.
 absl::Status CheckContentHere(const ValidSpecFile& spec_file);
 
 }  // namespace stagecoach

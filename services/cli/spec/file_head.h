@@ -1,4 +1,4 @@
-// FileHead: the first bytes of a file that a user names, for what it is (base/files/file_kind.h).
+// FileHead: the first bytes of a file that a user names, to find its kind (base/files/file_kind.h).
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_FILE_HEAD_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_FILE_HEAD_H_

@@ -1,4 +1,4 @@
-// SpecDifference: in what two job specs differ, for people. Both are brought to their full form
+// SpecDifference: the differences of two job specs, for people. Both are brought to their full form
 // first, so a field that one leaves out and the other sets to its default is no difference.
 // Threads:   pure function.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_SPEC_DIFFERENCE_H_
@@ -10,7 +10,7 @@
 
 namespace stagecoach {
 
-// A line a field, "  training.steps: 60 -> 61"; empty if the specs say the same.
+// One line a field, "  training.steps: 60 -> 61"; empty if the specs are equal.
 std::string SpecDifference(const v1::JobSpec& from, const v1::JobSpec& to);
 
 }  // namespace stagecoach

@@ -2,7 +2,7 @@
 // descriptor, so a field added to the API is read without a change here. Beyond the plain mapping
 // it takes: `stages: auto`; enum values by their short name in lower case (`schedule: gpipe`);
 // `partition: auto` and `partition: uniform`. Relative paths of data and of weights become
-// absolute, from the job file's folder, and ".." leads where it leads the system on this machine.
+// absolute, from the job file's folder, and ".." is resolved as on this machine.
 // Threads:   pure functions of their arguments and the file.
 // Errors:    INVALID_ARGUMENT "job.yaml:7:12: training.micro_batchs: unknown field; did you mean
 //            \"micro_batches\"?". Refused: unknown and repeated fields, wrong types, numbers out of
@@ -21,7 +21,7 @@
 
 namespace stagecoach {
 
-// A spec and where each of its fields stood ("training.steps", "model.sequence.layers[3]").
+// A spec with the positions of its fields ("training.steps", "model.sequence.layers[3]").
 struct SpecFile {
   std::string file;
   v1::JobSpec spec;
@@ -29,10 +29,10 @@ struct SpecFile {
 };
 
 absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& file);
-// path "-": standard input; relative data paths are then those of the current folder.
+// path "-": standard input; relative data paths are then relative to the current folder.
 absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path);
 
-// One that holds, with the network that the validator made.
+// A valid spec, with the network that the validator made.
 struct ValidSpecFile : SpecFile {
   JobSpec job;
   Network network;
@@ -40,7 +40,7 @@ struct ValidSpecFile : SpecFile {
 
 // The domain's validator on the spec; its errors get the place of the field that they name.
 absl::StatusOr<ValidSpecFile> ValidateSpecFile(SpecFile spec_file);
-// After a change to `job` alone that its network does not depend on, as of the number of stages.
+// Validates after a change to `job` that leaves its network as it is, as of the number of stages.
 absl::Status ValidateAgain(const ValidSpecFile& spec_file);
 
 // Puts "file:line:column: " before an error whose message begins with a field path of the file. If

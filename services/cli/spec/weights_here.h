@@ -1,5 +1,5 @@
-// WeightsHere: what a client can say about the file that a job begins with (`initialize`) by the
-// file on its own machine.
+// WeightsHere: checks the file that a job begins with (`initialize`) by the file on the client's
+// own machine.
 // Threads: pure function of its argument and the file system.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_WEIGHTS_HERE_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_WEIGHTS_HERE_H_
@@ -9,10 +9,9 @@
 
 namespace stagecoach {
 
-// As WeightFile (stage/weights/weight_file.h), which every stage opens; its numbers are not read
-// here.
+// As WeightFile (stage/weights/weight_file.h), which every stage opens, but without its numbers.
 absl::Status CheckWeightsHere(const JobSpec& spec, const Network& network);
-// The same, but OK for what cannot be read here: it may be there for the stages.
+// The same, but OK for a file that cannot be read here: stages may have it.
 absl::Status CheckWeightsIfHere(const JobSpec& spec, const Network& network);
 
 }  // namespace stagecoach

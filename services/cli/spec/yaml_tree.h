@@ -48,8 +48,7 @@ struct YamlLimits {
 // "file:line:column: message"; without a position "file: message".
 absl::Status ErrorAt(const std::string& file, Position position, const std::string& message);
 
-// "is a zip archive, not a job file; unpack it first"; empty for text of any kind, and for what is
-// not known.
+// "is a zip archive, not a job file; unpack it first"; empty for text and for unknown kinds.
 std::string KindInstead(const std::string& text);
 
 // The text of a file of at most `max_bytes`; the size is checked before anything is read. `name`
@@ -57,7 +56,7 @@ std::string KindInstead(const std::string& text);
 // user named it.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes);
 
-// The same for a stream that has no size before it was read; `name` stands in errors.
+// The same for a stream, whose size is unknown; `name` stands in errors.
 absl::StatusOr<std::string> ReadSmallStream(std::istream& stream, const std::string& name,
                                             size_t max_bytes);
 

@@ -15,8 +15,8 @@ class FakeJobClient final : public JobClient {
  public:
   v1::Job job;                                // the only one
   std::vector<v1::WatchJobResponse> records;  // its history
-  // What the next watches do: give so many records at most, then end with the status. When the list
-  // is used up, a watch gives all that is left and ends in order.
+  // Plans of the next watches: each gives at most a number of records, then ends with the status.
+  // When the list is used up, a watch gives all that is left and ends in order.
   struct WatchPlan {
     size_t records = 0;
     absl::Status end;
@@ -28,12 +28,12 @@ class FakeJobClient final : public JobClient {
   v1::ExportWeightsResponse exported;
   bool exported_average = false;
   std::vector<int64_t> exported_steps;      // `step` of every Export
-  uint64_t resumed_after = 0;               // the last record then
+  uint64_t resumed_after = 0;               // last record at the Resume
   std::vector<int64_t> resumed_stages;      // of every Resume
   v1::ListCheckpointsResponse checkpoints;  // of every job
   v1::GetTraceResponse trace;
   std::vector<uint32_t> traced_steps;  // `steps` of every GetTrace
-  // What the next readings of logs give, then their end; none left: nothing, in order.
+  // Plans of the next readings of logs, each with its end; none left: no lines, and OK.
   struct LogPlan {
     std::vector<v1::ReadLogsResponse> responses;
     absl::Status end;

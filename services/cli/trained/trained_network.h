@@ -1,4 +1,4 @@
-// TrainedNetwork: a network with trained weights, whole, on one cell: for commands that use one.
+// TrainedNetwork: a whole network with trained weights on one cell, for commands.
 // Ownership: owns back end and cell.  Threads: one thread.
 // Precision: float32, whatever the job's was: exported weights are the float32 masters.
 // Errors:    NOT_FOUND, DATA_LOSS naming file and tensor: the weights are not those of the network.
@@ -25,7 +25,7 @@ struct TrainedNetwork {
 absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_file, Network network,
                                                   std::unique_ptr<Backend> backend);
 
-// The objective's output of so many samples. inputs: those of the cell, on its back end.
+// The objective's output for `samples` samples. inputs: those of the cell, on its back end.
 absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tensors inputs,
                                             int64_t samples);
 

@@ -39,9 +39,9 @@ class WeightSource {
 
   const std::string& weights_file() const { return weights_file_; }
   const std::string& config_file() const { return config_file_; }
-  // The other exports that the name might have meant, by their folders; the newest was taken.
+  // The other exports that the name might mean, by their folders; the newest was taken.
   const std::vector<std::string>& passed_over() const { return passed_over_; }
-  // What lasts: the weights' file, or the checkpoint that they were put together from.
+  // Lasting name: the weights' file, or the checkpoint that they were put together from.
   const std::string& name() const { return checkpoint_.empty() ? weights_file_ : checkpoint_; }
 
  private:
@@ -52,7 +52,7 @@ class WeightSource {
   static absl::StatusOr<WeightSource> OfJob(const WeightRequest& request);
 
   std::string weights_file_, config_file_;
-  std::string checkpoint_;  // empty: of none
+  std::string checkpoint_;  // empty: no checkpoint
   std::vector<std::string> passed_over_;
   std::shared_ptr<TemporaryFolder> temporary_;
 };

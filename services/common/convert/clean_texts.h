@@ -1,4 +1,4 @@
-// Texts of a message that another process sent, before they are stored, counted, logged or shown.
+// Cleans texts of a message from another process, before they are stored, counted, logged or shown.
 // Threads: pure function.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CLEAN_TEXTS_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CLEAN_TEXTS_H_
@@ -7,10 +7,9 @@
 
 namespace stagecoach {
 
-// Every string of the message and of those in it becomes what base/utf8.h shows of it: ShownName,
-// or ShownText where the field is made for lines (message, error, reason, schedule, timeline,
-// unreachable). Left as they are: bytes, keys of maps, and what stands within a job's spec, which
-// says what files are called.
+// Every string of the message and of messages inside becomes base/utf8.h's ShownName. Fields made
+// for lines (message, error, reason, schedule, timeline, unreachable) become ShownText. Left as
+// they are: bytes, keys of maps, and a job's spec, which has the names of files.
 void CleanTexts(google::protobuf::Message* message);
 
 }  // namespace stagecoach

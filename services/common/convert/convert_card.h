@@ -1,7 +1,7 @@
 // Conversion of a CardProfile (plan/costs/card_memory.h) and of a HostProfile (spare_memory.h) to
 // proto/stagecoach/v1/fleet.proto and back: a stage registers it, the coordinator plans by it.
-// Errors:    none. What is not known, as precisions of a newer stage, is left out; what divides is
-//            at least 1.
+// Errors:    none. Unknown values, as precisions of a newer stage, are left out; divisors are at
+//            least 1.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
 

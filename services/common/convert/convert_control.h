@@ -31,7 +31,7 @@ v1::MemoryBytes ToProto(const StageMemory& memory);
 StageMemory FromProto(const v1::MemoryBytes& proto);
 
 v1::LoadCellRequest ToProto(const LoadCommand& command);
-// With the network written already: all stages of a job get the same.
+// With the network as a message already: all stages of a job get the same.
 v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& network);
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto);
 
@@ -56,7 +56,7 @@ absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto);
 v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile);
 std::vector<LayerProfile> FromProto(const v1::ProfileModelResponse& proto);
 
-// For messages that have these, or their fields.
+// For messages that have these structs, or their fields.
 void VisitFields(MessageVisitor& visit, Fence& fence);
 void VisitFields(MessageVisitor& visit, StageMemory& memory);
 void VisitFields(MessageVisitor& visit, ShardInfo& shard);  // without its tensors

@@ -15,7 +15,7 @@ v1::RateSource ToProto(RateSource source);
 
 // A schedule as text grows with K * M, and clients of gRPC take 4 MiB by default.
 inline constexpr size_t kMostScheduleBytes = size_t{2} << 20;
-// Without the schedule where its text is longer.
+// Leaves the schedule out if its text is longer.
 v1::PlanJobResponse ToProto(const Plan& plan,
                             size_t most_schedule_bytes = std::numeric_limits<size_t>::max());
 

@@ -1,6 +1,5 @@
-// Conversion of what has to do with snapshots in memory: stage.proto and plan/control.h,
-// checkpoint/snapshot.h.
-// Errors: INVALID_ARGUMENT for what is no shard of a snapshot.
+// Conversion of snapshots in memory: stage.proto and plan/control.h, checkpoint/snapshot.h.
+// Errors: INVALID_ARGUMENT for anything but a shard of a snapshot.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
 
@@ -16,7 +15,7 @@
 
 namespace stagecoach {
 
-// Of messages in those of convert_control.h.
+// For messages inside those of convert_control.h.
 void VisitFields(MessageVisitor& visit, SnapshotPlan& plan);
 void VisitFields(MessageVisitor& visit, SnapshotReport& report);
 
@@ -26,7 +25,7 @@ absl::StatusOr<HeldShard> FromProto(const v1::SnapshotShard& proto);
 v1::FindSnapshotsResponse ToProto(const std::vector<HeldShard>& held);
 absl::StatusOr<std::vector<HeldShard>> FromProto(const v1::FindSnapshotsResponse& proto);
 
-// Of the message without its data and without a sum.
+// CRC of the message without its data and without a sum.
 uint32_t HeadCrc(const v1::PutSnapshotPartRequest& request);
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// FlagParser: the command line of a program without sub-commands. One file knows CLI11: each that
-// includes it costs ten seconds of compiling, for every program and benchmark.
+// FlagParser: the command line of a program without sub-commands. Only one file includes CLI11:
+// each such file costs ten seconds of compiling, for every program and benchmark.
 // Ownership: borrows every target; they must live until Parse has returned.
 // Threads:   one.
 // Errors:    Parse prints what is wrong (the flag, the value, what would be right) and returns the
@@ -17,14 +17,15 @@ namespace stagecoach {
 
 class FlagParser {
  public:
-  explicit FlagParser(const std::string& description);  // --help and --version come with it
+  explicit FlagParser(const std::string& description);  // also adds --help and --version
   ~FlagParser();
 
-  // `environment`: the variable that is read where the flag is missing; empty: none. A default that
-  // is not empty is shown by --help.
+  // `environment`: the variable to read if the flag is missing; empty: none. --help shows a default
+  // that is not empty.
   void Text(const std::string& flag, std::string* target, const std::string& help,
             const std::string& environment = "");
-  // Of a file or a folder: one that is given is not empty. An unset variable turned a login off.
+  // For a file or a folder: a given one must not be empty. An unset variable once turned a login
+  // off.
   void Path(const std::string& flag, std::string* target, const std::string& help);
   void OneOf(const std::string& flag, std::string* target, const std::string& help,
              const std::vector<std::string>& choices);
@@ -39,7 +40,7 @@ class FlagParser {
   void Number(const std::string& flag, double* target, const std::string& help, double lowest,
               double highest, const std::string& environment = "");
 
-  // Nothing: go on. Otherwise the exit code: 0 after --help and --version, else kRefusedExitCode.
+  // nullopt: go on. Otherwise the exit code: 0 after --help and --version, else kRefusedExitCode.
   std::optional<int> Parse(int argc, const char* const* argv);
 
  private:

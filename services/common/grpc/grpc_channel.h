@@ -20,7 +20,7 @@ namespace stagecoach {
 // A client's credentials, of the files as they are now, with its token if it has one. Servers use
 // tls_identity.h. Insecure without use_ssl. NOT_FOUND names a file that cannot be read,
 // FAILED_PRECONDITION one that no peer would accept (tls_check.h). INVALID_ARGUMENT: a malformed
-// token, a token without TLS, which would show it, or one beside a certificate.
+// token, a token without TLS, which would expose it, or a token beside a certificate.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFlags& tls);
 
@@ -33,8 +33,8 @@ inline constexpr int kControlMessageBytes = 32 << 20;
 std::shared_ptr<grpc::Channel> MakeControlChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-// Whether another caller may get another answer. A caller is known by the connection's certificate,
-// which may have been exchanged since: the next try needs a new channel.
+// Whether another caller may get another answer. A server knows a caller by the connection's
+// certificate. That may have been exchanged since, so the next try needs a new channel.
 bool RefusesCaller(const grpc::Status& answer);
 
 }  // namespace stagecoach

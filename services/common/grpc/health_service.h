@@ -22,7 +22,7 @@ class HealthService final : public grpc::health::v1::Health::Service {
   static constexpr int kMaxWatchers = 4;
 
   void Set(const std::string& service, bool serving);
-  void Shutdown();  // nothing serves any more, and watchers are sent away
+  void Shutdown();  // nothing serves any more; ends all watches
 
   grpc::Status Check(grpc::ServerContext* context,
                      const grpc::health::v1::HealthCheckRequest* request,

@@ -1,6 +1,6 @@
 // Commands, reports and heartbeats carry a CRC-32C of themselves: TCP's sum misses one damaged
-// packet in 65,536, and without TLS a flipped bit in a learning rate would be believed. A message
-// that does not fit is UNAVAILABLE, so it is sent again. Statuses and metadata have none.
+// packet in 65,536, and without TLS a flipped bit in a learning rate would be believed. If the sum
+// does not fit, the answer is UNAVAILABLE and the sender retries. Statuses and metadata have none.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_MESSAGE_CHECKSUM_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_MESSAGE_CHECKSUM_H_
 
@@ -19,13 +19,13 @@ concept HasChecksum = requires(Message& message) {
   message.clear_checksum();
 };
 
-// Of a message without its checksum, as both versions of one release write it.
+// Checksum of a message without that field, as both versions of one release write it.
 uint32_t ChecksumOf(const google::protobuf::MessageLite& message);
 absl::Status ChecksumMissing(const google::protobuf::MessageLite& message);
 absl::Status ChecksumDiffers(const google::protobuf::MessageLite& message, uint32_t told,
                              uint32_t is);
 
-// The last thing before it is sent.
+// Call it last before the message is sent.
 template <typename Message>
 void SetChecksum(Message* message) {
   if constexpr (HasChecksum<Message>) {
@@ -39,7 +39,7 @@ Message WithChecksum(Message message) {
   return message;
 }
 
-// The first thing after it came.
+// Call it first after the message came.
 template <typename Message>
 absl::Status CheckChecksum(Message* message) {
   if constexpr (HasChecksum<Message>) {

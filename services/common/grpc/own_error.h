@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// To be called before the call is finished with an error.
+// Call it before the call is finished with an error.
 void MarkOwnError(grpc::ServerContextBase* context);
 
 // The status of a call that has ended. An error without the mark becomes UNAVAILABLE, with its code

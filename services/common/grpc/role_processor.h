@@ -30,9 +30,9 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
     const Callers* callers = nullptr;  // outlive the server; null: by certificates alone
     RpcMetrics* metrics = nullptr;     // null: nothing is counted
     const Clock* clock = SystemClock::Get();
-    // A person's client begins a few calls a second. A stage, or who names no role, begins one for
-    // each MiB of a snapshot, so many more. The coordinator, which could do as it likes anyhow, is
-    // not held.
+    // Pace of a caller. A person's client begins a few calls a second. A stage, or a caller without
+    // a role, begins one for each MiB of a snapshot, so many more. The coordinator has no limit: it
+    // has power over the stage anyhow.
     CallPace::Limits pace = {.per_second = 200, .stock = 1000};
     CallPace::Limits stage_pace = {.per_second = 5000, .stock = 10000};
   };

@@ -1,4 +1,4 @@
-// HttpTestClient: a connection to this machine that sends and reads when told to.
+// HttpTestClient: a connection to this machine that sends and reads on command.
 // Threads: one.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_HTTP_CLIENT_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP_HTTP_CLIENT_TESTING_H_
@@ -20,7 +20,7 @@ class HttpTestClient {
  public:
   static constexpr int kPatienceSeconds = 30;
 
-  // receive_bytes: about what the system takes for it before it reads; 0: what it likes.
+  // receive_bytes: about the system's receive buffer before it reads; 0: the system's choice.
   explicit HttpTestClient(int port, uint32_t from = INADDR_LOOPBACK, int receive_bytes = 0)
       : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_bytes > 0) {
@@ -45,7 +45,7 @@ class HttpTestClient {
   bool Send(const std::string& text) {
     return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
-  // Whether the other side closes, or says something, within this time.
+  // Whether the other side closes, or sends something, within this time.
   bool Hears(int millis) {
     pollfd polled{fd_, POLLIN, 0};
     return poll(&polled, 1, millis) == 1;
@@ -60,8 +60,7 @@ class HttpTestClient {
     return text_;
   }
   std::string ReadAll() { return ReadUntil(""); }
-  // How many bytes come to the end. It keeps none, so that it makes no pause to get memory for
-  // them.
+  // Counts the bytes to the end. It stores none, so that it does not pause to get memory.
   size_t CountAll() {
     char buffer[4096];
     size_t count = 0;

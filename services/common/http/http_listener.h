@@ -1,6 +1,6 @@
 // HttpListener: the sockets of the HTTP side. One thread does all reading and writing. So a slow,
 // silent or dripping peer costs a socket and no thread. A request is handed on when it has arrived
-// whole, and its connection ends with the answer.
+// whole, and the connection ends with the answer.
 //
 // Why Boost.Beast and not a server library: it parses HTTP with limits and leaves sockets and time
 // to us. The servers of libmicrohttpd 0.9 and libevent (evhttp) only limit silence, so a dripping
@@ -10,7 +10,7 @@
 // Limits:    HttpLimits. At a cap a new connection takes the place of the oldest one that has not
 //            yet sent its request, or has its answer. If the cap is a peer's, that connection is of
 //            the same peer. If all are being answered, the new one is closed.
-// Ownership: owns sockets and its thread. An exchange may outlive it; it then answers nobody.
+// Ownership: owns sockets and its thread. An exchange may outlive it; its answers then go nowhere.
 // Threads:   OnRequest runs on its thread and must not block. See HttpExchange for the rest.
 // Units:     a request's head has at most 16 KiB (400), its body 64 KiB (413), of stated length
 //            (411).
@@ -33,13 +33,13 @@ namespace stagecoach {
 
 struct HttpLimits {
   std::chrono::milliseconds request{10'000};  // from accept to the request's last byte
-  // Without a byte of an answer taken. In all an answer has so long and a second for each 16 KiB.
+  // Longest time without a byte taken. A whole answer has this and a second for each 16 KiB.
   std::chrono::milliseconds reader{10'000};
-  int connections = 4096;  // and no more than the share of the files that this process may open
+  int connections = 4096;  // also limited by the share of the files that this process may open
   FileShare files = FileShare::kHttp;
   int per_peer = 512;  // from one IPv4 address, or one /64 of IPv6
-  // Of answers that are not taken yet, an eighth of it of a peer; the next ones are 503, but for
-  // small ones.
+  // Bytes of answers that are not taken yet; a peer may have an eighth. Beyond that an answer is
+  // 503, unless it is small.
   int64_t answer_bytes = 256 << 20;
 };
 
@@ -63,7 +63,7 @@ class HttpListener {
   ~HttpListener();  // Stop
   absl::Status Start(const std::string& listen);
   void CloseAll();  // takes no more and closes what there is: writes that wait fail
-  void Stop();      // CloseAll, and joins: nobody may wait in Begin or Write
+  void Stop();      // CloseAll, and joins: no thread may wait in Begin or Write
   int port() const;
   int connections() const;  // open now
 

@@ -18,7 +18,7 @@ struct HttpRequest {
   std::string method, path, query;             // path: decoded; query: as it came
   std::map<std::string, std::string> headers;  // by lower-case name
   std::string body = {};                       // at most 64 KiB
-  std::string peer = {};                       // whom it counts for (PeerKey); empty: loopback
+  std::string peer = {};                       // key for limits (PeerKey); empty: loopback
 };
 
 struct HttpResponse {
@@ -29,7 +29,7 @@ struct HttpResponse {
   bool has_form = false;  // the answer is a page with a form, which may be sent to this server
 };
 
-// "%2F" as "/"; with `plus` also "+" as " ". What is no escape stays as it is.
+// "%2F" as "/"; with `plus` also "+" as " ". Invalid escapes stay as they are.
 std::string DecodeUrl(const std::string& text, bool plus);
 
 // The decoded value of a field of "a=1&b=2"; nothing if absent or longer than 1 KiB.
@@ -47,7 +47,7 @@ std::string HeadOf(const HttpResponse& response);
 // True if the client takes an answer by gzip; "gzip;q=0" refuses.
 bool TakesGzip(const HttpRequest& request);
 
-// 405 naming the methods there are: "GET, HEAD".
+// 405 naming the allowed methods: "GET, HEAD".
 HttpResponse MethodNotAllowed(const std::string& allowed);
 
 }  // namespace stagecoach

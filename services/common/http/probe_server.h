@@ -1,7 +1,7 @@
 // StartProbes: serves /livez, /readyz and /metrics at --probes, with a port and threads of their
 // own. So a busy page starves no probe, and the page's port may be closed to monitoring. Without
-// --probes they are on --http, as everything.
-// Ownership: `probes` owns what it serves, and is stopped by the caller.
+// --probes they are on --http.
+// Ownership: `probes` owns the server, and its caller stops it.
 // Threads:   the functions run on HTTP threads, several at once.
 // Errors:    as HttpServer::Start, naming --probes.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_PROBE_SERVER_H_
@@ -21,7 +21,7 @@ struct Probes {
   std::function<bool()> live, ready;
 };
 
-// Before `http` is started. With --probes that one keeps them only on a loopback address.
+// Call it before `http` is started. With --probes, `http` serves probes only on a loopback address.
 absl::Status StartProbes(const ServerFlags& flags, const Probes& answers, HttpServer& http,
                          HttpServer& probes);
 

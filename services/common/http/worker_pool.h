@@ -1,6 +1,6 @@
-// WorkerPool: threads that do what is handed to them, in the order in which it came. They are made
-// when there is work for them, up to a number, and stay.
-// Ownership: owns its threads. Stop does what is still in line, and joins; so does the destructor.
+// WorkerPool: threads that do work in the order in which it came. A thread starts when there is
+// work for it, up to a number, and stays.
+// Ownership: owns its threads. Stop finishes the waiting work, and joins; so does the destructor.
 // Threads:   Submit from any thread, it never waits; Stop from one.
 // Errors:    Submit: false if the line is full, if no thread can be had for it, or after Stop.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_WORKER_POOL_H_
@@ -19,7 +19,7 @@ namespace stagecoach {
 
 class WorkerPool {
  public:
-  // name: of its threads; most_waiting: so much work waits for a thread that is free, not more.
+  // name: of its threads; most_waiting: upper bound of the work that waits for a free thread.
   WorkerPool(std::string name, size_t most_threads, size_t most_waiting);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

@@ -2,12 +2,10 @@
 // says when the connection must end. A header block is buffered whole by gRPC 1.51 before it looks
 // at any limit. A HEADERS frame and endless CONTINUATION frames take all memory (CVE-2023-33953).
 // Streams that are opened and reset take memory too, and so do SETTINGS whose answers are not read.
-// A header that ends the connection, or a token that may not be tried now, is found by
-// header_reader.h.
+// header_reader.h finds headers that end the connection, and tokens that may not be tried now.
 // Ownership: borrows the clock.
 // Threads:   thread-compatible: one reader at a time.
-// Units:     bytes as they came, cut anywhere. Of payloads, those of header blocks alone are looked
-//            at.
+// Units:     bytes as they came, cut anywhere. It looks only into payloads of header blocks.
 // Errors:    the first fault stays. A frame that the protocol forbids is left to gRPC, which ends
 //            the connection. Padding and priorities in header blocks are a fault: no client of gRPC
 //            sends them, and gRPC reads them in its own way.
@@ -33,17 +31,16 @@ class FrameWatch {
   enum class Side { kServer, kClient };
   enum class Fault { kNone, kPreface, kLongHeaders, kManyFrames, kHeaders, kResets, kGuesses };
 
-  // Of one header block: gRPC's own splits it at 16 KiB, and keeps 8 KiB of it.
+  // Limit of one header block: gRPC splits its own at 16 KiB, and keeps 8 KiB of it.
   static constexpr size_t kMostHeaderBytes = 64 << 10;
   static constexpr int kMostHeaderFrames = 5;
-  // Of its fields once they are decoded, as gRPC's limits on either side have it
-  // (GRPC_ARG_MAX_METADATA_SIZE).
+  // Limit of its decoded fields, as gRPC has it on either side (GRPC_ARG_MAX_METADATA_SIZE).
   static constexpr int kMostFieldBytes = 8 << 10, kMostAnswerFieldBytes = 64 << 10;
-  // RST_STREAM and SETTINGS frames that a server reads: so many at once, and so many a second.
+  // Limits of RST_STREAM and SETTINGS frames that a server reads: at once, and per second.
   static constexpr double kResetStock = 1000;
   static constexpr double kResetsPerSecond = 33;
 
-  // may_authorize: of the tokens that a server reads; empty: any may be tried.
+  // may_authorize: checks tokens that a server reads; empty: any may be tried.
   explicit FrameWatch(Side side, const Clock* clock = SystemClock::Get(),
                       MayAuthorize may_authorize = {})
       : side_(side),
@@ -57,7 +54,7 @@ class FrameWatch {
   static constexpr size_t kHeadBytes = 9;
 
   Fault TakePreface(std::string_view* bytes);
-  Fault TakeHead();       // head_ is whole
+  Fault TakeHead();       // requires that head_ is whole
   Fault TakeBlockHead();  // and begins or continues a header block
   Fault TakePayload(std::string_view piece);
   Fault TakeReset();
@@ -65,19 +62,19 @@ class FrameWatch {
   const Side side_;
   const Clock* const clock_;
   Fault fault_ = Fault::kNone;
-  size_t preface_bytes_ = 0;  // that have come
+  size_t preface_bytes_ = 0;  // that have arrived
   unsigned char head_[kHeadBytes] = {};
-  size_t head_bytes_ = 0;     // of head_ that have come
-  size_t payload_bytes_ = 0;  // of the frame that are still to come
+  size_t head_bytes_ = 0;     // of head_ that have arrived
+  size_t payload_bytes_ = 0;  // of the frame that are still missing
   bool in_block_ = false;     // the frame is one of a header block
-  size_t block_bytes_ = 0;    // of the header block, with what is still to come of the frame
+  size_t block_bytes_ = 0;    // of the header block, with the rest of the frame
   int block_frames_ = 0;
   HeaderReader headers_;
-  double resets_ = kResetStock;  // that may still come
+  double resets_ = kResetStock;  // that are still allowed
   double reset_seconds_ = 0;     // when the last came
 };
 
-// What the connection did: "sent a header block of more than 64 KiB".
+// The fault of the connection: "sent a header block of more than 64 KiB".
 const char* FaultText(FrameWatch::Fault fault);
 
 }  // namespace stagecoach

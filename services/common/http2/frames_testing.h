@@ -1,4 +1,4 @@
-// HTTP/2 frames by hand, for what no gRPC client sends.
+// HTTP/2 frames by hand, for bytes that no gRPC client sends.
 // Threads:   pure functions.
 // Source:    RFC 9113, 4.1.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_FRAMES_TESTING_H_
@@ -25,7 +25,7 @@ inline std::string FrameOf(unsigned char kind, unsigned char flags, uint32_t str
   return frame.append(payload);
 }
 
-// What a client says first.
+// The first bytes of a client.
 inline std::string Hello() {
   return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + FrameOf(kSettingsFrame, 0, 0, "");
 }

@@ -1,13 +1,13 @@
 // HeaderReader: reads a connection's header blocks as gRPC 1.51 will read them. One header,
 // grpclb_client_stats, ends a gRPC server by abort(); no client sends it (CVE-2023-1428 is alike).
-// After a block over gRPC's limit, its table of headers differs from the peer's (CVE-2023-32731). A
-// block is read by gRPC as its bytes come, so they go through here first, however they are cut.
+// After a block over gRPC's limit, its table of headers differs from the peer's (CVE-2023-32731).
+// gRPC reads a block as its bytes come, so they go through here first, however they are cut.
 // Ownership: owns nghttp2's decoder, whose table is that of the connection: every block goes
 //            through, in order.
 // Threads:   thread-compatible.
 // Units:     bytes of a block's fields as RFC 9113, 6.5.2 counts them: name, value and 32 each.
-// Errors:    false: the connection has to end, before gRPC sees these bytes. refused() says whether
-//            for a token.
+// Errors:    false: the connection has to end, before gRPC sees these bytes. refused(): because of
+//            a token.
 // Source:    RFC 7541; RFC 9113, 8.3.1; gRPC's PROTOCOL-HTTP2.md ("te: trailers").
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_
 #define STAGECOACH_SERVICES_COMMON_HTTP2_HEADER_READER_H_
@@ -21,13 +21,13 @@
 
 namespace stagecoach {
 
-// Of the value of an "authorization" field: whether a server's calls may go by it now.
+// Whether calls may go by this value of an "authorization" field now.
 using MayAuthorize = std::function<bool(std::string_view value)>;
 
 class HeaderReader {
  public:
-  // most_bytes: that the fields of a block may have; gRPC's limit must not be lower. may_authorize:
-  // empty: any may.
+  // most_bytes: limit of the fields of a block; gRPC's must not be lower. may_authorize: empty: any
+  // token may.
   explicit HeaderReader(size_t most_bytes, MayAuthorize may_authorize = {});
 
   void Begin() { bytes_ = 0; }  // a block

@@ -4,8 +4,8 @@
 // (connection_table.h).
 // Ownership: owns its sockets and its thread; borrows the clock. `take` gets an accepted descriptor
 //            with its ownership.
-// Threads:   Start and Stop: one thread, Start once. The rest is thread-safe. `take` is called on
-//            the thread "accept", between Start and Stop only.
+// Threads:   Start and Stop: one thread, Start once. All others are thread-safe. `take` is called
+//            on the thread "accept", between Start and Stop only.
 // Errors:    none while it runs: refusals are counted, and logged at most once in
 //            kSecondsBetweenLines.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTENER_GRPC_LISTENER_H_
@@ -33,23 +33,23 @@ class GrpcListener {
  public:
   static constexpr double kSecondsBetweenLines = 10;
 
-  // limits.most is lowered to what the limit of open files allows.
+  // Lowers limits.most to the share of the limit of open files.
   GrpcListener(ListenSockets sockets, const ConnectionLimits& limits,
                const Clock* clock = SystemClock::Get());
   ~GrpcListener() { Stop(); }
 
-  // take(descriptor, listening descriptor): owns the first from then on.
+  // take(descriptor, listening descriptor): owns the first afterwards.
   void Start(std::function<void(int, int)> take);
-  void Stop();  // then nobody listens; connections stay
+  void Stop();  // stops listening; connections stay
 
   int port() const { return port_; }
-  // Where a program of this machine reaches it; also after Stop.
+  // Address for programs of this machine; also after Stop.
   const sockaddr_storage& reach() const { return reach_; }
-  // The connection that comes from there, the server's own, is not held to the limits.
+  // Exempts the connection from this address, the server's own, from the limits.
   void Expect(const sockaddr_storage& from);
   // True if the listener has met or refused others within a second, and the connection expected
-  // last was not among them. A dial that fails then stands in line behind strangers, and says
-  // nothing of the server.
+  // last was not among them. If a dial then fails, it waited behind strangers, and the server may
+  // be well.
   bool BusyWithOthers();
   void Write(MetricWriter& writer);
 
@@ -57,8 +57,8 @@ class GrpcListener {
   enum class Reason { kTotal, kPeer, kDescriptors };
 
   void Run();
-  // Of one listening socket, until nobody waits there. False: it has to pause, as it cannot even
-  // refuse.
+  // Accepts from one listening socket until nobody waits there. False: it must pause, because it
+  // cannot even refuse.
   bool AcceptAll(int listening);
   bool RefuseForDescriptors(int listening);
   void Meet(int descriptor, int listening, const sockaddr_storage& from);
@@ -73,12 +73,12 @@ class GrpcListener {
   const Clock* const clock_;
   LogTurn turn_{kSecondsBetweenLines};
   std::atomic<uint64_t> refused_[3] = {};  // by Reason
-  std::atomic<double> met_seconds_;        // when somebody came last
+  std::atomic<double> met_seconds_;        // last arrival
   std::mutex mutex_;                       // guards the next two
   sockaddr_storage expected_{};
   bool expected_came_ = false;
   std::function<void(int, int)> take_;
-  int spare_ = -1;  // given up to accept, and close, what there is no descriptor for
+  int spare_ = -1;  // given up to accept, and close, a connection without a descriptor
   int stop_ = -1;   // an eventfd: readable when the thread shall end
   Thread thread_;
 };

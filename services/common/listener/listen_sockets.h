@@ -1,7 +1,7 @@
 // ListenSockets: the sockets that a server listens on, one for each address that a host has.
 // Ownership: owns the descriptors.
 // Threads:   one; the const functions any.
-// Errors:    Open: UNAVAILABLE naming the address and what the system says.
+// Errors:    Open: UNAVAILABLE naming the address and the system's error.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTENER_LISTEN_SOCKETS_H_
 #define STAGECOACH_SERVICES_COMMON_LISTENER_LISTEN_SOCKETS_H_
 
@@ -17,7 +17,7 @@ namespace stagecoach {
 class ListenSockets {
  public:
   // host:port. 0.0.0.0 and [::] are every address of the machine, IPv6 included. Port 0 is any free
-  // one, the same on all addresses of a name. Nobody else can listen there (no SO_REUSEPORT).
+  // port, the same on all addresses of a name. No other process can listen there (no SO_REUSEPORT).
   // Accepted connections send at once (TCP_NODELAY). They are given up if sent bytes are not
   // confirmed for user_timeout_ms.
   static absl::StatusOr<ListenSockets> Open(const std::string& address, int user_timeout_ms);
@@ -30,7 +30,7 @@ class ListenSockets {
 
   const std::vector<int>& descriptors() const { return descriptors_; }
   int port() const;
-  // Where a program of this machine reaches the first of them: a wildcard through loopback.
+  // Address of the first for programs of this machine: a wildcard through loopback.
   sockaddr_storage Reach() const;
   void Close();
 

@@ -1,6 +1,6 @@
 // SelfCheck: whether the process still answers on its own gRPC port. It dials itself every few
-// seconds, on a thread of its own. After failures_until_unwell failures in a row it is not well,
-// after failures_until_dead it is dead. It then calls on_dead once; a new process does better.
+// seconds, on a thread of its own. After failures_until_unwell failures in a row the process is not
+// well, after failures_until_dead it is dead. SelfCheck then calls on_dead once.
 // Ownership: owns its thread; borrows the clock.
 // Threads:   Start and Stop: one thread. well() and Look(): any, Look() one at a time.
 // Units:     seconds.
@@ -23,10 +23,10 @@ class SelfCheck {
  public:
   struct Options {
     std::function<absl::Status()> dial;  // has a deadline of its own
-    // Asked after a dial that failed: whether that says nothing, as the port is busy with others.
-    // Empty: it never is.
+    // Called after a failed dial: true if the port is only busy with others, so that the failure
+    // does not count. Empty: it always counts.
     std::function<bool()> busy = {};
-    std::function<void()> on_dead;  // on the thread of Look(); must not block; empty: nobody hears
+    std::function<void()> on_dead;  // on Look()'s thread; must not block; may be empty
     double seconds_between = 5;
     int failures_until_unwell = 3;
     int failures_until_dead = 6;
@@ -36,7 +36,7 @@ class SelfCheck {
   ~SelfCheck() { Stop(); }
 
   void Start();
-  // Waits for a dial at hand. What well() said last stays.
+  // Waits for the current dial. well() keeps its last answer.
   void Stop();
   bool well() const { return well_; }
   void Look();  // one dial; Start's thread does it

@@ -2,10 +2,10 @@
 // are certificates, and reads the first bytes of an HTTP/2 server. It uses the system's sockets and
 // no channel: a stage's gRPC must not have a second thread that polls.
 // Threads:   any; blocks for two seconds at each of these steps, at most.
-// Errors:    UNAVAILABLE with the step that failed. A server that ends the connection after the
-//            handshake has answered: so does one whose certificate has expired, which a new process
-//            would not mend. OK without a descriptor or memory for the dial itself: nothing is
-//            known of the port.
+// Errors:    UNAVAILABLE with the step that failed. If a server ends the connection after the
+//            handshake, it has answered: so does one with an expired certificate, which a new
+//            process would not mend. OK if the dial itself lacks a descriptor or memory: then the
+//            port's state is unknown.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_
 #define STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_
 

@@ -35,7 +35,7 @@ class LogScope {
 
   const std::string& job_id() const { return job_id_; }
   const std::optional<uint64_t>& step() const { return step_; }
-  static const LogScope* Current();  // of this thread; null outside any
+  static const LogScope* Current();  // this thread's; null outside any
 
  private:
   const std::string job_id_;
@@ -43,7 +43,7 @@ class LogScope {
   const LogScope* const outer_;
 };
 
-// One line about a job; step: std::nullopt if it is about none.
+// One line about a job; step: std::nullopt if it concerns none.
 template <typename... Args>
 void LogJob(spdlog::level::level_enum level, const std::string& job_id,
             std::optional<uint64_t> step, spdlog::format_string_t<Args...> format, Args&&... args) {

@@ -38,8 +38,8 @@ class LogRing {
   };
 
   void Append(LogEntry entry);
-  // Lines with a higher number than `after`, of this job or of none (job empty: all). Of these the
-  // newest `limit` (0: all that are held). `newest` below `after`: the process is a new one.
+  // Lines with a higher number than `after`, of this job or of none (job empty: all). Returns the
+  // newest `limit` of these (0: all). If `newest` is below `after`, the process is a new one.
   // `none_until` in unix seconds: lines of no job only up to then; 0: all.
   Page Read(uint64_t after, const std::string& job, size_t limit, double none_until = 0) const;
 

@@ -1,5 +1,5 @@
-// LogTurn: limits how often an event is logged, if strangers decide how often it happens. One line
-// in so many seconds, with the number of events that were not logged.
+// LogTurn: limits how often an event is logged, if strangers decide how often it happens. It allows
+// one line in a number of seconds, with the count of events that were not logged.
 // Ownership: borrows the clock.
 // Threads:   thread-safe.
 #ifndef STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_TURN_H_
@@ -18,7 +18,7 @@ class LogTurn {
   explicit LogTurn(double seconds, const Clock* clock = SystemClock::Get())
       : seconds_(seconds), clock_(clock) {}
 
-  // How many went by in silence since the last line; none: this one does as well.
+  // Events without a line since the last one; nullopt: no line for this one either.
   std::optional<uint64_t> Take();
 
  private:

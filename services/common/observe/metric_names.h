@@ -1,6 +1,6 @@
 // The only list of metric names. docs/metrics.md is this list for people; a test compares the two.
-// Rules: prefix stagecoach_ (the grpc_server_ and process_ names are everybody's); base units;
-// _total on counters; few, bounded labels. `by`: C coordinator, S stage.
+// Rules: prefix stagecoach_ (grpc_server_ and process_ names are standard); base units; _total on
+// counters; few, bounded labels. `by`: C coordinator, S stage.
 #ifndef STAGECOACH_SERVICES_COMMON_OBSERVE_METRIC_NAMES_H_
 #define STAGECOACH_SERVICES_COMMON_OBSERVE_METRIC_NAMES_H_
 
@@ -25,7 +25,7 @@ inline constexpr auto kC = MetricType::kCounter;
 inline constexpr auto kG = MetricType::kGauge;
 inline constexpr auto kH = MetricType::kHistogram;
 
-// Every program.
+// Metrics of every program.
 inline constexpr MetricDefinition kBuildInfo = {
     "stagecoach_build_info",   kG,    "1",
     "version,revision,device", "C S", "Build of this process; the value is always 1."};
@@ -90,7 +90,8 @@ inline constexpr MetricDefinition kCertificateExpiry = {
     "End of the certificates this process goes by: identity (its own), authority (those "
     "it accepts); with TLS only."};
 
-// Stage server. stage: its registered name; peer: the neighbour upstream or downstream.
+// Metrics of a stage server. stage: its registered name; peer: the neighbour upstream or
+// downstream.
 inline constexpr MetricDefinition kStageTime = {
     "stagecoach_stage_time_seconds_total",
     kC,
@@ -138,7 +139,7 @@ inline constexpr MetricDefinition kStageBadRecords = {
     "stage",
     "S",
     "Records that the loaded data set is without, as they cannot be read (on_bad_record: skip)."};
-// By NVML, of the whole card; exported only where a stage computes on a card and NVML answers.
+// By NVML, for the whole card; exported only if a stage computes on a card and NVML answers.
 inline constexpr MetricDefinition kDeviceUtilization = {
     "stagecoach_stage_device_utilization_ratio",
     kG,
@@ -207,7 +208,7 @@ inline constexpr MetricDefinition kLinkRepeats = {
     "S",
     "Times that a neighbour was asked to send again, because something arrived damaged."};
 
-// Coordinator. job_id: live jobs only, deleted when the job ends.
+// Metrics of the coordinator. job_id: live jobs only, deleted when the job ends.
 inline constexpr MetricDefinition kJobInfo = {"stagecoach_job_info",
                                               kG,
                                               "1",

@@ -1,4 +1,4 @@
-// Metrics: sources of values, asked at every scrape, and their text form for Prometheus.
+// Metrics: sources of values, read at every scrape, and their text form for Prometheus.
 // Ownership: the registry borrows what its sources capture; sources are added before the HTTP
 //            server starts and never removed.
 // Threads:   Render from any thread, one at a time by a mutex; Histogram is thread-safe.

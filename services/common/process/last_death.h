@@ -1,7 +1,7 @@
 // LastDeath: one line about a stage's process that ended by a fatal signal, for the next process of
 // the stage. A handler writes what the process was doing: to standard error, if that has room, and
-// to a file that was opened before. Then the signal does what it did without the handler: core
-// dumps, wait statuses, a sanitizer's report. SIGKILL leaves no line.
+// to a file that was opened before. Then the signal acts as without the handler: core dumps, wait
+// statuses, a sanitizer's report. SIGKILL leaves no line.
 //   signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3
 //     instruction=backward operation=linear
 // Threads: HandleFatalSignals once, before other threads. LastDeath: one thread at a time.
@@ -20,20 +20,20 @@
 
 namespace stagecoach {
 
-// "SIGSEGV" of SIGSEGV, and likewise SIGABRT, SIGBUS, SIGILL and SIGFPE; null of all others, which
-// are not told.
+// "SIGSEGV" of SIGSEGV, and likewise SIGABRT, SIGBUS, SIGILL and SIGFPE; null for all others, which
+// are not reported.
 const char* FatalSignalName(int number);
 
-// From now on. `work` stays for the rest of the process.
+// Installs the handler for good. `work` must live for the rest of the process.
 void HandleFatalSignals(CurrentWork* work);
 CurrentWork* WatchedWork();  // what the handler reads; null: there is no handler
 
 std::optional<StageDeath> ParseDeath(absl::string_view line);
-// Of the process that used this folder last; nullopt: it ended otherwise, or its death has been
-// told.
+// Death of the process that used this folder last; nullopt: it ended otherwise, or its death was
+// reported.
 std::optional<StageDeath> ReadDeath(const std::string& folder);
 
-// The folder of a running process, which no other one may use meanwhile
+// The folder of a running process; no other process may use it meanwhile
 // (services/stage/stage_identity.h).
 class LastDeath {
  public:
@@ -42,8 +42,8 @@ class LastDeath {
   LastDeath(const LastDeath&) = delete;
   LastDeath& operator=(const LastDeath&) = delete;
 
-  const std::optional<StageDeath>& death() const { return death_; }  // of the process before
-  void Told();                                                       // it is forgotten
+  const std::optional<StageDeath>& death() const { return death_; }  // of the previous process
+  void Told();                                                       // forgets it after the report
 
  private:
   LastDeath(std::optional<StageDeath> death, int descriptor);

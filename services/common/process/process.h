@@ -1,4 +1,4 @@
-// What a daemon does to its own process: allocator settings, signals, parent death, forced exit.
+// Settings of a daemon's own process: allocator, signals, parent death, forced exit.
 #ifndef STAGECOACH_SERVICES_COMMON_PROCESS_PROCESS_H_
 #define STAGECOACH_SERVICES_COMMON_PROCESS_PROCESS_H_
 
@@ -34,15 +34,15 @@ int ExitCodeOfFailedStart(const absl::Status& status);
 // Random name of this process start, 16 hex digits.
 std::string NewIncarnation();
 
-// Writes the line "<gRPC port> <HTTP port>" atomically, for a parent that started us on port 0.
-// With a port of probes (not 0) that is the third number.
+// Writes the line "<gRPC port> <HTTP port>" atomically, for a parent that started us on port 0. A
+// port of probes (not 0) is the third number.
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port,
                            int probes_port = 0);
 
 // ExitWatchdog: a shutdown that hangs ends anyway. gRPC waits forever for one unfinished reactor.
 class ExitWatchdog {
  public:
-  explicit ExitWatchdog(double seconds);  // _exit(1) after that, unless destroyed before
+  explicit ExitWatchdog(double seconds);  // _exit(1) after that, unless destroyed first
   ~ExitWatchdog();
 
  private:

@@ -13,13 +13,13 @@ namespace stagecoach {
 struct TlsFlags {
   bool use_ssl = false;
   std::string server_cert, server_key, root_cert;  // PEM files; used as client identity too
-  // A client's, in place of certificate and key: the file with the token that it calls with.
+  // For a client, in place of certificate and key: the file with its token.
   std::string token_file;
-  // A server's: a certificate that names no role may call everything (method_roles.h).
+  // For a server: a certificate without a role may call everything (method_roles.h).
   bool any_certificate_i_know = false;
 };
 
-// Of the gRPC server, of connections that come in.
+// Limits of the gRPC server's incoming connections.
 struct ConnectionLimits {
   int most = 4096;          // in all
   int most_per_peer = 512;  // from one address, loopback excepted
@@ -27,8 +27,8 @@ struct ConnectionLimits {
 
 struct ServerFlags {
   std::string listen, http;     // host:port; port 0: any free one
-  std::string probes;           // host:port of probes and metrics alone; empty: they are on `http`
-  std::string http_token_file;  // who may use `http` (token_file.h); empty: whoever reaches it
+  std::string probes;           // host:port only for probes and metrics; empty: they are on `http`
+  std::string http_token_file;  // users of `http` (token_file.h); empty: all
   std::string port_file;
   std::string log_format = "text";
   bool verbose = false;
@@ -42,7 +42,7 @@ struct ServerFlags {
 
 void AddServerFlags(FlagParser& parser, ServerFlags* flags);
 
-// "127.0.0.1:8001", "localhost:8001", "[::1]:8001". A name that only looks like an address is none.
+// "127.0.0.1:8001", "localhost:8001", "[::1]:8001". Names that only look like addresses are not.
 bool IsLoopback(const std::string& address);
 
 // Splits "host:port"; INVALID_ARGUMENT naming the flag.
@@ -50,8 +50,7 @@ absl::Status ParseAddress(const std::string& flag, const std::string& address, s
                           int* port);
 
 // FAILED_PRECONDITION off loopback without TLS, or, for HTTP, without tokens; logs a warning for
-// every start that was asked to be less secure. TLS needs all three files: peers are always
-// verified.
+// every start with a less secure flag. TLS needs all three files: peers are always verified.
 absl::Status CheckExposure(const ServerFlags& flags);
 
 }  // namespace stagecoach

@@ -1,8 +1,8 @@
-// TokenFile: the users of a port by their tokens. A line for each one, "NAME SHA256-HEX [MARK]". It
+// TokenFile: the users of a port by their tokens. Each user has a line "NAME SHA256-HEX [MARK]". It
 // has the token's digest, so that a reader of the file cannot use the token. The mark is for users
-// who may do more. Lines that are empty or begin with # are left out.
-// Ownership: none of the file. It is read again when it has changed. As long as it cannot be used
-//            nobody is admitted, and the log says why.
+// who may do more. Empty lines and lines with # in front are ignored.
+// Ownership: none of the file. It is read again when it has changed. If it is unusable, nobody is
+//            admitted, and the log says why.
 // Threads:   thread-safe.
 // Errors:    Open: INVALID_ARGUMENT naming flag, file, line and remedy. FAILED_PRECONDITION if
 //            others than the server's user may read or write it. (A file of root may be readable to
@@ -23,15 +23,15 @@
 
 namespace stagecoach {
 
-// What a file is for. Constants.
+// The purpose of a file. Constants.
 struct TokenUse {
-  const char* flag;  // that names the file
-  const char* mark;  // which a line may have behind its digest
-  const char* what;  // its lines open, for the log
+  const char* flag;  // of the file
+  const char* mark;  // allowed behind a line's digest
+  const char* what;  // port that its lines open, for the log
 };
-// The HTTP port: `control` also changes something.
+// The HTTP port; with `control` a user may also change something.
 inline constexpr TokenUse kHttpTokens{"--http-token-file", "control", "the HTTP port"};
-// The gRPC port of a coordinator, for users without a certificate; `operator` has that role.
+// The gRPC port of a coordinator, for users without a certificate; `operator` gives that role.
 inline constexpr TokenUse kUserTokens{"--token-file", "operator", "gRPC by a token"};
 
 struct TokenLine {
@@ -59,10 +59,10 @@ class TokenFile {
   const TokenUse use_;
   const std::string path_;
   std::mutex mutex_;                   // guards the rest
-  std::optional<struct stat> as_was_;  // when it was read; nothing: it could not be looked at
-  bool settled_ = false;               // it was not written to just before that
+  std::optional<struct stat> as_was_;  // state when it was read; nullopt: unknown
+  bool settled_ = false;               // was not written just before that
   std::vector<TokenLine> lines_;
-  std::string told_;  // the last reason in the log
+  std::string told_;  // last reason in the log
 };
 
 }  // namespace stagecoach

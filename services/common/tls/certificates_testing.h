@@ -1,5 +1,4 @@
-// TestAuthority: an authority and certificates of it, for servers and callers of a test over
-// loopback.
+// TestAuthority: an authority with certificates for servers and callers of a test over loopback.
 // Ownership: owns a folder of PEM files, removed at its end.
 // Threads:   one at a time.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_CERTIFICATES_TESTING_H_
@@ -25,7 +24,7 @@ namespace stagecoach {
 
 class TestAuthority {
  public:
-  // name: where a test has several.
+  // name: tells several authorities of a test apart.
   explicit TestAuthority(const std::string& name = "authority")
       : folder_(absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
                              ::testing::UnitTest::GetInstance()->current_test_info()->name())),
@@ -41,7 +40,7 @@ class TestAuthority {
   TestAuthority(const TestAuthority&) = delete;
   TestAuthority& operator=(const TestAuthority&) = delete;
 
-  // For 127.0.0.1, with these URIs beside it.
+  // A certificate for 127.0.0.1 and these URIs.
   TlsFlags Issue(const std::string& common_name, const std::vector<std::string>& uris) {
     const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
     const Certificate issued = Blank(common_name, key.get());
@@ -59,7 +58,7 @@ class TestAuthority {
     tls.root_cert = Write("pem", [&](BIO* out) { PEM_write_bio_X509(out, certificate_.get()); });
     return tls;
   }
-  // With the one URI of that role: "stage", "stage-0".
+  // A certificate with the one URI of that role: "stage", "stage-0".
   TlsFlags IssueRole(const std::string& role, const std::string& name) {
     return Issue(name, {absl::StrCat("spiffe://stagecoach/", role, "/", name)});
   }

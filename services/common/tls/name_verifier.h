@@ -1,6 +1,6 @@
-// NameVerifier: checks the server's certificate after a TLS handshake. It must be for the name that
-// was dialed, and of a peer who is expected there. For the first, gRPC has a verifier, but it does
-// not say what is wrong.
+// NameVerifier: checks the server's certificate after a TLS handshake. It must be for the dialed
+// name, and of the expected peer. gRPC has a verifier for the first, but it does not name the
+// fault.
 // Threads:   thread-safe; it never waits.
 // Errors:    a connection that fails: "Peer name HOST is not in peer certificate".
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_NAME_VERIFIER_H_
@@ -19,10 +19,10 @@ class CertificateVerifier;
 
 namespace stagecoach {
 
-// Of the URIs in a certificate; an error says what is wrong with them. Thread-safe.
+// Checks the URIs of a certificate; an error names their fault. Thread-safe.
 using UriCheck = std::function<absl::Status(std::span<const std::string> uris)>;
 
-// check_uris: empty: any will do.
+// check_uris: empty: accepts any.
 std::shared_ptr<grpc::experimental::CertificateVerifier> MakeNameVerifier(UriCheck check_uris = {});
 
 }  // namespace stagecoach

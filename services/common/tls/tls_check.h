@@ -1,6 +1,6 @@
-// What is wrong with a TLS set-up, in words an operator can act on. gRPC says "Socket closed" to a
+// Finds the fault of a TLS set-up, in words an operator can act on. gRPC says "Socket closed" to a
 // client whose certificate was refused. It says "certificate verify failed" for four different
-// reasons. These functions look themselves.
+// reasons.
 // Threads:   any; ExplainTlsFailure blocks for up to four seconds.
 // Errors:    CheckIdentity: FAILED_PRECONDITION naming the flag, the file and the remedy.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_TLS_CHECK_H_
@@ -20,12 +20,12 @@ struct TlsPems {
   friend bool operator==(const TlsPems&, const TlsPems&) = default;
 };
 
-// The three files; with a token the authorities' alone. NOT_FOUND names the flag of one that cannot
-// be read.
+// Reads the three files; with a token only the authorities'. NOT_FOUND names the flag of an
+// unreadable one.
 absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
 
-// The certificate is valid now, belongs to the key, and is signed by the authority. With a token
-// there is an authority. tls only names the files in errors.
+// Checks that the certificate is valid now, belongs to the key, and is signed by the authority.
+// With a token it only checks that there is an authority. tls only names the files in errors.
 absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
 
 // A warning, with the remedy, if others than this process's user may read or write the key's file.
@@ -42,13 +42,13 @@ bool CertificateIsFor(const std::string& pem, const std::string& host);
 // answer: gRPC's own message is then the better one.
 std::string ExplainTlsFailure(const std::string& address, const TlsFlags& tls);
 
-// Does a TLS handshake, with these as this side's own, with the gRPC server at the other end of a
-// socket. The socket has its timeouts set. Then sends `first`. OK once the server has answered, if
-// only by closing the connection after the handshake. Its certificate is not looked at.
-// UNAVAILABLE: the handshake did not end, or nothing followed.
+// Does a TLS handshake, with these as this side's own, with the gRPC server behind a socket that
+// has timeouts. Then sends `first`. OK once the server has answered, even if it only closes the
+// connection after the handshake. Does not check its certificate. UNAVAILABLE: the handshake did
+// not end, or nothing followed.
 absl::Status ShakeHands(int connected, const TlsPems& pems, const std::string& first);
 
-// error with that reason in front of its message, if it is UNAVAILABLE and there is one.
+// `error`, if UNAVAILABLE, with the obstacle (if any) in front of its message.
 absl::Status WithTlsReason(const absl::Status& error, const std::string& address,
                            const TlsFlags& tls);
 

@@ -1,4 +1,4 @@
-// TlsExpiry: when the certificates end that a server goes by (tls_identity.h).
+// TlsExpiry: when a server's certificates end (tls_identity.h).
 // Threads:   pure functions; any thread.
 // Units:     Unix seconds.
 // Errors:    ReadTlsExpiry: INVALID_ARGUMENT naming the flag of a text that is no certificate.
@@ -14,13 +14,13 @@
 namespace stagecoach {
 
 struct TlsExpiry {
-  double identity_unix_seconds = 0;   // the first to end of the certificate and what signed it
-  double authority_unix_seconds = 0;  // the last to end of the authorities that peers are held to
+  double identity_unix_seconds = 0;   // first end of the certificate and its signers
+  double authority_unix_seconds = 0;  // last end of the authorities of peers
 };
 
 absl::StatusOr<TlsExpiry> ReadTlsExpiry(const TlsPems& pems);
 
-// Nothing without TLS.
+// Writes nothing without TLS.
 void WriteTlsMetrics(const std::optional<TlsExpiry>& expiry, MetricWriter& writer);
 
 }  // namespace stagecoach

@@ -1,11 +1,11 @@
-// TlsIdentity: the certificates of a server, and whom it accepts, always as the files say now. A
-// thread looks at the files every two seconds. New certificates count for later connections, in
-// both directions; existing connections stay. Files that no peer would accept, or that are half
+// TlsIdentity: the certificates of a server and of its peers' authorities, always as in the files
+// now. A thread looks at the files every two seconds. New certificates count for later connections,
+// in both directions; existing connections stay. Files that no peer would accept, or that are half
 // written, change nothing.
 // Ownership: owns its thread and two descriptors. Channels and servers with its credentials must
 //            end before it.
 // Threads:   thread-safe.
-// Errors:    Load: as ReadPems and CheckIdentity; UNAVAILABLE where the system has no memory files.
+// Errors:    Load: as ReadPems and CheckIdentity; UNAVAILABLE if the system has no memory files.
 //            Later ones are logged, once for each content of the files.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_
 #define STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_
@@ -40,19 +40,19 @@ class TlsIdentity {
   ~TlsIdentity();
 
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials() const;
-  // For channels to servers in whose certificate the URIs are such.
+  // For channels to servers whose certificate's URIs pass the check.
   std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(UriCheck check_uris) const;
-  // without_certificate: callers may show none; one that is shown is verified in any case.
+  // without_certificate: callers may show none; a shown one is verified in any case.
   std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
       bool without_certificate = false) const;
   TlsPems pems() const;
   TlsExpiry expiry() const;
-  void Look();  // at the files, now. gRPC takes what is new within two seconds
+  void Look();  // at the files, now; gRPC takes new ones within two seconds
 
  private:
   struct Published;
   TlsIdentity(const TlsFlags& tls, TlsPems pems, TlsExpiry expiry);
-  absl::Status Publish();  // pems_, to gRPC
+  absl::Status Publish();  // gives pems_ to gRPC
   absl::Status Take(TlsPems pems);
   void Run();
 
@@ -61,13 +61,13 @@ class TlsIdentity {
   mutable std::mutex mutex_;  // guards what follows, but not the thread
   TlsPems pems_;
   TlsExpiry expiry_;
-  std::string last_objection_;  // what was logged last; empty: nothing is wrong
+  std::string last_objection_;  // last one in the log; empty: no fault
   bool ending_ = false;
   std::condition_variable changed_;
   Thread thread_;
 };
 
-// For null, which is no TLS: insecure, nothing.
+// null means no TLS: insecure credentials, no expiry.
 std::optional<TlsExpiry> ExpiryOf(const TlsIdentity* identity);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const TlsIdentity* identity);
 

@@ -1,5 +1,5 @@
-// CallersJobs: the job manager as one caller of JobService may use it. What is asked of a job is
-// asked first whether it may; nothing else in the service has the manager.
+// CallersJobs: the job manager for one caller of JobService. Each call first checks that the caller
+// may use the job. Other code of the service has no manager.
 // Ownership: borrows the manager; a value for one call, not needed by the time of the answer.
 // Threads:   as JobManager.
 // Errors:    PERMISSION_DENIED for another user's job, else JobManager's.
@@ -15,8 +15,8 @@
 
 namespace stagecoach {
 
-// The name is "ROLE/NAME", and all but operators have their own jobs only. Of whom was let in
-// without a role nothing is known, and everything allowed.
+// The name is "ROLE/NAME", and all but operators have only their own jobs. A caller that was
+// admitted without a role has no name, and may do everything.
 JobCaller JobCallerOf(const Caller& caller);
 
 class CallersJobs {
@@ -27,7 +27,7 @@ class CallersJobs {
       : manager_(manager), caller_(std::move(caller)) {}
 
   const JobCaller& caller() const { return caller_; }
-  // Of JobManager.
+  // As in JobManager.
   void Submit(const std::string& id_or_empty, const JobSpec& spec, OnView done,
               std::function<bool()> wanted) const;
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
@@ -38,11 +38,11 @@ class CallersJobs {
   void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done) const;
   void Cancel(const std::string& id, OnView done) const;
   void Resume(const std::string& id, int64_t stages, OnView done) const;
-  // For streams, which go on asking: OK once means that they may, as a job's owner never changes.
+  // For streams, which call repeatedly. One OK suffices, because a job's owner never changes.
   void Check(const std::string& id, std::function<void(absl::Status)> done) const;
 
  private:
-  // act with `done` if the caller may, else done with why not.
+  // Calls `act` with `done` if the caller may, else `done` with the reason.
   template <typename Answer>
   void IfItMay(const std::string& id, std::function<void(absl::StatusOr<Answer>)> done,
                std::function<void(std::function<void(absl::StatusOr<Answer>)>)> act) const;

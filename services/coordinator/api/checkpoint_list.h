@@ -1,6 +1,6 @@
 // The checkpoints of a job, as the API shows them, newest first; a damaged one has an error. Reads
 // manifests, and with `verify` every byte of every file and of every tensor. owner: JobView::owner;
-// a user is told no paths (coordinator/loop/hidden_places.h).
+// users see no paths (coordinator/loop/hidden_places.h).
 // Threads:   any that may wait for files.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_
 #define STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_

@@ -1,9 +1,9 @@
 // FleetServiceAdapter: FleetService over the job manager.
 // Ownership: borrows the manager.
 // Threads:   gRPC's; the manager answers on its own.
-// Errors:    the manager's; PERMISSION_DENIED naming both where a stage's certificate is not for
-//            the name that it registers or renews. (Which roles may call is decided before:
-//            role_processor.h.)
+// Errors:    the manager's; PERMISSION_DENIED naming both if a stage's certificate is not for the
+//            name that it registers or renews. (role_processor.h has checked before which roles may
+//            call.)
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_FLEET_SERVICE_H_
 #define STAGECOACH_SERVICES_COORDINATOR_API_FLEET_SERVICE_H_
 

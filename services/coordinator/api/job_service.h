@@ -2,8 +2,8 @@
 // opens that user's own
 //            jobs (callers_jobs.h).
 // Ownership: borrows all of Parts.
-// Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a
-//            bounded queue (full: RESOURCE_EXHAUSTED).
+// Threads:   gRPC callbacks post and return; work on files runs on one worker thread with a bounded
+//            queue (full: RESOURCE_EXHAUSTED).
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_JOB_SERVICE_H_
 #define STAGECOACH_SERVICES_COORDINATOR_API_JOB_SERVICE_H_
 
@@ -30,7 +30,7 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     CheckpointStore* checkpoints = nullptr;
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
-    const Callers* callers = nullptr;  // the server's; null: by certificates alone
+    const Callers* callers = nullptr;  // the server's; null: by certificates only
     std::string export_folder;
     StageObserver* stages = nullptr;
     TraceCollector* traces = nullptr;
@@ -76,15 +76,15 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
  private:
   // Runs `work` on the worker and finishes the call with its status.
   void PostWork(grpc::ServerUnaryReactor* reactor, std::function<absl::Status()> work);
-  // The same of what reads the job's checkpoints: none of them is removed meanwhile.
+  // As PostWork, for work that reads the job's checkpoints: none is removed meanwhile.
   void PostReading(grpc::ServerUnaryReactor* reactor, const std::string& job,
                    std::function<absl::Status()> work);
-  // What users are told of an error, and the log of what they are not.
+  // The error for users; logs the parts that they may not see.
   absl::Status Told(const absl::Status& status, const std::string& what) const;
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
                         v1::ExportWeightsResponse* response);
 
-  // All that a call may do with jobs; streams have the manager as well, behind a check.
+  // The jobs as the caller may use them; streams have the manager as well, behind a check.
   CallersJobs Jobs(const grpc::CallbackServerContext& context) const;
 
   JobManager* const manager_;

@@ -1,7 +1,6 @@
 // ReadLogsReactor: one client's stream of log lines. It sends the lines there are. With `follow` it
 // asks for new ones twice a second until the job ends. The sources are asked again only when the
-// client has taken all lines. So a slow client costs nothing but lines that the sources drop
-// meanwhile.
+// client has taken all lines. So a slow client only loses lines that the sources drop meanwhile.
 // Ownership: shared by gRPC (until OnDone) and the callbacks of the poll under way.
 // Threads:   gRPC callbacks, the job loop, a gRPC timer; one mutex; no call out of here under it.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_READ_LOGS_REACTOR_H_
@@ -34,8 +33,8 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
     StageObserver* stages = nullptr;
     const LogRing* own = nullptr;
   };
-  // PERMISSION_DENIED if the job is another user's, and for lines of all jobs if only some are the
-  // caller's.
+  // PERMISSION_DENIED if the job is another user's, or if a caller with own jobs only wants all
+  // lines.
   static ReadLogsReactor* Start(const Parts& parts, const CallersJobs& jobs,
                                 const v1::ReadLogsRequest& request);
   ~ReadLogsReactor() override;
@@ -50,14 +49,14 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
   void OnSources(absl::StatusOr<LogSources> sources);
   void OnLines(v1::ReadLogsResponse response);
   void End(const absl::Status& status);
-  // Writes what waits, sets the timer for the next poll, or finishes: whatever is due.
+  // Does the next step: writes waiting lines, sets the timer for the next poll, or finishes.
   void Proceed();
   void SetTimer();
 
   const Parts parts_;
   const LogQuery query_;
   const bool follow_;
-  const bool own_only_;  // no lines of no job: they tell of everybody's
+  const bool own_only_;  // no lines without a job: they concern all users
   const std::shared_ptr<LogReader> reader_;
   std::shared_ptr<ReadLogsReactor> self_;  // until OnDone
   grpc::Alarm timer_;
@@ -68,7 +67,7 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
   uint32_t tail_;  // of the next poll
   bool write_in_flight_ = false;
   bool polling_ = true;    // a poll or the timer for it is under way
-  bool last_poll_ = true;  // what the poll at hand brings is all
+  bool last_poll_ = true;  // the current poll brings the last lines
   bool finished_ = false;  // Finish was called
   std::optional<absl::Status> ended_;
 };

@@ -1,5 +1,5 @@
 // WaitingJobTest: a real job manager with one job, "job-a", that waits for stages that never come;
-// for tests of what stands in front of the manager.
+// for tests of code in front of the manager.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_WAITING_JOB_TESTING_H_
 #define STAGECOACH_SERVICES_COORDINATOR_API_WAITING_JOB_TESTING_H_
 
@@ -73,7 +73,7 @@ class WaitingJobTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Until the job says that it waits for stages: then nothing more happens by itself.
+  // Waits until the job says that it waits for stages: then nothing more happens by itself.
   void Settle() {
     const auto settled = Await<bool>(kPatience, [this](auto done) {
       manager_->Watch(

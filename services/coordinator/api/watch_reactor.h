@@ -1,7 +1,7 @@
 // WatchReactor: one client's stream of job records. At most kQueuedRecords wait here for a slow
-// reader. When that many wait, the watch is given up. Once they are written, it is taken again from
-// the last record passed on. So a slow watcher loses nothing and holds bounded memory. The manager
-// is told at once of a watcher that leaves: a job that stands still has no record by which it would
+// reader. When that many wait, the watch ends. Once they are written, a new watch begins behind the
+// last record passed on. So a slow watcher loses nothing and holds bounded memory. The manager is
+// told at once of a watcher that leaves: a job that stands still has no record by which it would
 // find out.
 // Ownership: shared by gRPC (until OnDone) and the watch's callbacks.
 // Threads:   gRPC callbacks and the job loop; one mutex; no call out of here under it.
@@ -42,7 +42,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   void Leave();  // the client is gone
   bool OnRecord(const JobRecord& record);
   void OnEnded(const absl::Status& status);
-  // Writes the next record, takes the watch again, or finishes: whatever is due.
+  // Does the next step: writes the next record, watches again, or finishes.
   void Proceed();
 
   JobManager* const manager_;
@@ -54,10 +54,10 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   v1::WatchJobResponse writing_;
   uint64_t last_number_;
   bool write_in_flight_ = false;
-  bool paused_ = false;    // the queue was full: the watch ended and is taken again when empty
-  bool gone_ = false;      // the client is
+  bool paused_ = false;    // the queue was full: the watch ended, and begins again when it is empty
+  bool gone_ = false;      // the client has gone
   bool finished_ = false;  // Finish was called
-  uint64_t watch_ = 0;     // the manager's number of it; 0: none
+  uint64_t watch_ = 0;     // the manager's number of the watch; 0: none
   std::optional<absl::Status> ended_;
 };
 

@@ -1,5 +1,5 @@
-// Conversion of what the coordinator shows and hears (coordinator/loop/job_manager.h, plan/plan.h)
-// to and from proto/stagecoach/v1/{job,fleet}.proto.
+// Conversion of the coordinator's values (coordinator/loop/job_manager.h, plan/plan.h) to and from
+// proto/stagecoach/v1/{job,fleet}.proto.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_CONVERT_CONVERT_JOB_H_
 #define STAGECOACH_SERVICES_COORDINATOR_CONVERT_CONVERT_JOB_H_
 
@@ -12,13 +12,13 @@ namespace stagecoach {
 // PENDING: submitted, planned, loading. RUNNING: also recovering and finishing.
 v1::JobState JobStateOf(JobPhase phase);
 v1::Job ToProto(const JobView& view);
-// Without its spec and what is measured of single classes, which lists of many jobs have no room
-// for.
+// Leaves out the spec and the measures of single classes, which are too large for lists of many
+// jobs.
 v1::Job ToListed(const JobView& view);
-// Pages of lists: jobs in one, if nobody says how many, and at most.
+// Jobs on a page of a list: by default, and at most.
 inline constexpr int kPageJobs = 100, kMostPageJobs = 1000;
 v1::ListJobsResponse ToProto(const JobManager::Page& page);
-// What a page's token says: `before` of JobManager::ListPage. INVALID_ARGUMENT names `field`.
+// Start of a page by its token: `before` of JobManager::ListPage. INVALID_ARGUMENT names `field`.
 absl::StatusOr<uint64_t> PageStart(const std::string& token, const char* field);
 v1::WatchJobResponse ToProto(const JobRecord& record);
 // DATA_LOSS: as coordinator/job/view/shown_json.h.
@@ -28,8 +28,7 @@ v1::Stage ToProto(const StageRegistration& registration);
 StageRegistration FromProto(const v1::Stage& proto);
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto);
 v1::StageTelemetry ToProto(const StageTotals& totals);
-StageTotals FromProto(
-    const v1::StageTelemetry& proto);  // neighbours beyond kMaxNeighbours: dropped
+StageTotals FromProto(const v1::StageTelemetry& proto);  // drops neighbours beyond kMaxNeighbours
 v1::StageInfo ToProto(const StageView& view);
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// ProtoJobCodec: the coordinator's journal keeps a spec as proto3 JSON, which a person can read and
-// which survives added fields.  Errors: Decode returns DATA_LOSS for a text it did not write.
+// ProtoJobCodec: encodes a spec for the coordinator's journal as proto3 JSON. A person can read it,
+// and it survives added fields.  Errors: Decode returns DATA_LOSS for a text it did not write.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_CONVERT_JOB_CODEC_H_
 #define STAGECOACH_SERVICES_COORDINATOR_CONVERT_JOB_CODEC_H_
 

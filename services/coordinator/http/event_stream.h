@@ -1,7 +1,7 @@
 // EventStream: the page's server-sent events. Once a second every reader gets the events since its
-// last turn. So a slow one loses nothing but time, and nothing waits for it in memory.
+// last turn. So a slow one only loses time, and nothing waits for it in memory.
 // Ownership: borrows manager and live state.
-// Threads:   Open on HTTP threads; the body it gives holds its thread until reader or server end.
+// Threads:   Open on HTTP threads; the returned body holds its thread until reader or server end.
 // Errors:    NOT_FOUND (job), INVALID_ARGUMENT (after).
 // See:       docs/http_api.md, "The stream".
 #ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_EVENT_STREAM_H_

@@ -23,10 +23,10 @@ std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after, b
 
 HttpResponse JsonResponse(std::string json);
 
-// Says no more than the gRPC API would (ToApiGrpc), with the HTTP status of google.rpc.Code, or
-// with `http_status` if it is not 0.
+// An error with no more details than in the gRPC API (ToApiGrpc). It has the HTTP status of
+// google.rpc.Code, or `http_status` if that is not 0.
 HttpResponse ErrorResponse(const absl::Status& status, int http_status = 0);
-// The same for messages of the HTTP side itself, which are shown as they are.
+// The same for errors of the HTTP side itself, which are shown in full.
 HttpResponse OwnErrorResponse(const absl::Status& status, int http_status = 0);
 
 }  // namespace stagecoach

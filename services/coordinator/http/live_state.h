@@ -1,5 +1,5 @@
-// LiveState: how jobs and stages stand now, asked for at most about once a second however many
-// streams show it.
+// LiveState: the present state of jobs and stages. It asks for it at most about once a second,
+// however many streams show it.
 // Ownership: borrows manager and clock. Snapshots are shared and never change.
 // Threads:   thread-safe; Latest may wait for the job loop, at most a second.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_LIVE_STATE_H_
@@ -22,7 +22,7 @@ class LiveState {
   struct Snapshot {
     double taken_seconds = 0;
     std::vector<JobView> jobs;  // newest first, without their specs
-    std::string states;         // differs when a job came, went or changed its state
+    std::string states;         // changes when a job comes, goes or changes its state
     std::string jobs_json;    // ListJobsResponse, the first page, as of the last change of `states`
     std::string stages_json;  // ListStagesResponse
     const JobView* Find(const std::string& id) const;
@@ -37,7 +37,7 @@ class LiveState {
 
   JobManager* const manager_;
   const Clock* const clock_;
-  std::mutex mutex_;  // guards latest_; whoever waits for it wants the snapshot being taken
+  std::mutex mutex_;  // guards latest_; threads that wait for it want the snapshot being taken
   std::shared_ptr<const Snapshot> latest_;
 };
 

@@ -1,5 +1,5 @@
 // RecordTail: the newest records of jobs as JSON, read and printed once for all streams that show
-// them. A stream that is further back than the kept records reads for itself.
+// them. A stream further back than the kept records reads by itself.
 // Ownership: borrows the manager.
 // Threads:   thread-safe; Read may wait for the job loop, about a second a page.
 // Units:     at most kMostLines records of kMostJobs jobs are kept.
@@ -28,13 +28,13 @@ class RecordTail {
   struct Page {
     std::string json;   // the records, separated by commas; empty: nothing new
     uint64_t last = 0;  // number of the last one; `after` if there is none
-    bool more = false;  // than fit
+    bool more = false;  // more records than fit
     absl::Status next;  // why the record after them cannot be read
   };
 
   explicit RecordTail(JobManager* manager) : manager_(manager) {}
-  // Records with number > after, at most kPageRecords. The loop is asked once for each `version`
-  // of a job, however many call.
+  // Records with number > after, at most kPageRecords. It asks the loop once for each `version` of
+  // a job, however many callers there are.
   Page Read(const std::string& job, uint64_t after, double version);
 
  private:
@@ -43,17 +43,17 @@ class RecordTail {
     std::string json;
   };
   struct Tail {
-    uint64_t base = 0;  // every record with a higher number is here
+    uint64_t base = 0;  // all records with a higher number are here
     double version = -1;
     std::deque<Line> lines;
-    absl::Status next;  // as Page has it, after all lines
+    absl::Status next;  // as in Page, after all lines
   };
   absl::StatusOr<std::vector<Line>> Fetch(const std::string& job, uint64_t after) const;
   void Refresh(const std::string& job, Tail& tail) const;
   static Page PageOf(const std::vector<const Line*>& lines, uint64_t after, bool more);
 
   JobManager* const manager_;
-  std::mutex mutex_;  // guards tails_; whoever waits for it wants what is being read
+  std::mutex mutex_;  // guards tails_; threads that wait for it want the records being read
   std::map<std::string, Tail> tails_;
 };
 

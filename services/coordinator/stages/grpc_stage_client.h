@@ -4,7 +4,7 @@
 // command goes over a new channel, with the certificate of that moment.
 // Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
-// Errors:    every call has a deadline. An error that a stage did not make itself is UNAVAILABLE
+// Errors:    every call has a deadline. If an error is not the stage's own, it is UNAVAILABLE
 //            (own_error.h). A broken connection is UNAVAILABLE at once, never retried here: the job
 //            manager decides.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_
@@ -29,7 +29,7 @@ namespace stagecoach {
 
 class GrpcStageClient final : public StageClient, public StageObserver {
  public:
-  // Credentials for a channel to the stage of that name, by which nobody else is talked to.
+  // Credentials for a channel to the stage of that name and to nobody else.
   using Credentials =
       std::function<std::shared_ptr<grpc::ChannelCredentials>(const std::string& stage_name)>;
 
@@ -71,8 +71,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
                                  std::function<void(grpc::Status)>);
 
   std::shared_ptr<Peer> PeerFor(const StagePeer& stage);
-  // Written once for all stages of a load: of thousands of layers that takes long on the caller's
-  // thread.
+  // Made once for all stages of a load: thousands of layers take long on the caller's thread.
   std::shared_ptr<const v1::Network> MessageOf(const std::shared_ptr<const Network>& network);
   void NoteRefused(const StagePeer& stage);
   bool WasRefused(const StagePeer& stage);
@@ -81,8 +80,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   template <typename Request, typename Response>
   void Start(const StagePeer& stage, Request request, double deadline_seconds,
              Method<Request, Response> method, std::function<void(absl::StatusOr<Response>)> done);
-  // The same from the job loop: an observer may ask on a thread of gRPC's, which may let go of no
-  // channel.
+  // The same from the job loop. An observer may ask on one of gRPC's threads, which must not
+  // release a channel.
   template <typename Request, typename Response>
   void Command(const StagePeer& stage, Request request, double deadline_seconds,
                Method<Request, Response> method,
@@ -93,11 +92,11 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   std::condition_variable idle_;
   std::map<StagePeer, std::shared_ptr<Peer>> peers_;
   std::vector<std::shared_ptr<grpc::Channel>> retired_;  // perhaps with calls under way
-  std::set<StagePeer> refused_;                          // whose connection is to be made anew
+  std::set<StagePeer> refused_;                          // peers that need a new connection
   std::set<grpc::ClientContext*> cancellable_;
-  std::weak_ptr<const Network> written_;  // the last one, and its message
+  std::weak_ptr<const Network> written_;  // last network written, and its message
   std::shared_ptr<const v1::Network> message_;
-  int calls_ = 0;  // whose context is not destroyed yet
+  int calls_ = 0;  // calls whose context still exists
   bool closing_ = false;
 };
 

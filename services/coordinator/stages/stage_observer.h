@@ -1,6 +1,6 @@
-// StageObserver: what the coordinator asks stages for show only: clock, trace, log lines. Apart
-// from StageClient, which drives training; GrpcStageClient implements both, tests play this one.
-// Ownership: borrowed by those who ask.
+// StageObserver: the coordinator's questions to stages for show only: clock, trace, log lines.
+// StageClient, which drives training, is apart; GrpcStageClient implements both.
+// Ownership: borrowed by its users.
 // Threads:   thread-safe; `done` runs on any thread, exactly once, and must not block.
 // Errors:    as StageClient.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_STAGE_OBSERVER_H_
@@ -37,7 +37,7 @@ class StageObserver {
                        std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) = 0;
 };
 
-// Why a stage's part is missing, for those who look: "stage-1 cannot be reached".
+// Why a stage's part is missing, for viewers: "stage-1 cannot be reached".
 std::string WhyMissing(const std::string& name, const absl::Status& status);
 
 }  // namespace stagecoach

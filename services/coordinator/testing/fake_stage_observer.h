@@ -1,5 +1,5 @@
-// FakeStageObserver: stages for tests of those who only look. Answers at once, or holds what it is
-// asked until the test answers.
+// FakeStageObserver: stages for tests of observers. Answers at once, or holds calls until the test
+// answers.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_TESTING_FAKE_STAGE_OBSERVER_H_
 #define STAGECOACH_SERVICES_COORDINATOR_TESTING_FAKE_STAGE_OBSERVER_H_
 
@@ -16,13 +16,13 @@ namespace stagecoach {
 class FakeStageObserver final : public StageObserver {
  public:
   struct Stage {
-    absl::Status error;                               // what every call answers, if not OK
+    absl::Status error;                               // answer of every call, if not OK
     int64_t clock_offset = 0;                         // to the test's clock
     std::vector<std::pair<int64_t, int64_t>> delays;  // nanoseconds there and back, call by call
     std::vector<v1::TraceSpan> spans;
     std::vector<v1::LogLine> lines;  // numbered from 1
     std::vector<uint64_t> asked_after;
-    double none_until_unix_seconds = 0;  // asked for last
+    double none_until_unix_seconds = 0;  // in the last request
     size_t calls = 0;
   };
 
@@ -68,7 +68,7 @@ class FakeStageObserver final : public StageObserver {
   std::vector<std::function<void()>> held;
 
  private:
-  // Time passes on the way there and back; what the stage's clock says in between.
+  // The exchange takes time there and back; returns the stage's clock in between.
   int64_t Exchange(Stage& stage) {
     const size_t call = stage.calls++;
     const auto [there, back] =

@@ -1,5 +1,5 @@
-// Await: the answer of a function that calls back, for a thread that may wait: HTTP and metrics.
-// Errors: nothing if the answer takes longer; it may still come and is then dropped.
+// Await: waits for the answer of a function that calls back: for HTTP and metrics threads.
+// Errors: nullopt if the answer takes longer; a later one is dropped.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_AWAIT_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_AWAIT_H_
 
@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// For an answer of the job loop, which takes milliseconds unless something is wrong.
+// Longest wait for the job loop, which takes milliseconds unless something is wrong.
 inline constexpr double kLoopAnswerSeconds = 1;
 
 // ask(done): calls done(T) once, from any thread.
@@ -27,7 +27,7 @@ std::optional<T> Await(double seconds, Ask ask) {
   return future.get();
 }
 
-// The same of a function whose answer may be a refusal, which is no answer either.
+// The same if the answer may be a refusal, which also counts as none.
 template <typename T, typename Ask>
 std::optional<T> AwaitOk(double seconds, Ask ask) {
   std::optional<absl::StatusOr<T>> answer = Await<absl::StatusOr<T>>(seconds, ask);

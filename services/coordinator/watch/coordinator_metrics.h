@@ -1,6 +1,6 @@
-// CoordinatorMetrics: what /metrics of the coordinator shows, from the manager's views and the
-// records of live jobs. Jobs are followed from their acceptance, so that the first scrape of a job
-// finds what was counted before it.
+// CoordinatorMetrics: the coordinator's part of /metrics, from the manager's views and the records
+// of live jobs. It follows jobs from their acceptance, so that their first scrape has all earlier
+// counts.
 // Ownership: borrows the manager.
 // Threads:   Write on the HTTP thread; records arrive on the job loop; one mutex. Write waits for
 //            the job loop at most a second and then leaves the jobs out of this scrape. Follow
@@ -22,16 +22,16 @@
 
 namespace stagecoach {
 
-// How long the job has waited that has waited longest of those that have not begun; 0 without one.
+// Longest wait of the jobs that have not begun; 0 if there are none.
 double OldestPendingSeconds(const std::vector<JobView>& jobs, double now_unix_seconds);
 
 class CoordinatorMetrics {
  public:
   explicit CoordinatorMetrics(JobManager* manager);
-  // A job that was accepted, or was there when this process started. Harmless to repeat.
+  // Follows a job that was accepted, or existed at the start of this process. Harmless to repeat.
   void Follow(const JobView& view);
-  // A job that is not known any more. What was counted of all jobs stays counted. Any thread; does
-  // not wait.
+  // Drops a job that is no longer known. Totals over all jobs keep its counts. Any thread; does not
+  // wait.
   void Forget(const JobView& view);
   void Write(MetricWriter& writer);
   // The part of Write about stages' faults: each job counts once, also one that was forgotten after
@@ -45,7 +45,7 @@ class CoordinatorMetrics {
     bool of_text = false;                                // else a token is a target of a picture
   };
   static TokenSize SizeOfTokens(const Network& network);
-  // What the records of one job add up to.
+  // Sums over the records of one job.
   struct Track {
     bool followed = false;
     uint64_t last_number = 0;  // of the records
@@ -68,7 +68,7 @@ class CoordinatorMetrics {
     std::map<std::string, Track> tracks;
     uint64_t submitted = 0;
     std::map<std::string, uint64_t> finished;  // by shown state
-    // Of jobs that are forgotten, by stage and reason: a counter does not go back.
+    // Faults of forgotten jobs, by stage and reason: a counter does not go back.
     std::map<std::string, std::map<std::string, uint64_t>> former_faults;
     // Those jobs, the newest, by sequence and id: a list of a moment ago may still have them.
     std::set<std::pair<uint64_t, std::string>> forgotten;
@@ -76,7 +76,7 @@ class CoordinatorMetrics {
     Histogram queue_seconds{Histogram::DoublingBounds()};
     Histogram save_seconds{Histogram::DoublingBounds()};
     Histogram load_seconds{Histogram::DoublingBounds()};
-    double started_unix_seconds = 0;  // what is older is history, counted but not observed
+    double started_unix_seconds = 0;  // older records are counted, but not observed
   };
   static void OnRecord(Shared& shared, const std::string& id, const JobRecord& record);
   static void OnStep(Shared& shared, Track& track, const JobRecord& record);

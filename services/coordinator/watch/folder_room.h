@@ -1,8 +1,8 @@
-// FolderRoom: the room left where the coordinator and its stages write.
+// FolderRoom: free space in the folders that the coordinator and its stages write.
 // Ownership: owns its thread.
 // Threads:   Write from any thread. A file system that hangs holds up only the thread that asks,
 //            never a scrape. Its last value is shown for a while and then left out.
-// Units:     bytes, as a process without privileges may use them.
+// Units:     bytes, usable by a process without privileges.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_FOLDER_ROOM_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_FOLDER_ROOM_H_
 
@@ -20,7 +20,7 @@ namespace stagecoach {
 struct Room {
   double free_bytes = 0, size_bytes = 0;
 };
-// Of the file system that the path is on; nothing where the system does not say.
+// Room of the file system of this path; nullopt if the system does not tell.
 std::optional<Room> RoomOf(const std::string& path);
 
 class FolderRoom {
@@ -31,9 +31,9 @@ class FolderRoom {
     std::string use;  // the label: "checkpoints"
     std::string path;
   };
-  // Asks before it returns, and then every kPeriodSeconds.
+  // Looks once before it returns, and then every kPeriodSeconds.
   explicit FolderRoom(std::vector<Folder> folders, const Clock* clock = SystemClock::Get());
-  ~FolderRoom();  // waits for an answer that is under way
+  ~FolderRoom();  // waits for a running look
   void Write(MetricWriter& writer) const;
 
  private:

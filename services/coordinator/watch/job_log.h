@@ -1,5 +1,5 @@
-// LogRecord: a line in the coordinator's log for what happens to a job: accepted, planned, loading,
-// running, recovery and why, checkpoint, evaluation, end. Steps are debug lines.
+// LogRecord: logs the events of a job at the coordinator: accepted, planned, loading, running,
+// recovery and why, checkpoint, evaluation, end. Steps are debug lines.
 // Threads: any; JobManager calls it on the job loop (JobManager::Parts::on_record).
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_JOB_LOG_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_JOB_LOG_H_

@@ -1,5 +1,5 @@
-// LogQuery: whose log lines a reader wants, and FindLogSources, which says where they are now: a
-// job's stages change with every recovery.
+// LogQuery: the log lines that a reader wants. FindLogSources finds their present sources: a job's
+// stages change with every recovery.
 // Threads: FindLogSources: any; `done` runs on the job loop thread and must not block.
 // Errors:  NOT_FOUND (job), INVALID_ARGUMENT (stage).
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_QUERY_H_
@@ -18,7 +18,7 @@
 namespace stagecoach {
 
 struct LogQuery {
-  std::string job_id;            // empty: every job, and none
+  std::string job_id;            // empty: lines of all jobs, and of none
   std::optional<int32_t> stage;  // only this place in the job's pipeline
 };
 

@@ -1,11 +1,11 @@
 // LogReader: one reader's way through the logs of the coordinator and of stages. Every Poll asks
 // all of them at once for the lines since the last, and merges them by time. If a source's process
-// is a new one, it is read from its beginning.
+// is new, its log is read from the beginning.
 // Ownership: borrows ring and stages, which outlive every poll under way.
 // Threads:   one Poll at a time, from any thread. `done` runs once, on the thread of the last
 //            answer, within kDeadlineSeconds.
 // Units:     a poll holds at most kMostLines lines a source and gives at most `tail` lines in all.
-//            If more came, the newest are given.
+//            If there are more, it gives the newest.
 // Errors:    sources that do not answer are named, once as long as nothing changes.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_
@@ -27,7 +27,7 @@ class LogReader : public std::enable_shared_from_this<LogReader> {
  public:
   static constexpr double kDeadlineSeconds = 2.0;
   static constexpr uint32_t kMostLines = 2000;
-  // Stages give a job's memory back a moment after its end, and their clocks are not the
+  // Stages free a job's memory a moment after its end, and their clocks differ from the
   // coordinator's.
   static constexpr double kAfterEndSeconds = 1.0;
   static constexpr char kCoordinator[] = "coordinator";
@@ -40,8 +40,8 @@ class LogReader : public std::enable_shared_from_this<LogReader> {
     std::vector<StageTarget> targets;
     bool own = true;    // the coordinator's lines too
     uint32_t tail = 0;  // 0: kMostLines
-    // When the job ended; 0: it has not. Lines of no job from kAfterEndSeconds later on belong to
-    // what the servers did then.
+    // When the job ended; 0: it has not. Later than kAfterEndSeconds after that, lines without a
+    // job concern other work.
     double ended_unix_seconds = 0;
   };
   void Poll(const Wanted& wanted, std::function<void(v1::ReadLogsResponse)> done);
@@ -49,8 +49,8 @@ class LogReader : public std::enable_shared_from_this<LogReader> {
  private:
   struct Gathering;
   struct Source {
-    uint64_t newest = 0;  // line read last
-    std::string missing;  // why it did not answer the last time
+    uint64_t newest = 0;  // last line read
+    std::string missing;  // why its last answer is missing
   };
   void ReadOwn(Gathering& gathering);
   void Finish(Gathering& gathering);

@@ -30,8 +30,8 @@ class TraceCollector {
 
   TraceCollector(StageObserver* stages, const Clock* clock) : stages_(stages), clock_(clock) {}
 
-  // steps: the job's last so many, of all stages together; 0: all that the stages hold. The answer
-  // has a StageTrace per target.
+  // steps: number of the job's last steps, of all stages together; 0: all that the stages hold. The
+  // answer has a StageTrace per target.
   void Collect(const std::string& job_id, uint32_t steps, const std::vector<StageTarget>& targets,
                std::function<void(v1::GetTraceResponse)> done);
 

@@ -1,5 +1,5 @@
 // SnapshotClient: SnapshotPeers over gRPC. A call is one message there and one back, on the one
-// loop of a stage's gRPC. So links keep their thread; the caller waits. If a neighbour refuses the
+// loop of a stage's gRPC. The caller waits, and links keep their thread. If a neighbour refuses the
 // caller, the next call uses a new connection.
 // Ownership: owns channels; borrows the loop from Serve to Shutdown, after which it refuses.
 // Threads:   thread-safe, but for Serve, which comes first; not to be called on the loop's thread.
@@ -26,7 +26,7 @@ class SnapshotClient final : public SnapshotPeers {
   explicit SnapshotClient(std::shared_ptr<grpc::ChannelCredentials> credentials);
 
   void Serve(RpcLoop* loop);
-  void Shutdown();  // cancels what is under way
+  void Shutdown();  // cancels running calls
 
   absl::Status Put(const std::string& address, const SnapshotPart& part) override;
   absl::Status Get(const std::string& address, const SnapshotRange& range,
@@ -40,7 +40,7 @@ class SnapshotClient final : public SnapshotPeers {
   template <typename Response>
   class Call;
   std::shared_ptr<Peer> PeerForLocked(const std::string& address);
-  // `start` asks the stub for the call's reader.
+  // `start` makes the call's reader with the stub.
   template <typename Response, typename Start>
   absl::Status Ask(const std::string& address, Response* response, Start start);
 

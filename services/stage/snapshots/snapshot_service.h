@@ -1,8 +1,8 @@
-// SnapshotServiceAdapter: SnapshotService over StageRuntime: other stages put parts of their shards
-// here and fetch some.
+// SnapshotServiceAdapter: SnapshotService over StageRuntime: other stages store and fetch parts of
+// their shards here.
 // Ownership: borrows the runtime.
 // Threads:   calls on the loop's thread, answered at once.
-// Errors:    as SnapshotStore; DATA_LOSS for a part that is not as it was sent; INVALID_ARGUMENT.
+// Errors:    as SnapshotStore; DATA_LOSS for a part that was damaged on the way; INVALID_ARGUMENT.
 #ifndef STAGECOACH_SERVICES_STAGE_SNAPSHOTS_SNAPSHOT_SERVICE_H_
 #define STAGECOACH_SERVICES_STAGE_SNAPSHOTS_SNAPSHOT_SERVICE_H_
 
@@ -18,7 +18,8 @@ class SnapshotServiceAdapter final {
  public:
   explicit SnapshotServiceAdapter(StageRuntime* runtime) : runtime_(runtime) {}
 
-  // To be registered with a server, and served on the loop that polls for it once it has started.
+  // Register it with a server. Once that has started, serve it on the loop that polls the server's
+  // queue.
   grpc::Service* service() { return &service_; }
   void Serve(RpcLoop* loop);
 

@@ -1,6 +1,6 @@
 // Unary calls of an asynchronous service on an RpcLoop, answered at once or later. Errors are
-// marked as the server's own (own_error.h), and messages that carry a checksum are checked and get
-// one (message_checksum.h).
+// marked as the server's own (own_error.h), and if messages carry a checksum, it is checked and set
+// (message_checksum.h).
 #ifndef STAGECOACH_SERVICES_STAGE_SNAPSHOTS_UNARY_CALL_H_
 #define STAGECOACH_SERVICES_STAGE_SNAPSHOTS_UNARY_CALL_H_
 
@@ -20,18 +20,18 @@
 
 namespace stagecoach {
 
-// Ends the call with what the response holds by then. To be called exactly once, on any thread;
-// request and response live until then.
+// Ends the call with the response as it is then. Call it exactly once, on any thread; request and
+// response live until then.
 using Answer = std::function<void(const grpc::Status&)>;
 
-// One call of a method, from asking gRPC for it until its answer has been sent.
+// One call of a method, from the request to gRPC for it until its answer has been sent.
 // Ownership: kept by its operations and by the handler's Answer.
 // Threads:   the handler runs on the loop's thread and must not block.
 template <typename Service, typename Base, typename Request, typename Response>
 class UnaryCall final
     : public std::enable_shared_from_this<UnaryCall<Service, Base, Request, Response>> {
  public:
-  // RequestX of the generated class, which inherits from one class a method.
+  // RequestX of the generated class, which derives from one class for each method.
   using Ask = void (Base::*)(grpc::ServerContext*, Request*,
                              grpc::ServerAsyncResponseWriter<Response>*, grpc::CompletionQueue*,
                              grpc::ServerCompletionQueue*, void*);
@@ -40,7 +40,7 @@ class UnaryCall final
   UnaryCall(RpcLoop* loop, Service* service, Ask ask, Handler handler)
       : use_(loop), service_(service), ask_(ask), handler_(std::move(handler)) {}
 
-  // Takes one call, and when it has come asks for the next.
+  // Takes one call, and once it has come listens for the next.
   static void Listen(RpcLoop* loop, Service* service, Ask ask, Handler handler) {
     const auto call = std::make_shared<UnaryCall>(loop, service, ask, std::move(handler));
     (service->*ask)(&call->context_, &call->request_, &call->writer_, loop->queue(),
@@ -70,7 +70,7 @@ class UnaryCall final
     }
   }
 
-  void OnFinished(bool) {}  // sent, or the caller has gone: the same to us
+  void OnFinished(bool) {}  // sent, or the caller has gone: both end the call
 
   const RpcLoop::Use use_;
   Service* const service_;

@@ -18,7 +18,7 @@
 
 namespace stagecoach {
 
-// Stages of a job that says `stages: auto`, where the command line does not say either.
+// Stages of a job with `stages: auto`, if the command line names no number.
 inline constexpr int kAutoStages = 2;
 
 class LocalRun {
@@ -30,21 +30,21 @@ class LocalRun {
                                                          const LocalClusterFlags& flags,
                                                          CommandContext& context,
                                                          std::vector<std::string> shown_runs = {});
-  // What began and did not end as it should; the stop's own reason where it was stopped.
+  // `status`, or the stop's own reason if a stop was requested.
   static absl::Status Reason(const absl::Status& status, const CommandContext& context);
 
   JobClient& client() { return *client_; }  // until Follow or Stop
   const LocalCluster& cluster() const { return *cluster_; }
 
-  // Starts the job's stages, follows it, and ends the cluster; gives the exit code. Interrupted, it
-  // has the job write a checkpoint first and prints the line that goes on with it.
+  // Starts the job's stages, follows it, and ends the cluster; returns the exit code. If
+  // interrupted, it lets the job write a checkpoint first and prints the line that goes on with it.
   int Follow(const StartedJob& started, const std::string& trace_file);
   // Ends the cluster without a job.
   void Stop();
 
-  // "  stagecoach resume JOB --state-dir FOLDER" and what else this run was told.
+  // "  stagecoach resume JOB --state-dir FOLDER" with this run's other flags.
   std::string ResumeLine(const std::string& job) const;
-  // The other unfinished jobs of the folder, which do not go on by themselves.
+  // Notes the other unfinished jobs of the folder, which do not go on by themselves.
   void NoteHeldJobs(const std::string& except);
 
  private:

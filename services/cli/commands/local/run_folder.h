@@ -1,4 +1,4 @@
-// RunFolder: the state folders that `stagecoach local` leaves behind, as a user names them.
+// RunFolder: the state folders of `stagecoach local`, as a user names them.
 // Errors:    NOT_FOUND: no run is kept there; says which folders below have one.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_LOCAL_RUN_FOLDER_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_LOCAL_RUN_FOLDER_H_
@@ -11,12 +11,12 @@
 
 namespace stagecoach {
 
-// The folder as an absolute path, if a coordinator has kept its journal there.
+// The folder as an absolute path, if it has a coordinator's journal.
 absl::StatusOr<std::string> FindRunFolder(const std::string& given);
-// Those of the folders below that one, by name; the newest come last, as `stagecoach local` names
-// them by their time.
+// Run folders below that one, by name. The newest come last, because `stagecoach local` names them
+// by time.
 std::vector<std::string> RunsBelow(const std::string& given);
-// Somebody runs a cluster in it: who, else nothing.
+// The command that runs a cluster in it; nullopt: none does.
 std::optional<std::string> HolderOf(const std::string& run);
 
 }  // namespace stagecoach

@@ -1,4 +1,4 @@
-// WhatNext: the lines that `local` ends with where the job succeeded.
+// WhatNext: the last lines of `local` if the job succeeded.
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_LOCAL_WHAT_NEXT_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_LOCAL_WHAT_NEXT_H_
@@ -9,10 +9,10 @@
 
 namespace stagecoach {
 
-// How to see the page of a job that ended, and how to use its weights where a command takes them.
+// How to see the page of an ended job, and how to use its weights if a command takes them.
 std::string WhatNext(const v1::Job& job, const std::string& state_folder);
 
-// The word as a shell takes it: with quotes if it needs them.
+// The word for a shell: with quotes if it needs them.
 std::string ShellWord(const std::string& word);
 
 }  // namespace stagecoach

@@ -1,4 +1,4 @@
-// Fields of messages by reflection: one value, or all that are a struct's attributes
+// Fields of messages by reflection: one value, or all attributes of a struct
 // (operations/attributes.h). Names and types are the same on both sides. Tests find a field that
 // one side alone has (field_problems_testing.h). A choice is an enum whose values have its names:
 // "PADDING_SAME" of enum Padding for "same". 0 is "left out".
@@ -24,7 +24,7 @@ using ProtoReflection = google::protobuf::Reflection;
 using ProtoField = google::protobuf::FieldDescriptor;
 
 const ProtoField* FieldNamed(const google::protobuf::Descriptor& message, std::string_view name);
-// false: it was left out, and only its default is known.
+// false: it was left out, so its default holds.
 bool IsGiven(const google::protobuf::Message& message, const ProtoField* field);
 
 // Protobuf's functions for a type of number.
@@ -75,7 +75,7 @@ void WriteField(google::protobuf::Message* message, const ProtoField* field,
   list.Clear();
   for (const T& value : values) list.Add(value);
 }
-// CHECKs that an enum has such a value. Nothing leaves it out; a number is one that ReadField gave.
+// CHECKs that an enum has such a value. "" leaves it out; a number is one that ReadField gave.
 void WriteField(google::protobuf::Message* message, const ProtoField* field,
                 const std::string& text);
 
@@ -94,11 +94,11 @@ void ReadField(const google::protobuf::Message& message, const ProtoField* field
 bool ReadField(const google::protobuf::Message& message, const ProtoField* field,
                std::string& text);
 
-// Sets the field of each attribute, those with their default too.
+// Sets the field of each attribute, also if it has its default.
 void SetFields(const Attributes& attributes, google::protobuf::Message* message);
 
-// The fields of a message: an optional one that was left out has its default, and so has a choice.
-// Others that were left out are 0, false or empty on the wire.
+// The fields of a message: if an optional one or a choice was left out, it has its default. Others
+// that were left out are 0, false or empty on the wire.
 Attributes FieldsOf(const google::protobuf::Message& message, const Attributes& defaults);
 
 }  // namespace stagecoach

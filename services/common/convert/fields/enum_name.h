@@ -13,8 +13,7 @@ namespace stagecoach {
 // "SCHEDULE_KIND_GPIPE" of enum ScheduleKind -> "gpipe".
 std::string ShortEnumName(const google::protobuf::EnumValueDescriptor& value);
 
-// The other way round; nothing if there is no such value, or if it is the one of 0, which is "left
-// out".
+// The inverse; nullopt if there is no such value, or if it is that of 0, which means "left out".
 std::optional<int> EnumNumber(const google::protobuf::EnumDescriptor& type,
                               const std::string& short_name);
 

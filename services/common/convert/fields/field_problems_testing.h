@@ -1,4 +1,4 @@
-// FieldProblems: what SetFields and FieldsOf (convert_fields.h) could not do with a message.
+// FieldProblems: finds fields for which SetFields and FieldsOf (convert_fields.h) would fail.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_FIELD_PROBLEMS_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_FIELD_PROBLEMS_TESTING_H_
 
@@ -16,7 +16,7 @@
 
 namespace stagecoach {
 
-// Does a field have the type of the attribute?
+// Whether a field has the type of the attribute.
 template <NumberField T>
 bool Takes(const ProtoField& field, const T&) {
   return !field.is_repeated() && field.cpp_type() == FieldAccess<T>::kType;
@@ -37,7 +37,7 @@ inline const char* TypeName(const std::string&) { return "string or a choice"; }
 inline const char* TypeName(const std::vector<int64_t>&) { return "repeated int64"; }
 inline const char* TypeName(const std::vector<double>&) { return "repeated double"; }
 
-// May a field that was left out stand for this default? One of a choice does for any that it has.
+// Whether a field that was left out may stand for this default. A choice may for all its names.
 inline bool IsDefault(const ProtoField& field, const std::string& v) {
   if (field.cpp_type() == ProtoField::CPPTYPE_ENUM) {
     return EnumNumber(*field.enum_type(), v).has_value();
@@ -49,7 +49,7 @@ bool IsDefault(const ProtoField& field, const T& v) {
   return v == T{} || field.has_presence();
 }
 
-// What a field would have to be for its default.
+// The type that a field needs for its default.
 inline std::string Wanted(const ProtoField& field, const AttributeValue& value) {
   if (field.cpp_type() == ProtoField::CPPTYPE_ENUM) {
     return absl::StrCat(" has no value ", std::get<std::string>(value), ", which is the default");
@@ -62,7 +62,7 @@ inline std::string TypeOf(const ProtoField& field) {
   return absl::StrCat(field.is_repeated() ? "repeated " : "", field.type_name());
 }
 
-// Of one attribute; nothing if it has its field.
+// Problem of one attribute; empty if its field fits.
 inline std::string ProblemOf(const google::protobuf::Descriptor& message,
                              const Attributes::Entry& entry) {
   const std::string name = absl::StrCat(message.full_name(), ".", entry.name);
@@ -78,7 +78,7 @@ inline std::string ProblemOf(const google::protobuf::Descriptor& message,
   return "";
 }
 
-// A line each; empty where message and defaults agree. Fields of `other` are somebody else's.
+// One line a problem; empty if message and defaults agree. Ignores the fields of `other`.
 inline std::vector<std::string> FieldProblems(const google::protobuf::Descriptor& message,
                                               const Attributes& defaults,
                                               const std::vector<std::string>& other = {}) {

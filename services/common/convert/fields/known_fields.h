@@ -1,5 +1,5 @@
-// CheckAllKnown: has a message only fields that this version knows? Protobuf keeps others aside
-// without a word, which is right for what is shown and wrong for what is built.
+// CheckAllKnown: whether this version knows all fields of a message. Protobuf silently keeps others
+// aside, which is right for values to show and wrong for values to build from.
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_KNOWN_FIELDS_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_FIELDS_KNOWN_FIELDS_H_
@@ -11,8 +11,8 @@
 
 namespace stagecoach {
 
-// INVALID_ARGUMENT with the path of the first message that has one, from `path` on, and the field's
-// number. The messages inside are looked at too, but for the field `except` of this one.
+// INVALID_ARGUMENT with the path of the first message with an unknown field, from `path` on, and
+// the field's number. It checks messages inside too, except the field `except` of this one.
 absl::Status CheckAllKnown(const google::protobuf::Message& message, const std::string& path,
                            const std::string& except = "");
 

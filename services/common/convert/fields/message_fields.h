@@ -30,7 +30,7 @@ template <typename Visitor, typename T>
 requires requires(Visitor& visit, T& value) { value.Visit(visit); }
 void VisitFields(Visitor& visit, T& value) { value.Visit(visit); }
 
-// Writes or reads the fields that it is shown. Ranges are checked elsewhere.
+// Writes or reads the visited fields. Ranges are checked elsewhere.
 class MessageVisitor {
  public:
   explicit MessageVisitor(google::protobuf::Message* to) : from_(*to), to_(to) {}
@@ -101,7 +101,7 @@ class MessageVisitor {
     VisitFields(inner, value);
     status_.Update(inner.status_);
   }
-  // Of a message in this one; adds it to a list.
+  // Visitor of a message in this one; writing to a list adds an element.
   MessageVisitor VisitorOf(const ProtoField* field, int index);
 
   const google::protobuf::Message& from_;
@@ -128,7 +128,7 @@ absl::Status ReadMessage(const google::protobuf::Message& message, T* value) {
   VisitFields(reader, *value);
   return reader.status();
 }
-// Of a message without enums: it has no errors.
+// For a message without enums, which has no errors.
 template <typename T>
 T ValueOf(const google::protobuf::Message& message) {
   T value;

@@ -2,8 +2,7 @@
 // (network/network.h).
 // Units:   a layer that stands in a network many times is in the message once.
 // Errors:  NetworkFromProto takes any message: INVALID_ARGUMENT with the layer, what is wrong and
-//          the remedy. What it answers with is what the sender had: it writes it again and
-//          compares.
+//          the remedy. Its network is the sender's: it writes the network again and compares.
 // Threads: any.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_NETWORK_CONVERT_NETWORK_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_NETWORK_CONVERT_NETWORK_H_

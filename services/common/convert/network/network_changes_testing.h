@@ -1,5 +1,5 @@
-// Networks' messages with something changed at random, for tests of what reads them.
-// STAGECOACH_SEEDS=20000: look for longer.
+// Networks' messages with random changes, for tests of their readers. STAGECOACH_SEEDS=20000: look
+// for longer.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_NETWORK_NETWORK_CHANGES_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_NETWORK_NETWORK_CHANGES_TESTING_H_
 
@@ -46,7 +46,7 @@ class NetworkChanger {
     }
   }
 
-  // One field of one message, which is chosen by a walk down the tree.
+  // Changes one field of one message, which a walk down the tree chooses.
   void ChangeField(Message* message) {
     const Reflection& reflection = *message->GetReflection();
     std::vector<const FieldDescriptor*> fields;
@@ -138,13 +138,13 @@ class NetworkChanger {
   std::mt19937_64 random_;
 };
 
-// How many to try, unless the environment says.
+// Number of seeds to try, unless the environment sets it.
 inline uint64_t SeedsOr(uint64_t usual) {
   const char* const given = std::getenv("STAGECOACH_SEEDS");
   return given == nullptr ? usual : std::strtoull(given, nullptr, 10);
 }
 
-// With the digest that its reader finds, so that nothing but what it holds decides.
+// Sets the digest that its reader expects, so that only the content decides.
 inline void SetItsDigest(v1::Network* proto) {
   const std::string said(NetworkFromProto(*proto).status().message());
   const std::string before = "that of what was read ";
@@ -152,7 +152,7 @@ inline void SetItsDigest(v1::Network* proto) {
   if (at != std::string::npos) proto->set_sha256(said.substr(at + before.size(), 64));
 }
 
-// One whose targets weigh, by their class and by their sample.
+// A network whose targets have weights, by class and by sample.
 inline v1::Network WeightedNetworkMessage() {
   NetworkSpec spec = MlpNetworkSpec{.image = {3, 2, 1}, .hidden = 4, .layers = 2, .classes = 3};
   spec.objective = CrossEntropySpec{.class_weights = {1, 0, 2}};

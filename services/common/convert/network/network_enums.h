@@ -1,4 +1,4 @@
-// The enums of a network, as its message has them.
+// The enums of a network and of its message.
 // Errors: INVALID_ARGUMENT for a value that this version does not know.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_NETWORK_NETWORK_ENUMS_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_NETWORK_NETWORK_ENUMS_H_

@@ -2,7 +2,7 @@
 // (operations/kind_spec.h). The member's name is the kind's, and its message has the kind's fields
 // (convert_fields.h).
 // Threads: any.
-// Errors:  INVALID_ARGUMENT with the path of the field and the kinds there are.
+// Errors:  INVALID_ARGUMENT with the path of the field and the known kinds.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_CONVERT_KIND_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_CONVERT_KIND_H_
 
@@ -20,18 +20,18 @@ namespace stagecoach {
 // Sets the member of the kind's name, with all its fields, and returns it. CHECKs that it exists.
 google::protobuf::Message* KindToProto(const std::string& kind, const Attributes& fields,
                                        google::protobuf::Message* message);
-// The same; nothing for no kind.
+// The same; sets nothing for no kind.
 void KindToProto(const KindSpec& spec, google::protobuf::Message* message);
 
 // The member that is set; null if none is.
 const google::protobuf::Message* KindMember(const google::protobuf::Message& message);
-std::string KindName(const google::protobuf::Message& message);  // of that one
-// "data: not set, want idx or text"
+std::string KindName(const google::protobuf::Message& message);  // name of that member
+// Error "data: not set, want idx or text".
 absl::Status NoKindSet(const google::protobuf::Message& message, const std::string& path);
-// A kind that a newer client has set and this version does not know.
+// Refuses a kind that a newer client has set and this version does not know.
 absl::Status CheckKindKnown(const google::protobuf::Message& message, const std::string& path);
 
-// Reads the kind that is set and its fields into `spec`. find: a kind by its name.
+// Reads the kind that is set and its fields into `spec`. find: returns a kind by its name.
 template <typename Spec, typename Find>
 auto ReadKind(const google::protobuf::Message& message, const std::string& path, const Find& find,
               Spec* spec) -> decltype(find(path)) {
@@ -43,7 +43,7 @@ auto ReadKind(const google::protobuf::Message& message, const std::string& path,
   return kind;
 }
 
-// Spec: DataSpec and so on. Nothing set: `unset`.
+// Spec: DataSpec and so on. If no kind is set, returns `unset`.
 template <typename Spec, typename Kind>
 absl::StatusOr<Spec> KindFromProto(const google::protobuf::Message& message,
                                    const KindList<Kind>& kinds, absl::StatusOr<Spec> unset) {

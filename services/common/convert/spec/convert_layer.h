@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// The list of inner layers, in messages of kinds that have them.
+// Field of the inner layers, in messages of kinds that have them.
 inline constexpr char kInnerLayers[] = "layers";
 
 // `path`: of the layer in the job, for errors.

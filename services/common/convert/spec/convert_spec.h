@@ -18,7 +18,7 @@ absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto);
 absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto);
 v1::JobSpec ToProto(const JobSpec& spec);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
-// Of a job whose network is there already: its model is read where this version knows it, and else
+// Reads a job whose network is there already. Its model is read if this version knows it, and else
 // left empty.
 absl::StatusOr<JobSpec> JobBesideItsNetwork(const v1::JobSpec& proto);
 

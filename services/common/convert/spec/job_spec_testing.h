@@ -1,5 +1,5 @@
-// Two jobs that set every field of a spec to something else than its default, for tests of
-// conversions.
+// For tests of conversions: two jobs that set every field of a spec to another value than its
+// default.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_JOB_SPEC_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_JOB_SPEC_TESTING_H_
 

@@ -1,4 +1,4 @@
-// OtherValue: something else than a field's value, for tests that send each field over and back.
+// OtherValue: a value that differs from a field's, for tests that send each field over and back.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_OTHER_VALUE_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_SPEC_OTHER_VALUE_TESTING_H_
 

@@ -25,9 +25,9 @@ class CallPace {
   explicit CallPace(const Limits& limits, const Clock* clock = SystemClock::Get())
       : limits_(limits), clock_(clock) {}
 
-  // Whether this caller may begin one more.
+  // Whether this caller may begin one more call; takes it.
   bool Take(const std::string& caller);
-  // Whether Take would say so now, without taking.
+  // Whether Take would allow it now, without taking.
   bool Has(const std::string& caller) const;
   size_t known() const;  // callers in the table
 

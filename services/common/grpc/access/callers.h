@@ -1,12 +1,12 @@
-// Callers: who makes a call, by the connection's certificate. If a server takes tokens and the
-// caller shows no certificate, the token in the call's metadata counts ("authorization: Bearer
+// Callers: finds who makes a call, by the connection's certificate. If a server takes tokens and
+// the caller shows no certificate, the token in the call's metadata counts ("authorization: Bearer
 // TOKEN"). A caller with a certificate is held to it.
-// Unknown tokens are slowed by address (token_guesses.h). That is done where a connection is read,
-// as gRPC tells no address before it admits a call. If a connection sends a token that may not be
-// tried now, it ends. It goes on with a token that was admitted on it, whatever others of its
-// address do.
+// Unknown tokens are slowed by address (token_guesses.h), where a connection is read: gRPC tells no
+// address before it admits a call. If a connection sends a token that may not be tried now, it
+// ends. A token that was admitted on a connection stays valid there, whatever others of its address
+// do.
 // Ownership: shares the token file's reader with the connections' checks.
-// Threads:   thread-safe. Of: one look at the time of the token file, no more.
+// Threads:   thread-safe. Of only looks at the time of the token file.
 // Errors:    Open: as TokenFile::Open.
 // Source:    RFC 6750, section 2.1.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ACCESS_CALLERS_H_
@@ -34,14 +34,14 @@ class Callers {
  public:
   using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
-  Callers() = default;  // by certificates alone
-  // token_file: a line names a user, or with the mark an operator. Empty: by certificates alone.
+  Callers() = default;  // by certificates only
+  // token_file: a line names a user, or with the mark an operator. Empty: by certificates only.
   // guesses: shared by all ports of the process; null: its own.
   static absl::StatusOr<std::unique_ptr<Callers>> Open(
       const std::string& token_file, std::shared_ptr<TokenGuesses> guesses = nullptr);
 
-  // For one connection from that address (PeerKey), which it may outlive; empty where no tokens are
-  // taken.
+  // The check for one connection from that address (PeerKey), which it may outlive. It is empty if
+  // no tokens are taken.
   MayAuthorize CheckOfConnection(const std::string& address) const;
   Caller Of(const grpc::AuthContext& context, const Metadata& metadata) const;
   bool takes_tokens() const { return tokens_ != nullptr; }

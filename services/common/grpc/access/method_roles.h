@@ -1,5 +1,5 @@
-// Which roles may call which method: the only such table. A test compares it with the services of
-// proto/. A method without a row fails that test, and is refused as unknown until it has one.
+// The only table of methods and the roles that may call them. A test compares it with the services
+// of proto/. A method without a row fails that test, and is refused as unknown until it has one.
 // Ownership: constants.  Threads: pure functions.
 // See:       docs/operations.md, "Roles".
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ACCESS_METHOD_ROLES_H_
@@ -24,7 +24,7 @@ constexpr RoleSet SetOf(PeerRole role) {
 struct MethodRoles {
   std::string_view service, method;  // "stagecoach.v1.JobService", "SubmitJob"
   RoleSet roles = 0;
-  bool any_certificate = false;  // also without a role
+  bool any_certificate = false;  // also for certificates without a role
 
   std::string service_name() const { return std::string(service); }
   std::string method_name() const { return std::string(method); }
@@ -33,12 +33,12 @@ struct MethodRoles {
 
 std::span<const MethodRoles> AllMethodRoles();
 
-// Of "/stagecoach.v1.JobService/SubmitJob"; null: no such method.
+// Row of "/stagecoach.v1.JobService/SubmitJob"; null: no such method.
 const MethodRoles* FindMethodRoles(std::string_view path);
 
-// A caller as its certificate or its token shows it.
+// A caller as its certificate or its token identifies it.
 struct Caller {
-  absl::StatusOr<PeerIdentity> identity;  // UNAUTHENTICATED: neither of them
+  absl::StatusOr<PeerIdentity> identity;  // UNAUTHENTICATED: it has neither
   std::string common_name;                // of the certificate, for people; may be empty
   bool by_token = false;
 };
@@ -46,9 +46,8 @@ struct Caller {
 const char* RoleLabel(const Caller& caller);
 
 // Whether this caller may call this method. UNIMPLEMENTED: there is no such method.
-// PERMISSION_DENIED names method, caller, who may, and what to do. `any_certificate`: one that
-// names no role may do everything, as before there were roles. UNAUTHENTICATED: as the caller's
-// identity says.
+// PERMISSION_DENIED names method, caller, allowed roles and remedy. `any_certificate`: a
+// certificate without a role may call everything. UNAUTHENTICATED: as the caller's identity says.
 absl::Status CheckCall(std::string_view path, const Caller& caller, bool any_certificate);
 
 }  // namespace stagecoach

@@ -1,10 +1,10 @@
-// PeerIdentity: who calls, by its certificate. A URI among the certificate's alternative names says
-// so: spiffe://stagecoach/ROLE/NAME, exactly one. URIs of others (another scheme, another trust
-// domain) are not looked at.
+// PeerIdentity: the caller's role and name, by its certificate. A URI among the certificate's
+// alternative names has them: spiffe://stagecoach/ROLE/NAME, exactly one. Other URIs (another
+// scheme or trust domain) are ignored.
 // Ownership: values.  Threads: pure functions.
-// Errors:    NOT_FOUND: the certificate names no role. INVALID_ARGUMENT, naming the URI and what
-//            would be right: it names two, or one that cannot be read. That is no certificate
-//            without a role: somebody meant to limit it.
+// Errors:    NOT_FOUND: the certificate names no role. INVALID_ARGUMENT, naming the URI and the
+//            right form: it names two, or one that cannot be read. Such a certificate was meant to
+//            be limited, so it does not count as one without a role.
 // Source:    SPIFFE ID, section 2 (characters of a path, one ID a certificate).
 // See:       docs/operations.md, "Roles"; deploy/certs/make-certs.sh.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ACCESS_PEER_IDENTITY_H_
@@ -33,32 +33,31 @@ struct PeerIdentity {
   friend bool operator==(const PeerIdentity&, const PeerIdentity&) = default;
 };
 
-// Of the certificate with these URIs.
+// Identity in a certificate with these URIs.
 absl::StatusOr<PeerIdentity> ParsePeerIdentity(std::span<const std::string> uris);
 
-// Of the connection's peer; NOT_FOUND where it has no certificate at all.
+// Identity of the connection's peer; NOT_FOUND if it has no certificate.
 absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context);
 
-// The numbers of the pods that share a certificate end before it: as many as a job may have stages.
+// Pods that share a certificate have numbers below this: as many as a job may have stages.
 inline constexpr int kMostSharedNames = 1024;
 // Whether the holder may be the stage of that name: its own, or its own with a number up to 65535
-// behind it. The pods of a StatefulSet share a certificate ("stage" may be "stage-3"), and a stage
-// without --name is <host name>-<port> ("box" may be "box-8101"). Whether a name may be registered
-// is CheckRegisters's; who has registered it is no longer asked for its address.
+// behind it. Pods of a StatefulSet share a certificate ("stage" may be "stage-3"). A stage without
+// --name is <host name>-<port> ("box" may be "box-8101"). CheckRegisters decides about
+// registration; afterwards nobody checks the address of a name.
 bool MayBeStage(const PeerIdentity& holder, std::string_view stage);
 // Whether the holder may register that name at that address: as above, but a number from
-// kMostSharedNames on is a port, that of the address. How many names a certificate has at a time is
-// the fleet's (Fleet::kMostOfCertificate). PERMISSION_DENIED says whose certificate it is and what
-// it may be.
+// kMostSharedNames on is a port, that of the address. The fleet limits the names of a certificate
+// at a time (Fleet::kMostOfCertificate). PERMISSION_DENIED says whose certificate it is and what it
+// may be.
 absl::Status CheckRegisters(const PeerIdentity& holder, std::string_view stage,
                             std::string_view address);
-// The same of a server's certificate with these URIs, when it was dialed as that stage.
+// The same for a server that was dialed as that stage; its certificate has these URIs.
 // any_certificate: a certificate without a role passes. PERMISSION_DENIED says whose it is.
 absl::Status CheckIsStage(std::span<const std::string> uris, std::string_view stage,
                           bool any_certificate);
-// The same of a connection's peer. OK for one without a certificate, or whose certificate names no
-// role: it has been let in as it is. PERMISSION_DENIED says whose certificate it is and what it may
-// be.
+// The same of a connection's peer. OK for a peer without a certificate or without a role: the
+// server admitted it as it is. PERMISSION_DENIED says whose certificate it is and what it may be.
 absl::Status CheckMayBeStage(const grpc::AuthContext& peer, std::string_view stage);
 
 }  // namespace stagecoach

@@ -4,9 +4,9 @@
 // again at no cost: the answer tells nothing new. So a client that goes on with an old token costs
 // the others of its address one guess.
 // A right token is looked up like any other one. If it passed while its address has no guesses
-// left, guesses from there would be answered at any speed. Only a thing that cannot be guessed
+// left, guesses from there would be answered at any speed. Only a proof that cannot be guessed
 // tells a right token from a right guess. Over HTTP it is a cookie, over gRPC the connection on
-// which the token was admitted before (callers.h). Others do not slow these.
+// which the token was admitted before (callers.h). These are never slowed.
 // Ownership: borrows the clock.
 // Threads:   thread-safe. Lookups at the same moment may be more than the stock allows, by one for
 //            each thread.
@@ -28,17 +28,17 @@ namespace stagecoach {
 class TokenGuesses {
  public:
   static constexpr double kStock = 30, kPerSecond = 1;
-  // Unknown ones that are remembered of an address, more than can be new within half a minute; and
-  // of how many addresses. With more of these all are forgotten, and a repeat costs one again.
+  // Most unknown tokens remembered for an address, more than can be new in half a minute, and most
+  // addresses. Beyond that all are forgotten, and a repeat costs a guess again.
   static constexpr size_t kMostTried = 64, kMostAddresses = 1024;
 
   explicit TokenGuesses(const Clock* clock = SystemClock::Get())
       : pace_({.per_second = kPerSecond, .stock = kStock}, clock) {}
 
-  // Whether a token that comes from there may be looked up. address: as PeerKey has it; digest: of
-  // the token.
+  // Whether a token from this address may be looked up. address: as of PeerKey; digest: of the
+  // token.
   bool MayTry(const std::string& address, const std::string& digest) const;
-  // It was looked up, and nobody has it.
+  // The token was looked up, and nobody has it.
   void Failed(const std::string& address, const std::string& digest);
 
  private:
