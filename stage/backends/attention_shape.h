@@ -23,12 +23,12 @@ struct AttentionShape {
 
   int64_t keys() const { return key_heads == 0 ? heads : key_heads; }
   int64_t head_width() const { return width / heads; }
-  // Rows that a row attends to, from the first on.
+  // The row attends to rows [0, visible(row)).
   int64_t visible(int64_t row) const { return full ? context : row + 1; }
   int64_t packed_width() const { return (heads + 2 * keys()) * head_width(); }
 };
 
-// `qkv`: the type of what is attended to, which the gradient has as its second input.
+// `qkv`: the type of queries, keys and values together; the gradient has them as second input.
 inline AttentionShape ShapeOfAttention(const AttentionAttributes& attributes, const ValueType& qkv,
                                        const KernelContext& context) {
   const PackedHeads packed = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);

@@ -8,7 +8,7 @@
 
 namespace stagecoach {
 
-// `image` is x or dx, `places` y or dy; samples are those of the call.
+// `image` is x or dx, `places` y or dy. The call's number of samples is not set here.
 inline ConvolutionShape ShapeOfConvolution(const ConvolutionSteps& steps, const ValueType& image,
                                            const ValueType& weight, const ValueType& places) {
   return {{0, image.shape[0], image.shape[1], image.shape[2], places.shape[0], places.shape[1],
@@ -18,7 +18,7 @@ inline ConvolutionShape ShapeOfConvolution(const ConvolutionSteps& steps, const 
           steps.groups};
 }
 
-// Of the three calls: forward, input gradient, weight gradient.
+// Shapes of the three calls: forward, input gradient, weight gradient.
 inline ConvolutionShape ForwardShape(const ConvolutionSteps& steps, const CallTypes& types) {
   return ShapeOfConvolution(steps, types.inputs[0], types.inputs[1], types.outputs[0]);
 }

@@ -1,9 +1,9 @@
-// Kernel: one call of an operation made ready by a back end, to be run again and again.
+// Kernel: one call of an operation, prepared by a back end, to be run many times.
 // Ownership: arguments are borrowed for the call, as by every function of Backend; a kernel borrows
 //            the back end that prepared it.
 // Threads:   executor thread only.
 // Errors:    none of its own: shapes were checked when the kernel was prepared, outputs are there.
-//            What a device finds wrong comes back from Backend::Synchronize.
+//            Errors of the device come back from Backend::Synchronize.
 #ifndef STAGECOACH_STAGE_BACKENDS_KERNEL_H_
 #define STAGECOACH_STAGE_BACKENDS_KERNEL_H_
 
@@ -18,7 +18,7 @@
 
 namespace stagecoach {
 
-// Where in the run a forward happens: what random numbers it draws depends on nothing else.
+// The place of a forward in the run. The random numbers that it draws depend on nothing else.
 struct ForwardContext {
   uint64_t seed = 0;
   uint64_t step = 0;
@@ -31,7 +31,7 @@ struct KernelContext {
   const ForwardContext& run;
   uint32_t layer = 0;
 
-  // `draw`: which of the layer's streams.
+  // `draw`: the number of the layer's stream.
   RandomStream Stream(int64_t draw) const {
     return {run.seed, static_cast<uint32_t>(run.step), static_cast<uint32_t>(run.micro_batch.value),
             layer, static_cast<uint32_t>(draw)};
@@ -57,7 +57,7 @@ inline Operands PlacesOf(Tensors& tensors) {
   return Operands(std::move(places));
 }
 
-// Output 0 may have the memory of an input, where the operation allows it.
+// If the operation allows it, output 0 may have the memory of an input.
 struct KernelArguments {
   const Operands &inputs, &outputs, &adds;
 };

@@ -1,6 +1,6 @@
-// KernelTable: which operations a back end has kernels for. Each back end has one, filled from its
-// folder kernels/. That has a file for each of STAGECOACH_OPERATIONS, or the program does not link.
-// A joint operation needs no kernel of its own where its parts have theirs.
+// KernelTable: the operations that a back end has kernels for. Each back end has one, filled from
+// its folder kernels/. If that lacks a file for one of STAGECOACH_OPERATIONS, the program does not
+// link. A joint operation needs no kernel of its own if its parts have theirs.
 // Threads:   any.
 // Errors:    Prepare answers UNIMPLEMENTED for an operation without a kernel, naming it and the
 //            back end. CHECKs that no operation has two kernels, and that the catalogue has each
@@ -32,7 +32,7 @@ inline absl::Status NoKernel(const Call& call, std::string_view back_end) {
                                                call.operation, "\"; use another device"));
 }
 
-// Of a call that was checked.
+// The attributes of a call that was checked.
 template <typename Struct>
 Struct AttributesOf(const Call& call) {
   absl::StatusOr<Struct> attributes = FromAttributes<Struct>(call.attributes);
@@ -40,7 +40,7 @@ Struct AttributesOf(const Call& call) {
   return *attributes;
 }
 
-// The kernel files of a back end give one list each. `Device` is what they compute with.
+// Each kernel file of a back end gives one list. `Device` is the back end's class for kernels.
 template <typename Device>
 struct KernelEntry {
   std::string_view operation;
@@ -50,8 +50,8 @@ struct KernelEntry {
 template <typename Device>
 using KernelListOf = std::vector<KernelEntry<Device>>;
 
-// What a joint operation (operations/joint.h) is where a back end has no kernel that does both at
-// once.
+// A kernel for a joint operation (operations/joint.h), if a back end has none that does both parts
+// at once.
 inline Kernel OneAfterTheOther(Kernel input_gradient, Kernel weight_gradient,
                                const std::vector<int>& weight_inputs) {
   return [input_gradient = std::move(input_gradient), weight_gradient = std::move(weight_gradient),
@@ -85,7 +85,7 @@ class KernelTable {
     if (!Has(call.operation)) return NoKernel(call, back_end_);
     return PrepareParts(device, call, types, activation);
   }
-  // Alone, or in parts.
+  // Whether there is a kernel for the operation, or for each of its parts.
   bool Has(std::string_view operation) const {
     if (entries_.contains(operation)) return true;
     const absl::StatusOr<const Operation*> known = FindOperation(operation);
@@ -93,7 +93,7 @@ class KernelTable {
     return parts != nullptr && entries_.contains(parts->input_gradient) &&
            entries_.contains(parts->weight_gradient);
   }
-  // By name.
+  // Sorted by name.
   std::vector<std::string> operations() const {
     std::vector<std::string> names;
     for (const Operation* operation : AllOperations()) {

@@ -8,8 +8,8 @@
 
 namespace stagecoach {
 
-// Not adapted where a norm is 0, or where the rate would be no finite float: times 0 that is not a
-// number.
+// The rate is not adapted if a norm is 0, or if the adapted rate would be no finite float: 0 times
+// infinity is NaN.
 inline float LambRate(bool adapt, float learning_rate, double value, double direction) {
   if (!adapt || !(value > 0) || !(direction > 0)) return learning_rate;
   const double ratio = std::sqrt(value) / std::sqrt(direction);

@@ -1,4 +1,4 @@
-// For tests and benchmarks: cross_entropy of tensors that are there, on any back end.
+// For tests and benchmarks: cross_entropy of given tensors, on any back end.
 #ifndef STAGECOACH_STAGE_BACKENDS_LOSS_TESTING_H_
 #define STAGECOACH_STAGE_BACKENDS_LOSS_TESTING_H_
 

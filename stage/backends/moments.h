@@ -1,5 +1,5 @@
-// The running moments of batch norm, channel by channel, in float64: the kernels of every back end
-// whose memory the host reads. The formulas: operations/norms/batch_norm.h.
+// The running moments of batch norm, channel by channel, in float64. All back ends with memory that
+// the host reads share these kernels. The formulas: operations/norms/batch_norm.h.
 #ifndef STAGECOACH_STAGE_BACKENDS_MOMENTS_H_
 #define STAGECOACH_STAGE_BACKENDS_MOMENTS_H_
 
@@ -22,7 +22,7 @@ struct Moments {
   double *count, *mean, *m2;
 };
 
-// Of a batch_norm_fold. A few numbers a channel, once a micro-batch.
+// Kernel of batch_norm_fold: a few numbers a channel, once a micro-batch.
 inline Kernel FoldMoments(const Call& call) {
   const int64_t places = AttributesOf<BatchNormFoldAttributes>(call).places;
   return [places](const KernelContext& context, const KernelArguments& a) {
@@ -39,7 +39,7 @@ inline Kernel FoldMoments(const Call& call) {
   };
 }
 
-// Of a batch_norm_commit, once a step.
+// Kernel of batch_norm_commit, once a step.
 inline Kernel CommitMoments(const Call& call) {
   const double momentum = AttributesOf<BatchNormCommitAttributes>(call).momentum;
   return [momentum](const KernelContext&, const KernelArguments& a) {

@@ -1,6 +1,6 @@
-// For tests and benchmarks: one call of an operation on tensors that are there, on any back end.
+// For tests and benchmarks: one call of an operation on given tensors, on any back end.
 // Ownership: the tensors are held; the back end is borrowed.
-// Errors:    CHECK where the back end has no kernel for the call.
+// Errors:    CHECKs that the back end has a kernel for the call.
 #ifndef STAGECOACH_STAGE_BACKENDS_OPERATION_TESTING_H_
 #define STAGECOACH_STAGE_BACKENDS_OPERATION_TESTING_H_
 
@@ -18,7 +18,7 @@
 
 namespace stagecoach {
 
-// What is there once for all samples, a weight, is given as Whole(tensor).
+// An operand's tensor. Whole(tensor): the same for all samples, as a weight.
 struct OperandTensor {
   Tensor tensor;
   bool whole = false;
@@ -33,8 +33,8 @@ struct TensorCall {
   Attributes attributes = {};
   std::vector<OperandTensor> inputs;
   Tensors outputs = {}, adds = {};
-  int64_t samples = 1;       // whose rows lie one after the other in what is not whole
-  RandomStream stream = {};  // of a call that draws: the attribute `draw` is its field `operation`
+  int64_t samples = 1;       // their rows lie one after the other in tensors that are not whole
+  RandomStream stream = {};  // if the call draws: the attribute `draw` is its field `operation`
 };
 
 inline ValueType TypeOfTensor(const Tensor& tensor, bool whole, int64_t samples, DType activation) {
@@ -48,7 +48,7 @@ inline ValueType TypeOfTensor(const Tensor& tensor, bool whole, int64_t samples,
   return type;
 }
 
-// The call made ready, to be run again and again.
+// The prepared call, to be run many times.
 inline std::function<void()> PrepareOn(Backend& backend, const TensorCall& call) {
   DType activation = DType::kF32;  // unless one of them is narrow
   Tensors inputs;

@@ -36,14 +36,14 @@ inline TapRange ColumnTaps(const WindowShape& s, int64_t j) {
   return TapsInside(j, s.stride_width, s.padding_width, s.size_width, s.width);
 }
 
-// What a sum over the window at (i, j) is divided by.
+// The divisor of a sum over the window at (i, j).
 inline double PoolDivisor(const WindowShape& s, bool count_padding, int64_t i, int64_t j) {
   if (count_padding) return static_cast<double>(s.size_height * s.size_width);
   const TapRange rows = RowTaps(s, i), columns = ColumnTaps(s, j);
   return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
 }
 
-// Without branches, which would be mispredicted. A NaN is unlike itself, and comes before all else.
+// Without branches, which would be mispredicted. A NaN (x != x) counts as the largest.
 template <typename T>
 void TakeLarger(const T* __restrict x, int32_t tap, T* __restrict y, int32_t* __restrict choice,
                 int64_t n) {
@@ -146,7 +146,7 @@ void AveragePoolGradientRow(const WindowShape& s, bool count_padding, int64_t h,
   }
 }
 
-// Of one sample with `places` rows of channels.
+// The mean of one sample with `places` rows of channels.
 template <typename Sum, typename T>
 void MeanOfPlaces(int64_t places, int64_t channels, const T* x, T* y, std::vector<Sum>& sums) {
   sums.assign(channels, Sum{0});

@@ -8,7 +8,7 @@
 
 namespace stagecoach {
 
-// `image` is x or dx, `places` y or dy; samples are those of the call.
+// `image` is x or dx, `places` y or dy. The call's number of samples is not set here.
 inline WindowShape PoolShape(const PoolSteps& steps, const ValueType& image,
                              const ValueType& places) {
   return {0,

@@ -1,6 +1,6 @@
 // The tables of angles that rotary's kernels turn by (operations/attention/rotary.h). They are as
 // long as the context, so all calls of a process with the same table share it.
-// Ownership: whoever holds the pointer; they go with the last one.
+// Ownership: shared; tables are freed with the last pointer.
 // Threads:   any.
 #ifndef STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_
 #define STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_

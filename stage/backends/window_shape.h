@@ -10,13 +10,13 @@ namespace stagecoach {
 
 struct WindowShape {
   int64_t samples, height, width, channels;  // of the images
-  int64_t places_height, places_width;       // of the window
+  int64_t places_height, places_width;       // numbers of places of the window
   int64_t size_height, size_width;
   int64_t stride_height, stride_width, padding_height, padding_width;
   int64_t dilation_height, dilation_width;
 };
 
-// A convolution (operations/images/convolution.h): the window's channels are those that come in.
+// A convolution (operations/images/convolution.h): the window's channels are the input channels.
 struct ConvolutionShape {
   WindowShape window;
   int64_t out, groups;

@@ -5,7 +5,7 @@
 // If a forward will be recomputed, the last stage computes nothing in it, because nobody reads the
 // logits before the recompute. If the last stage's head goes by chunks
 // (network/passes/head_chunks.h), Loss runs the last layer forward and backward, EvaluateLoss
-// forward. Forward, Evaluate and Recompute stop before it, and its input is their output.
+// forward. Forward, Evaluate and Recompute then stop before the last layer and return its input.
 // Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective;
 //            borrows the back end.
 // Threads:   executor thread only.
@@ -41,8 +41,8 @@ class Cell {
       std::function<absl::StatusOr<bool>(const std::string& name, std::span<float> values)>;
   // Layers [first, last) of the network, initial weights drawn from the seed unless they are given.
   // Without a seed the weights are undefined: the caller must set all of them and the copies in
-  // ties(), then call RefreshCompute(). Drawing takes long for large cells. The last layer goes by
-  // chunks if the back end says so and the network allows it, unless it is wanted whole.
+  // ties(), then call RefreshCompute(). Drawing takes long for large cells. Unless head is kWhole,
+  // the last layer goes by chunks if the back end says so and the network allows it.
   enum class Head { kAsBackendSays, kWhole };
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& network, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
@@ -51,10 +51,10 @@ class Cell {
                                                       Head head = Head::kAsBackendSays);
   ~Cell();
 
-  // If something is trained here or before, the last stage returns no outputs unless keep_stash.
-  // If nothing is, nothing of the micro-batch is kept.
+  // If this cell or an earlier one trains parameters, the last stage returns outputs only with
+  // keep_stash. Otherwise nothing of the micro-batch is kept.
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, bool keep_stash);
-  // Forward without a trace of it: for evaluation.
+  // Forward that keeps nothing, for evaluation.
   absl::StatusOr<Tensors> Evaluate(Tensors inputs, const ForwardContext& context);
   absl::Status Recompute(MicroBatchId micro_batch);
   absl::StatusOr<Tensors> Backward(MicroBatchId micro_batch, Tensors output_gradients);
@@ -62,7 +62,7 @@ class Cell {
   absl::Status BackwardWeight(MicroBatchId micro_batch);
   // The outputs of a recompute or kept forward of the last stage, whose loss is still to come.
   const Tensors& outputs(MicroBatchId micro_batch) const;
-  // The loss of such a micro-batch. Returns the gradients of the outputs, which Backward takes.
+  // Adds the loss of that micro-batch. Returns the gradients of the outputs for Backward.
   absl::StatusOr<Tensors> Loss(MicroBatchId micro_batch, ObjectiveRunner::Targets targets,
                                const LookAtLogits& look);
   // Adds the loss of Evaluate's outputs to the objective's sums.
@@ -70,24 +70,24 @@ class Cell {
                             ObjectiveRunner::Targets targets, const LookAtLogits& look);
 
   void DropAllMicroBatches();  // after an abort
-  // Merges what the step has gathered for the states into them. Call once, when the
-  // step is applied.
+  // Merges the step's accumulators of the states into the states. Call it once, when the step is
+  // applied.
   absl::Status CommitStates();
-  void ZeroGradients();  // also clears what was gathered for states
-  // After values were set from outside (a checkpoint): Parameter::compute follows.
+  void ZeroGradients();  // also clears the accumulators of the states
+  // Sets Parameter::compute after values were set from outside (a checkpoint).
   void RefreshCompute();
 
-  ObjectiveRunner* objective();  // of the last stage; null on the others
+  ObjectiveRunner* objective();  // null except on the last stage
   const CellWires& wires() const;
   int first_layer() const;
   int last_layer() const;
-  bool has_backward() const;  // something is trained here or before
+  bool has_backward() const;  // this cell or an earlier one trains parameters
   TiedExchange& ties();
-  // In layer order, without tied ones, which belong to their owner.
+  // In layer order; tied ones belong to their owner and are left out.
   std::vector<Parameter*> parameters();
   std::vector<Parameter*> trained();  // parameters that are trained
   std::vector<LayerState*> states();  // layer order
-  // Of each layer, in layer order.
+  // One for each layer, in layer order.
   absl::StatusOr<std::vector<double>> LayerSquaredGradientNorms();
 
  private:

@@ -17,26 +17,26 @@
 
 namespace stagecoach {
 
-// Where a micro-batch is in its life; the names of the header's drawing.
+// The states of a micro-batch, named as in the drawing of cell.h.
 enum class Life { kAbsent, kBoundary, kStashed, kInputDone };
 
-// A layer, and where its values lie in the table of the cell's wires.
+// A layer, and the places of its values in the table of the cell's wires.
 struct PlacedLayer {
   std::unique_ptr<LayerRunner> runner;
   std::string label;
   std::vector<size_t> inputs, outputs;
-  std::vector<bool> last;  // of the inputs: nobody reads it afterwards
-  std::vector<size_t> output_gradients, input_gradients;  // those that have one
-  std::vector<Kernel> sums;  // of each of the input gradients: adds two shares
+  std::vector<bool> last;                                 // by input: nobody reads it afterwards
+  std::vector<size_t> output_gradients, input_gradients;  // of values that have a gradient
+  std::vector<Kernel> sums;                               // by input gradient: adds two shares
 };
 
 struct Cell::State {
   struct MicroBatch {
     Life life = Life::kAbsent;
     ForwardContext context;
-    Tensors inputs;              // boundary only: those that the layers or the loss read
+    Tensors inputs;              // boundary only: the inputs that the layers or the loss read
     std::vector<Stash> stashes;  // one a layer
-    Tensors outputs;  // last stage only, until Backward, or what the head reads, until Loss
+    Tensors outputs;             // last stage only, until Backward; or the head's input, until Loss
   };
 
   int first_layer = 0, last_layer = 0;
@@ -45,9 +45,9 @@ struct Cell::State {
   Backend* backend = nullptr;
   CellWires wires;
   std::map<WireId, size_t> places;     // in a table of all wires of the cell
-  std::map<WireId, int> last_readers;  // here; of what is sent: behind the last layer
+  std::map<WireId, int> last_readers;  // in this cell; if sent, the number after the last layer
   std::vector<size_t> inputs, sent;    // places
-  std::vector<size_t> read;            // those of `inputs` that layers read, or the loss
+  std::vector<size_t> read;            // the `inputs` that layers or the loss read
   std::vector<size_t> received_gradients, sent_gradients;
   std::vector<PlacedLayer> layers;
   std::unique_ptr<ObjectiveRunner> objective;  // on the last stage
@@ -56,35 +56,36 @@ struct Cell::State {
   Tensor norms;  // F64, one a trained parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
-  // Those that run one after the other: the others are the loss's.
+  // The number of layers that run one after the other. A chunked head runs with the loss.
   size_t run_layers() const { return layers.size() - (head.has_value() ? 1 : 0); }
 
   // cell_create.cc
-  // `last_run`: behind the last layer that is run in front of the loss.
+  // `last_run`: the number after the last layer that runs before the loss.
   void PlaceWires(const Network& network, int last_run);
   absl::Status PlaceLayer(const Network& network, const NetworkLayer& expanded,
                           std::unique_ptr<LayerRunner> runner);
   std::vector<size_t> PlacesOf(const std::vector<WireId>& ids);
-  // Of this cell, those that are tied and those that others are tied to.
+  // This cell's parameters that are tied, or that others are tied to.
   std::map<ParameterUse, Parameter*> TiedUses(const Network& network) const;
 
   // cell_state.cc
   MicroBatch& Find(MicroBatchId id, Life expected);
   void Place(const std::vector<size_t>& at, Tensors tuple, Tensors* table) const;
   static Tensors Collect(const std::vector<size_t>& at, const Tensors& table);
-  // Runs the layers on what lies in the table; stashes null: keeps nothing. What has no backward to
-  // come is folded for the states at once.
+  // Runs the layers on the table's values. stashes null: keeps nothing. If no backward will follow,
+  // a layer folds its contribution to the states at once.
   absl::Status Run(Tensors* table, const ForwardContext& context, std::vector<Stash>* stashes);
-  // What layers behind gave comes first, and each sum is rounded once, wherever the cuts are.
+  // Adds a layer's share of a gradient to the sum of the later layers' shares. Each sum is rounded
+  // once, wherever the cuts are.
   absl::Status AddShare(const Kernel& add, const ForwardContext& context, Tensor share,
                         Tensor* sum) const;
-  // The status of a layer, with where it happened.
+  // The status of a layer, with the place of the error.
   absl::Status At(const char* phase, size_t i, const ForwardContext& context,
                   const absl::Status& status) const;
   std::vector<Parameter*> Parameters() const;  // tied ones too
 
-  // One pass over the layers that run from the last to the first. `run` gives the gradients of a
-  // layer's inputs for those of its outputs.
+  // One pass over run_layers() from the last to the first. `run` gives the gradients of a layer's
+  // inputs for those of its outputs.
   template <typename RunLayer>
   absl::StatusOr<Tensors> RunBack(const char* phase, Tensors gradients,
                                   const ForwardContext& context, RunLayer run) {

@@ -1,4 +1,4 @@
-// ChunkedHead: the last layer and the loss of a micro-batch together, so many rows at a time
+// ChunkedHead: the last layer and the loss of a micro-batch together, chunk by chunk of rows
 // (network/passes/head_chunks.h). For each chunk it makes the logits and turns them into their
 // gradient. It adds to the gradient of the weight, and writes the chunk's rows of the gradient of
 // the layer's input. Then the next chunk uses their memory. So the head's backward is a part of the
@@ -29,7 +29,7 @@ using LookAtLogits = std::function<absl::Status(const Tensor& logits, const Tens
 
 class ChunkedHead {
  public:
-  // gradient: one of x is wanted, as something in front of the layer is trained.
+  // gradient: Train returns the gradient of x, as an earlier layer is trained.
   ChunkedHead(int64_t chunk_rows, bool gradient, LayerRunner& head, ObjectiveRunner& objective,
               Backend& backend)
       : chunk_rows_(chunk_rows),
@@ -38,14 +38,14 @@ class ChunkedHead {
         objective_(objective),
         backend_(backend) {}
 
-  // Gives the gradient of x, or nothing. `context`: of the micro-batch, in samples.
+  // Returns the gradient of x, or nothing. `context`: the micro-batch's, in samples.
   absl::StatusOr<Tensors> Train(const ForwardContext& context, const Tensor& x,
                                 const ObjectiveRunner::Targets& targets, const LookAtLogits& look);
   absl::Status Evaluate(const ForwardContext& context, const Tensor& x,
                         const ObjectiveRunner::Targets& targets, const LookAtLogits& look);
 
  private:
-  // One chunk, as layer and objective are given it.
+  // One chunk, as input of layer and objective.
   struct Chunk {
     ForwardContext context;  // its samples are rows
     int64_t first = 0;       // row
@@ -54,7 +54,7 @@ class ChunkedHead {
     Tensor Rows(const Tensor& matrix) const;
     ObjectiveRunner::Targets Of(const ObjectiveRunner::Targets& whole) const;
   };
-  // Of all chunks in ascending order.
+  // Calls `run` for each chunk, in ascending order.
   absl::Status ForEach(const ForwardContext& context, int64_t rows,
                        const std::function<absl::Status(const Chunk&)>& run) const;
 

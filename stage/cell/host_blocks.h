@@ -1,6 +1,6 @@
-// CopyBlocks: values that are a function of their place go to a device through a block of host
-// memory. A job decides how large its tensors are, and a limit of the device's memory does not
-// count what the host has beside them.
+// CopyBlocks: copies values that are a function of their place to a device, through a block of host
+// memory. Without blocks a job's large tensors would need as much host memory, which no limit of
+// the device counts.
 // Threads: the back end's.  Errors: the back end's; on return the copies have run.
 #ifndef STAGECOACH_STAGE_CELL_HOST_BLOCKS_H_
 #define STAGECOACH_STAGE_CELL_HOST_BLOCKS_H_

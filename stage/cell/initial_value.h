@@ -1,5 +1,5 @@
 // InitialValue: the numbers that training begins with.
-// Threads: made by one thread a core where there are many; the values do not depend on it.
+// Threads: if there are many values, one thread a core makes them; values do not depend on that.
 #ifndef STAGECOACH_STAGE_CELL_INITIAL_VALUE_H_
 #define STAGECOACH_STAGE_CELL_INITIAL_VALUE_H_
 
@@ -10,7 +10,7 @@
 
 namespace stagecoach {
 
-// Sets initial values of a parameter, of its elements from `first` on. They are a pure function of
+// Sets the initial values of a parameter's elements from `first` on. They are a pure function of
 // (seed, layer, ParameterSpec), so they do not depend on K. Stream: {seed, step 0, micro_batch
 // 0xffffffff, layer, operation 0x8000 | index}.
 void SetInitialValues(const ParameterSpec& spec, uint64_t seed, int layer, int64_t first,

@@ -1,6 +1,6 @@
 // Layer profile: seconds of forward and backward of every layer, measured on this back end. Shapes
 // are the real ones of the largest micro-batch, inputs are made up.
-// Threads: executor thread.  Errors: as ValidateJob and the allocator; CANCELLED if told to stop.
+// Threads: executor thread.  Errors: as ValidateJob and the allocator; CANCELLED after `cancelled`.
 #ifndef STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
 #define STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
 
@@ -15,8 +15,8 @@
 
 namespace stagecoach {
 
-// Equal layers are measured once. The least of several runs after a warm-up.
-// `cancelled` is asked between runs.
+// Times are the least of several runs after a warm-up. Equal layers are measured once. `cancelled`
+// is asked between runs.
 absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, const Network& network,
                                                         Backend& backend, const Clock& clock,
                                                         const std::function<bool()>& cancelled);

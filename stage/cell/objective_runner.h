@@ -1,7 +1,7 @@
 // ObjectiveRunner: the end of a pass, on the last stage. In one pass over the layers' outputs it
 // makes the loss of a micro-batch, its measures and the gradient for the backward. An auxiliary
 // output has a pass of its own.
-// Ownership: owns the sums of the mini-batch at hand; borrows the back end.
+// Ownership: owns the sums of the present mini-batch; borrows the back end.
 // Threads:   executor thread only.
 // Units:     sums are over the terms of the loss; the gradient is that of the sum times `scale`.
 // Errors:    RESOURCE_EXHAUSTED from the allocator. UNIMPLEMENTED from Create if the back end has
@@ -29,60 +29,59 @@ class ObjectiveRunner {
   static absl::StatusOr<std::unique_ptr<ObjectiveRunner>> Create(const Network& network,
                                                                  Backend& backend);
 
-  // A mini-batch of so many micro-batches; sums of the one before are gone. `scale` is not read by
-  // an evaluation.
+  // Begins a mini-batch of `micro_batches` and drops the sums of the one before. An evaluation does
+  // not read `scale`.
   void Begin(int micro_batches, double scale);
   struct Targets {
-    Tensor values, weights;  // weights where the objective has some
+    Tensor values, weights;  // weights if the objective has some
   };
-  // Of how many parts of a micro-batch this is which one: each has a place of its own in the table
-  // of sums.
+  // Part `index` of a micro-batch's `count` parts. Each has its own place in the table of sums.
   struct Part {
     int64_t index, count;
   };
-  // Of the tuple Objective::outputs(). Gives the gradients of those that have one, each in its
-  // output's place unless the backward reads the output again.
+  // Adds the loss of the tuple Objective::outputs(). Returns the gradients of those that have one. A
+  // gradient takes its output's memory unless the backward reads the output again.
   absl::StatusOr<Tensors> Train(const ForwardContext& context, Tensors outputs, Targets targets,
                                 Part part = {0, 1});
-  // Of Objective::output alone.
+  // Adds the loss of Objective::output alone.
   absl::Status Evaluate(const ForwardContext& context, Tensor output, Targets targets,
                         Part part = {0, 1});
   struct Sums {
     std::vector<double> named;         // in the order of Objective::sums, of the output
-    double auxiliary = 0;              // of the auxiliary output the loss, without its weight
-    std::vector<ClassCounts> classes;  // where they are counted and a micro-batch had samples
+    double auxiliary = 0;              // loss of the auxiliary output, without its weight
+    std::vector<ClassCounts> classes;  // if they are counted and a micro-batch had samples
   };
-  // Of all micro-batches since Begin and their parts, added in ascending order. Waits for the
-  // device.
+  // The sums of all micro-batches since Begin and their parts, added in ascending order. Waits for
+  // the device.
   Sums TakeSums();
   void Drop();  // after an abort
-  // Of what is compared, which one an evaluation compares too.
+  // The place, among the outputs, of the one that an evaluation compares too.
   size_t output_place() const { return objective_.output_place(); }
 
  private:
-  struct Form {  // of the loss, with a gradient or without
+  struct Form {  // the loss, with a gradient or without
     Kernel kernel;
     ValueType gradient;  // of the output
-    int64_t sums = 0;    // with those of the classes
+    int64_t sums = 0;    // including those of the classes
   };
   struct Compared {  // an output
     double weight = 1;
     bool has_gradient = false;
     bool overwrites = false;  // its gradient takes its place
     Tensor scale;             // F32, one number
-    // F64 [micro-batches, parts, sums of the form]: a small table is read back by one copy. From
-    // the first on
+    // F64 [micro-batches, parts, sums of the form]: a small table, read back by one copy. The first
+    // micro-batch allocates it.
     Tensor sums;
   };
   ObjectiveRunner(const Network& network, Backend& backend);
   absl::StatusOr<Form> Prepare(bool gradient) const;
   absl::StatusOr<Tensor> TrainOne(Compared& compared, const ForwardContext& context, Tensor output,
                                   Targets* targets, Part part);
-  // Of the loss, but for the scale.
+  // The inputs of the loss, without the scale.
   std::vector<Tensor*> Inputs(Tensor* output, Targets* targets) const;
   absl::StatusOr<Tensor> NextSums(const Form& form, MicroBatchId id, Part part,
-                                  Compared* compared);        // where they go
-  std::vector<double> Total(const Compared& compared) const;  // empty: it was compared with nothing
+                                  Compared* compared);        // the place for a part's sums
+  std::vector<double> Total(const Compared& compared) const;  // empty: no loss was computed
 
   const ValueType output_;
   const Objective objective_;
@@ -92,8 +91,8 @@ class ObjectiveRunner {
   std::vector<Compared> compared_;  // Objective::outputs()
   double scale_value_ = 0;
   int64_t micro_batches_ = 0;
-  int64_t parts_ = 0;           // of a micro-batch at most: those of the first; 0: it is to come
-  std::vector<bool> has_sums_;  // by micro-batch and part: those without samples have none
+  int64_t parts_ = 0;           // of the first micro-batch, an upper bound; 0: not known yet
+  std::vector<bool> has_sums_;  // by micro-batch and part; false: it has no samples
 };
 
 }  // namespace stagecoach

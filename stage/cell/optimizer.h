@@ -24,21 +24,21 @@ struct OptimizerSlot {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Updates every parameter with gradient_scale * gradient. Gradients may be anything afterwards,
-  // and have to be zeroed.
+  // Updates every parameter with gradient_scale * gradient. Gradients are undefined afterwards, and
+  // have to be zeroed.
   virtual void Apply(uint64_t applied, double learning_rate, double gradient_scale) = 0;
   virtual std::vector<OptimizerSlot> slots() = 0;
 
-  // Of one that keeps averages of the values and of the states (averaging_optimizer.cc); their
-  // slots are "average".
-  virtual void BeginAverages() {}  // the values as they are now
-  // Values and averages change places. Only what reads may run before they have changed back; who
-  // reads copies of the values in another type makes them anew (Cell::RefreshCompute).
+  // For an optimizer that averages the values and the states (averaging_optimizer.cc); the slots
+  // are "average".
+  virtual void BeginAverages() {}  // sets averages to the present values
+  // Swaps values and averages. Only evaluation may run before they are swapped back. The caller
+  // makes copies of the values in another type anew (Cell::RefreshCompute).
   virtual void SwapAverages() {}
 };
 
-// states: which only averages follow, as the running moments of batch norm. What a step makes of
-// them has to be there when it is applied (Cell::CommitStates).
+// states: averaged but not optimized, as the running moments of batch norm. A step commits them
+// before it is applied (Cell::CommitStates).
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerSpec& spec, std::vector<Parameter*> parameters, Backend& backend,
     const AverageSpec& average = {}, const std::vector<LayerState*>& states = {});

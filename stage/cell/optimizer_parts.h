@@ -1,5 +1,5 @@
-// OptimizerParts: what an optimizer's file in stage/cell/optimizers makes an Optimizer of, and what
-// all of them need.
+// OptimizerParts: the parts of which each file in stage/cell/optimizers makes an Optimizer, and
+// helpers of these files.
 // Ownership: borrows parameters and back end; owns the slots.
 #ifndef STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_
 #define STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_
@@ -15,7 +15,7 @@ namespace stagecoach {
 
 struct OptimizerParts {
   std::vector<Parameter*> parameters;
-  // By name, those of OptimizerSlots; one tensor for each parameter, with what it begins with.
+  // By name, those of OptimizerSlots: one tensor for each parameter, with its initial values.
   std::map<std::string, std::vector<OptimizerSlot>> slots;
   Backend* backend = nullptr;
 };
@@ -24,12 +24,12 @@ inline float DecayOf(double weight_decay, const Parameter& parameter) {
   return parameter.spec.decay ? static_cast<float>(weight_decay) : 0.0f;
 }
 
-// The copy that operations read, where it is one.
+// The copy that operations read; invalid if they read the value itself.
 inline Tensor ComputeCopy(const Parameter& parameter) {
   return parameter.compute.buffer() == parameter.value.buffer() ? Tensor() : parameter.compute;
 }
 
-// Updates by `inner`, then the averages: of these values, one slot for each.
+// Updates by `inner`, then averages `values`, with one slot for each.
 std::unique_ptr<Optimizer> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inner,
                                                   const AverageSpec& average, Tensors values,
                                                   std::vector<OptimizerSlot> slots,

@@ -1,8 +1,7 @@
 // TiedExchange: a cell's part in its network's tied parameters (network/passes/tied.h). Before a
 // step it takes the values of owners in earlier cells into the cell's copies. It hands on the
 // values that later cells use. After a step it takes the gradients of users in later cells, and
-// adds up those of its own owners. It hands on the others, with the gradients of its own users in
-// front.
+// adds those of its own owners. It hands on the others, with the gradients of its own users first.
 // Ownership: borrows the cell's parameters and the back end; holds arrived tensors until
 //            DropArrived.
 // Threads:   executor thread only.
@@ -31,7 +30,7 @@ namespace stagecoach {
 
 class TiedExchange {
  public:
-  // A value in the cell whose owner is in front of it.
+  // A copy in this cell of a value whose owner is in an earlier cell.
   struct Copy {
     ParameterSpec owner;  // the spec of the owner
     int owner_layer = 0;
@@ -39,14 +38,14 @@ class TiedExchange {
   };
 
   using Parameters = std::map<ParameterUse, Parameter*>;
-  // `parameters`: of the cell's layers, those that are tied or that others are tied to.
+  // `parameters`: the cell's parameters that are tied, or that others are tied to.
   static absl::StatusOr<std::unique_ptr<TiedExchange>> Create(const Network& network,
                                                               int first_layer, int last_layer,
                                                               Parameters parameters,
                                                               Backend& backend);
 
   const CellTies& ties() const { return ties_; }
-  // Whoever loads the cell sets them too.
+  // A load of the cell sets these too.
   const std::vector<Copy>& copies() const { return copies_; }
 
   void TakeValues(Tensors values);
@@ -54,7 +53,7 @@ class TiedExchange {
   void TakeGradients(Tensors gradients);
   void AddGradients();
   Tensors GradientsToSend() const;
-  void DropArrived();  // when it has been sent on or added, or the step is given up
+  void DropArrived();  // after tensors were sent on or added, or if the step is given up
 
  private:
   TiedExchange(CellTies ties, Parameters parameters, Backend& backend)
@@ -65,14 +64,14 @@ class TiedExchange {
   const Parameters parameters_;
   Backend& backend_;
   std::vector<Kernel> adds_;               // for each of ties().owned
-  std::map<ParameterUse, Tensor> values_;  // by owner: what its users here read
+  std::map<ParameterUse, Tensor> values_;  // by owner: the values that its users here read
   std::vector<Copy> copies_;
-  std::map<ParameterUse, Tensor> arrived_values_;     // by owner; those that only go on
+  std::map<ParameterUse, Tensor> arrived_values_;     // by owner; only to be sent on
   std::map<ParameterUse, Tensor> arrived_gradients_;  // by user
 };
 
-// Gives the copy what `set` writes into a float32 tensor, in its type. Who sets the values of
-// parameters from outside sets those of the copies too, by their owners' names.
+// `set` writes values into a float32 tensor; the copy gets them in its own type. A caller that sets
+// parameters from outside sets the copies too, by their owners' names.
 absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
                      const std::function<absl::Status(const Tensor& wide)>& set);
 

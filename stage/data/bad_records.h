@@ -1,7 +1,7 @@
-// WithoutBadRecords: on_bad_record: skip. Every picture is decoded once when a stage loads. So all
-// stages leave out the same ones, also those that read labels alone. Epochs are permutations of the
-// pictures that are left.
-// Threads: blocks, ticks; works on `threads` more.
+// WithoutBadRecords: the setting "on_bad_record: skip". Every stage decodes all pictures once when
+// it loads, also a stage that reads labels alone. So all leave out the same ones. Epochs are
+// permutations of the pictures that are left.
+// Threads: blocks and ticks; uses `threads` more threads.
 #ifndef STAGECOACH_STAGE_DATA_BAD_RECORDS_H_
 #define STAGECOACH_STAGE_DATA_BAD_RECORDS_H_
 
@@ -26,8 +26,8 @@ struct BadRecords {
 inline constexpr size_t kMostBadReasons = 5;
 
 // Adds to `bad`, and adds the places that are left out to the digest. If a file is gone, or this
-// machine cannot read it now, that is not the record's fault. It is an error, as other stages may
-// read the file.
+// machine cannot read it now, the record is not bad. That is an error, as other stages may read the
+// file.
 absl::StatusOr<std::shared_ptr<const PictureSet>> WithoutBadRecords(
     std::shared_ptr<const PictureSet> all, int64_t threads, Sha256* digest, BadRecords* bad);
 

@@ -1,12 +1,12 @@
-// BatchSource: the samples of micro-batch (step, i), and the network's inputs of them. It is a pure
+// BatchSource: the samples of micro-batch (step, i), as inputs of the network. They are a pure
 // function of the seed and the data set. So resuming at any step needs no reader state, and each
 // stage that reads an input finds the same samples.
 // Ownership: owns the data (mapped or read).  Threads: thread-compatible; executor thread.
 // Units and shapes: arrays of a micro-batch in host memory, as RuntimeShape says: ids are I32, all
 //            else F32.
 // Order:  stage/data/sample_order.h, of every source.
-// Errors: of a sample that cannot be read now, with field, path and reason, as often as it is asked
-//         for. Sources that have read everything when they were opened have none.
+// Errors: if a sample cannot be read now, each request fails with field, path and reason. A source
+//         that read everything when it was opened has no errors.
 #ifndef STAGECOACH_STAGE_DATA_BATCH_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_BATCH_SOURCE_H_
 
@@ -31,33 +31,32 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual const DatasetManifest& manifest() const = 0;
-  // The inputs of these names, and nothing else is decoded; one that the source does not give is a
-  // CHECK: OpenSource has asked.
+  // The inputs of these names; nothing else is decoded. CHECKs that the source has them all, as
+  // OpenSource has verified.
   virtual absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
                                           std::span<const std::string> names) const = 0;
   // Micro-batch i of evaluation mini-batch `batch`; the last mini-batch may be short: samples may
   // be 0 for its last micro-batches.
   virtual absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
                                                std::span<const std::string> names) const = 0;
-  virtual int64_t evaluation_batches() const = 0;  // min(spec.evaluation.batches, what is there)
-  // What a user should know of the data now that it is open: what is left out, what looks wrong.
+  virtual int64_t evaluation_batches() const = 0;  // min(spec.evaluation.batches, the data's)
+  // Notes for the user about the opened data: records left out, suspicious things.
   virtual std::vector<std::string> notes() const { return {}; }
-  // What there is, in a few words: "80 pictures in 2 classes (a 41, b 39), 8 held out"; for a look
-  // alone.
+  // A summary for a survey: "80 pictures in 2 classes (a 41, b 39), 8 held out".
   virtual std::string Found() const { return ""; }
-  // Whether the first records can be read, of sources that read them when they are needed.
+  // For sources that read records when they are needed: whether the first ones can be read.
   virtual absl::Status CheckFirst() const { return absl::OkStatus(); }
-  // What it has found that the job does not say. Who reads no images has measured nothing.
+  // Facts of the data that the job does not give. A source that reads no images measures nothing.
   virtual DataFacts facts() const { return {}; }
-  // The first held-out pictures as an evaluation sees them, kShownPictures at most, for people to
-  // look at; of a source that reads images.
+  // For people, if the source reads images: the first held-out pictures as an evaluation sees them,
+  // kShownPictures at most.
   virtual std::vector<std::string> Shown() const { return {}; }
-  // Records that were left out because they cannot be read.
+  // The number of records left out because they cannot be read.
   virtual int64_t bad_records() const { return 0; }
 };
 
-// A record that is damaged is damaged for every attempt: DATA_LOSS, which others say of messages
-// and checkpoints, becomes INVALID_ARGUMENT, which ends the job with the reason. Other codes stay.
+// A damaged record stays damaged, so retries are no use. DATA_LOSS becomes INVALID_ARGUMENT, which
+// ends the job with the reason. Other codes stay.
 inline absl::Status DataError(const absl::Status& status) {
   return absl::IsDataLoss(status) ? absl::InvalidArgumentError(status.message()) : status;
 }

@@ -1,6 +1,6 @@
-// What sources that list their pictures in folders share: a PictureSet over a list, and what all
-// lists of a job come to. A list has count(), label(i), Read(i, most), the bytes of a file,
-// Where(i) and Where() for errors, left_out(), and Sum, what identifies it.
+// Helpers of sources that list their pictures in folders: a PictureSet over a list, and the totals
+// of all lists of a job. A list has count(), label(i), Read(i, most) for the bytes of a file,
+// Where(i) and Where() for errors, left_out(), and Sum for the digest.
 // Errors: as the list's Read says, and DecodePicture's with the place.
 #ifndef STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
 #define STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
@@ -27,7 +27,7 @@
 
 namespace stagecoach {
 
-// Pictures of a list whose EXIF is looked at, and bytes of each.
+// Upper bounds: pictures of a list whose EXIF is read, and bytes of each.
 inline constexpr int64_t kMostLookedAt = 100, kExifHeadBytes = int64_t{128} << 10;
 
 template <typename List>
@@ -58,7 +58,7 @@ class PictureLists {
         upright_(fields.exif_orientation) {}
 
   bool skips() const { return skips_; }
-  // Of a record that is bad already when it is listed: leaves it out, or is not ok.
+  // For a record that is bad when it is listed: leaves it out, or returns the error.
   absl::Status Bad(const absl::Status& reason) {
     if (!skips_) return reason;
     bad_.Add(reason);
@@ -76,13 +76,13 @@ class PictureLists {
     digest_.Update(absl::StrCat(list.count(), "\n"));
     list.Sum(&digest_, &bytes_);
   }
-  // What a folder has beside its records.
+  // Notes the files of a folder that are no records.
   template <typename List>
   void NoteLeftOut(const List& list) {
     if (list.left_out().empty()) return;
     Note(absl::StrCat(list.Where(), ": left out: ", list.left_out().Text()));
   }
-  // How many pictures note that they were turned, where nobody asked for that to be undone.
+  // If the job does not turn pictures upright, notes the number of pictures that are turned.
   template <typename List>
   void NoteTurned(const List& list) {
     if (upright_) return;
@@ -98,15 +98,15 @@ class PictureLists {
                       " note in their EXIF that they were turned, and are read as stored; set "
                       "exif_orientation: true to turn them upright"));
   }
-  // What a user should know of the data.
+  // Adds a note about the data for the user.
   void Note(std::string note) { notes_.push_back(std::move(note)); }
-  // Of lists that were summed.
+  // Adds a set of lists that are in the digest already.
   absl::StatusOr<std::shared_ptr<const PictureSet>> AddSet(std::shared_ptr<const PictureSet> set) {
     if (!skips_ || look_ == SourceLook::kSurvey) return set;
     return WithoutBadRecords(std::move(set), threads_, &digest_, &bad_);
   }
-  // Of a file of many pictures that is read as a whole: its size, eight bytes, the lowest first,
-  // and then its content.
+  // For a file of many pictures that is read as a whole. The digest gets its size, eight bytes, the
+  // lowest first, and then its content.
   void SumFileSize(int64_t size) {
     std::array<std::byte, 8> text;
     for (size_t i = 0; i < text.size(); ++i) text[i] = std::byte(size >> (8 * i) & 0xff);

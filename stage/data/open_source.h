@@ -1,10 +1,10 @@
-// OpenSource: the reader of what a job's data section names. Each kind's is in a file of its own,
-// found by the names of plan/job/data_kinds.h.
+// OpenSource: the reader of the data that a job's data section names. Each kind has a file of its
+// own, found by the names of plan/job/data_kinds.h.
 // Ownership: the source borrows the roots, beneath which it opens every file
 //            (stage/files/data_roots.h).
 // Threads: executor thread.
-// Errors:  INVALID_ARGUMENT: the network's inputs are not what the data gives, or a file's content
-//          is refused; of the files as stage/data/formats/data_file.h. All name field, value and
+// Errors:  INVALID_ARGUMENT: the data does not give the network's inputs, or a file's content is
+//          refused. Errors of files as in stage/data/formats/data_file.h. All name field, value and
 //          remedy.
 #ifndef STAGECOACH_STAGE_DATA_OPEN_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_OPEN_SOURCE_H_
@@ -20,12 +20,12 @@
 
 namespace stagecoach {
 
-// kSurvey: names, headers, counts and labels, for people who check a job. No picture is decoded
-// before CheckFirst, and of a text the first 64 MiB are read. Its digest is not that of the data.
+// kSurvey reads names, headers, counts and labels, for people who check a job. It decodes no
+// picture before CheckFirst, and reads the first 64 MiB of a text. Its digest is not the data's.
 enum class SourceLook { kTrain, kSurvey };
 inline constexpr int64_t kMostSurveyedBytes = int64_t{64} << 20;
 
-// reads: the network's inputs that this stage will ask for; what only others need is not kept in
+// reads: the network's inputs that this stage will read; inputs only for others are not kept in
 // memory.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
                                                         std::span<const std::string> reads,

@@ -1,4 +1,4 @@
-// PictureForm: what becomes of a picture before a network reads it, in an evaluation and where
+// PictureForm: the changes to a picture before a network reads it, in an evaluation and where
 // trained weights are used.
 // Threads: pure functions.
 // Units and shapes: images [height, width, channels], masks [height, width].
@@ -17,7 +17,7 @@ namespace stagecoach {
 
 struct PictureForm {
   Augmentation augmentation;
-  int64_t channels = 0;                 // 0: of masks
+  int64_t channels = 0;                 // 0: masks
   bool upright = false;                 // turned as their EXIF says
   std::vector<double> mean, deviation;  // one for each channel
 
@@ -25,8 +25,8 @@ struct PictureForm {
   size_t numbers() const { return pixels() * static_cast<size_t>(channels); }
 };
 
-// read: what the network reads, an image or a mask. Of pictures that are measured mean and
-// deviation are 0 and 1.
+// read: the shape of the network's image or mask. If the job's pictures are to be measured, mean
+// and deviation are 0 and 1.
 PictureForm FormOfPictures(const PictureFields& fields, const Shape& read);
 
 }  // namespace stagecoach

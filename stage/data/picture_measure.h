@@ -1,6 +1,6 @@
 // MeasurePictures: mean and deviation of the pixels of pictures, by channel, as (x / 255).
-// Threads: blocks; works on `threads` more.
-// Errors:  of a picture that cannot be read.
+// Threads: blocks; uses `threads` more threads.
+// Errors:  that of a picture that cannot be read.
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_MEASURE_H_
 #define STAGECOACH_STAGE_DATA_PICTURE_MEASURE_H_
 
@@ -19,8 +19,8 @@ struct PixelMoments {
   std::vector<double> mean, deviation;
 };
 
-// Of all, or of so many spread evenly, as an evaluation sees them. Sums are of integers, so they
-// have no order. A channel that has one value alone has the deviation 1.
+// Measures at most kMostMeasuredPictures, spread evenly, as an evaluation sees them. Sums are of
+// integers, so their order does not matter. A channel with a single value has the deviation 1.
 absl::StatusOr<PixelMoments> MeasurePictures(const PictureSet& set,
                                              const Augmentation& augmentation, int64_t channels,
                                              int64_t threads);

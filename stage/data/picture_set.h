@@ -1,7 +1,7 @@
-// PictureSet: pictures with a label each, by their place. What a source of pictures brings; the
+// PictureSet: pictures with a label each, by their place. A kind of data gives a PictureSet; the
 // rest is PictureSource's.
-// Ownership: a set owns what it reads from.  Threads: const, any thread.
-// Errors:    Read: of the record, naming field, file, offset and reason.
+// Ownership: a set owns its source.  Threads: const, any thread.
+// Errors:    Read: the record's, naming field, file, offset and reason.
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_SET_H_
 #define STAGECOACH_STAGE_DATA_PICTURE_SET_H_
 
@@ -21,11 +21,11 @@ class PictureSet {
   virtual ~PictureSet() = default;
   virtual int64_t count() const = 0;
   virtual int32_t label(int64_t i) const = 0;
-  // What its loss is multiplied by.
+  // The factor of its loss.
   virtual float weight(int64_t) const { return 1; }
-  // channels: 1 or 3, or those of all pictures of the set.
+  // channels: 1 or 3, or the number that all pictures of the set have.
   virtual absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const = 0;
-  // Of sets of pictures with masks: as large as the picture, an id a pixel.
+  // If pictures have masks: a mask as large as the picture, one id a pixel.
   virtual absl::StatusOr<Picture> ReadMask(int64_t i) const {
     return absl::UnimplementedError(absl::StrCat("picture ", i, " has no mask"));
   }

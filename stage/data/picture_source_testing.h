@@ -1,4 +1,4 @@
-// What tests of sources of pictures share: a folder, a job, a network that reads images and labels.
+// Fixture for tests of picture sources: a folder, a job, a network that reads images and labels.
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_SOURCE_TESTING_H_
 #define STAGECOACH_STAGE_DATA_PICTURE_SOURCE_TESTING_H_
 
@@ -41,7 +41,7 @@ class PictureSourceTest : public testing::Test {
     network_.wires = {{.type = ActivationType(image)},
                       {.type = {Element::kIds, Leading::kSamples, {}}}};
   }
-  // From now on the folder of the test is all that may be read, without links.
+  // From now on only the folder of the test may be read, without links.
   void ReadOnlyFolder() {
     own_roots_ = std::make_unique<DataRoots>(DataRoots::Options{.roots = {folder_}});
     roots_ = own_roots_.get();
@@ -74,7 +74,7 @@ class PictureSourceTest : public testing::Test {
     std::memcpy(values.data(), array.data(), array.size());
     return values;
   }
-  // Images and labels of all micro-batches of these steps.
+  // Images and labels of all micro-batches of some steps.
   struct Taken {
     std::vector<float> images;
     std::vector<int32_t> labels;

@@ -1,14 +1,14 @@
 // ReadAhead: makes the images of micro-batches on threads of its own, ahead of need.
 //
-// Who takes micro-batch n is taken to want n + 1 next: so many are begun as `ahead` says and
-// `bytes_ahead` allow. Two readers of the same micro-batches, as the layers and the objective of an
-// autoencoder, each have a course of their own. Whoever takes one helps to make it. What is made is
-// a pure function of the micro-batch, so neither threads nor what was taken before change it.
-// Ownership: owns its threads, which end with it; borrows what `make` borrows.
+// After Take(n) it expects Take(n + 1): it begins the next `ahead` micro-batches within
+// `bytes_ahead`. Two readers of the same micro-batches, as the layers and the objective of an
+// autoencoder, each have a course of their own. Take helps to make its micro-batch. The images are
+// a pure function of the micro-batch, so neither threads nor earlier calls change them.
+// Ownership: owns its threads, which end with it. `make` must stay valid as long.
 // Threads:   Take from one thread; `make` is called on any, many at once.
 // Units:     bytes of a sample's image.
-// Errors:    Take: that of the micro-batch's first sample that cannot be made, and none before it
-//            is taken. The next micro-batches come as if nothing had been.
+// Errors:    Take: that of the micro-batch's first sample that cannot be made. It does not affect
+//            other micro-batches.
 // Progress:  Take ticks while samples are being made (base/threads/progress.h).
 #ifndef STAGECOACH_STAGE_DATA_READ_AHEAD_H_
 #define STAGECOACH_STAGE_DATA_READ_AHEAD_H_
@@ -39,7 +39,7 @@ class ReadAhead {
     int64_t sample = 0;
   };
   using Make = std::function<absl::Status(const Item&, std::span<std::byte> image)>;
-  // The samples of micro-batch n, counted over mini-batches; empty behind the last one.
+  // The samples of micro-batch n, counted over mini-batches; empty after the last one.
   using ItemsOf = std::function<std::vector<Item>(bool training, uint64_t n)>;
   struct Options {
     int threads = 1;  // 0: only Take makes anything
@@ -66,10 +66,10 @@ class ReadAhead {
   const ItemsOf items_of_;
   const Make make_;
   std::list<Course> courses_;  // Take's thread alone; the one used last in front
-  std::mutex mutex_;           // guards what follows
+  std::mutex mutex_;           // guards the members below
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Batch>> waiting_;  // with samples that nobody makes yet
-  uint64_t made_ = 0;                           // samples, ever
+  std::deque<std::shared_ptr<Batch>> waiting_;  // with samples that no thread makes yet
+  uint64_t made_ = 0;                           // samples so far
   bool closed_ = false;
   std::vector<Thread> threads_;
 };

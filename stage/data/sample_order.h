@@ -17,10 +17,10 @@ namespace stagecoach {
 
 class SampleOrder {
  public:
-  // At least one sample to train on.
+  // CHECKs that there is a sample to train on.
   SampleOrder(const JobSpec& spec, int64_t train_samples, int64_t evaluation_samples);
 
-  // Places among the samples to train on, and which time through them it is.
+  // Place among the samples to train on, and the number of the epoch.
   struct Place {
     int64_t sample = 0;
     uint64_t epoch = 0;
@@ -35,7 +35,7 @@ class SampleOrder {
   };
   Range Evaluation(uint64_t batch, MicroBatchId micro_batch) const;
 
-  int64_t evaluation_batches() const { return evaluation_batches_; }  // min(spec's, what is there)
+  int64_t evaluation_batches() const { return evaluation_batches_; }  // min(spec's, the data's)
 
  private:
   Range ShareOf(MicroBatchId micro_batch) const;  // within the mini-batch

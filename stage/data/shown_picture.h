@@ -9,8 +9,8 @@
 
 namespace stagecoach {
 
-// Of 1 or 3 channels; neither side is longer than kShownSide (plan/job/held_out.h). Empty: there
-// was no memory.
+// `picture` has 1 or 3 channels. The result's sides have at most kShownSide pixels
+// (plan/job/held_out.h). Empty: there was no memory.
 std::string ShownPicture(const Picture& picture);
 
 }  // namespace stagecoach

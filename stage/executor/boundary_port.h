@@ -39,41 +39,41 @@ class BoundaryPort {
   struct Parts {
     Link* link = nullptr;
     StageId self, peer;
-    std::vector<ValueType> outgoing, incoming;            // tuples, of one sample
-    std::vector<ValueType> tied_outgoing, tied_incoming;  // of tied parameters
+    std::vector<ValueType> outgoing, incoming;            // types of one sample's tuples
+    std::vector<ValueType> tied_outgoing, tied_incoming;  // types of tied parameters' tuples
     DType dtype = DType::kF32;                            // of activations
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
-    Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
+    Backend* backend = nullptr;  // null: the link carries the stage's own tensors
   };
-  // Enough for the device to have work while one is copied.
+  // Enough for the device to have work while a message is copied.
   static constexpr size_t kOutbox = kCardOutbox;
 
   explicit BoundaryPort(const Parts& parts);
 
-  // Takes the tuple if there was room for it (true). Otherwise the caller keeps it for the next
-  // try. Kinds: those that flow this way.
+  // True: it took the tuple. False: there was no room, and the caller keeps the tuple for the next
+  // try. CHECKs that `kind` flows this way.
   absl::StatusOr<bool> TrySend(MessageKind kind, const Fence& fence, MicroBatchId micro_batch,
                                Tensors* tuple);
   struct Arrived {
     int64_t samples = 0;
     Tensors tuple;
   };
-  // samples: how many are expected, -1 if the message tells.
+  // samples: the expected number; -1: the message's own.
   absl::StatusOr<std::optional<Arrived>> TryReceive(MessageKind kind, const Fence& fence,
                                                     MicroBatchId micro_batch, int64_t samples);
 
-  // Gives the link what it takes of the outbox; true if that was anything.
+  // Gives the outbox's messages to the link, as far as it takes them. True: it took some.
   absl::StatusOr<bool> SendWaiting();
   bool waiting() const { return !outbox_.empty(); }
-  // Somebody waits for the outbox: sends, or lets the device compute, whose phase stays then.
+  // Books the phase of a wait for the outbox: sending, or the device's phase while it computes.
   void BookWaiting() const;
-  // Invalid of what is tied: it is of the whole step.
+  // Invalid for tied parameters: their message is of the whole step.
   MicroBatchId waiting_micro_batch() const {
     return IsTied(waiting_kind()) ? MicroBatchId() : outbox_.front().micro_batch;
   }
   MessageKind waiting_kind() const { return outbox_.front().kind; }
-  void DropWaiting() { outbox_.clear(); }  // the back end holds what copies under way still need
+  void DropWaiting() { outbox_.clear(); }  // the back end holds the tensors of running copies
 
   absl::Status status() const;  // of the link, naming the boundary
   uint64_t stale_messages() const { return stale_messages_; }
@@ -83,9 +83,9 @@ class BoundaryPort {
  private:
   bool Sends(MessageKind kind) const { return FlowsDown(kind) == (parts_.self < parts_.peer); }
   const std::vector<ValueType>& TypesOf(MessageKind kind) const;
-  // True: of this step; false: stale; else an error.
+  // True: the message is of this step; false: stale; else an error.
   absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;
-  // How many samples it is of.
+  // The number of samples of the message.
   absl::StatusOr<int64_t> CheckContent(const TensorMessage& message, MessageKind kind,
                                        MicroBatchId micro_batch, int64_t samples) const;
   std::string TypesText(MessageKind kind, int64_t samples) const;
@@ -101,13 +101,13 @@ class BoundaryPort {
     Fence fence;
     MicroBatchId micro_batch;
     Tensors tuple;  // in the link's memory
-    uint64_t copy;  // of the last of them; see Backend::LinkCopyDone
+    uint64_t copy;  // number of the last tensor's copy; see Backend::LinkCopyDone
   };
 
   const Parts parts_;
-  const bool copies_;  // else links carry what the stage computes with
+  const bool copies_;  // false: links carry the stage's own tensors
   std::deque<Outgoing> outbox_;
-  bool link_is_full_ = false;  // it refused the first of the outbox
+  bool link_is_full_ = false;  // it refused the first message of the outbox
   uint64_t stale_messages_ = 0;
 };
 

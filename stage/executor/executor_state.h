@@ -1,5 +1,5 @@
-// StageExecutor::State: a step under way. Private to stage/executor*.cc: executor.cc decides what
-// runs next and moves messages, executor_compute.cc runs what computes and sums up the step.
+// StageExecutor::State: a step under way. Private to stage/executor*.cc: executor.cc chooses the
+// next instruction and moves messages, executor_compute.cc computes and sums up the step.
 // Ownership, threads, units: as StageExecutor.
 #ifndef STAGECOACH_STAGE_EXECUTOR_EXECUTOR_STATE_H_
 #define STAGECOACH_STAGE_EXECUTOR_EXECUTOR_STATE_H_
@@ -20,12 +20,12 @@
 namespace stagecoach {
 
 struct StageExecutor::State {
-  // What a step holds of one micro-batch between two instructions.
+  // A step's data of one micro-batch between two instructions.
   struct InFlight {
     int64_t samples = -1;              // -1: not known yet
     Tensors loaded, received;          // from in and <a to F
     Tensors outputs;                   // from F to >a; in an evaluation on the last stage to L
-    std::optional<HostBatch> weighed;  // what weights follow from, from the first t to its own
+    std::optional<HostBatch> weighed;  // source of the weights, from the first t to its own t
     Tensor target, weights;            // from t to L; weights where targets have some
     Tensors output_gradients;          // from L or <g to B or I
     Tensors input_gradients;           // from B or I to >g
@@ -84,13 +84,13 @@ struct StageExecutor::State {
   std::array<int64_t, kPhases> nanos_before{};
   std::optional<StepReport> report;
   uint64_t instructions_done = 0;
-  bool has_device_clock = false;  // its first mark of a step is where the step begins
+  bool has_device_clock = false;  // a step begins at its first mark
   int64_t begin_nanos = 0;
-  std::vector<PhaseInterval> marked;  // what was computed between two marks each, without times
+  std::vector<PhaseInterval> marked;  // the phase between each two marks, without times
 
   bool last_stage() const { return parts.stage.value + 1 == parts.stages; }
   const Instruction& current() const { return work->program->instructions[next]; }
-  // An invalid one for what is of the whole step.
+  // Invalid for an instruction of the whole step.
   static MicroBatchId MicroBatchOf(const Instruction& instruction) {
     return IsOfMicroBatch(instruction.op) ? instruction.micro_batch : MicroBatchId();
   }
@@ -106,7 +106,7 @@ struct StageExecutor::State {
   const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
   std::string Where() const;
-  std::string Where(MicroBatchId id) const;  // an invalid one: of the whole step
+  std::string Where(MicroBatchId id) const;  // invalid id: of the whole step
 
   // executor_compute.cc
   absl::Status Compute(const Instruction& instruction);
@@ -126,10 +126,10 @@ struct StageExecutor::State {
   absl::StatusOr<double> LossScale();
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;
-  // Inputs of the data source by name; so many samples as other values of the micro-batch have.
+  // Inputs of the data source by name. FAILED_PRECONDITION: other samples than arrived were read.
   absl::StatusOr<Tensors> Load(MicroBatchId id, std::span<const std::string> names,
                                const std::vector<ValueType>& types);
-  // The first arrays of a batch, of these types.
+  // Arrays of a batch from number `first` on, of these types.
   absl::StatusOr<Tensors> Take(MicroBatchId id, const HostBatch& batch, int first,
                                const std::vector<ValueType>& types);
   absl::StatusOr<Tensor> ToDevice(std::span<const std::byte> array, const ValueType& type,

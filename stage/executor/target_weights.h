@@ -1,6 +1,6 @@
 // TargetWeights: the weights of the targets of a network's objective. They come from the data
-// source's weights of samples and from the targets' classes, which may be masks. All on the host,
-// and never from images.
+// source's weights of samples and from the targets' classes, which may be masks. They are computed
+// on the host, and never from images.
 // Ownership: borrows the network.
 // Threads:   any.
 // Units and shapes: one number a target, or a sample where targets are numbers (LossWeightsType).
@@ -21,9 +21,9 @@ class TargetWeights {
 
   // Inputs of the data source that the weights follow from; empty: every target weighs 1.
   const std::vector<std::string>& names() const { return names_; }
-  // Of a micro-batch, with the arrays of `names`. One that is ignored weighs 0.
+  // The weights of a micro-batch, which has the arrays of `names`. An ignored target weighs 0.
   std::vector<float> Of(const HostBatch& batch) const;
-  // How many terms of the loss have one weight together: numbers of a sample; 1 where targets are
+  // The number of terms of the loss that share one weight: numbers of a sample; 1 if targets are
   // classes.
   int64_t terms() const { return terms_; }
 

@@ -1,4 +1,4 @@
-// AnyFile: the roots of tests that are about something else.
+// AnyFile: roots that allow any file, for tests of something else.
 #ifndef STAGECOACH_STAGE_FILES_ANY_FILE_TESTING_H_
 #define STAGECOACH_STAGE_FILES_ANY_FILE_TESTING_H_
 

@@ -42,24 +42,24 @@ class DataRoots final : public ReadableFiles {
   struct Options {
     // Paths of folders and files. None: a job reads nothing.
     std::vector<std::string> roots;
-    // Of what is beneath a root.
+    // Whether links beneath a root are followed.
     bool follow_links = false;
-    // Files and folders of this process that are no data: its key, its state. What is not there is
-    // not looked for.
+    // Files and folders of this process that are no data: its key, its state. Missing ones are
+    // ignored.
     std::vector<std::string> never;
     OpenCall call = OpenCall::kBest;
   };
   explicit DataRoots(Options options);
 
-  // Of a machine with one user: any file, links followed; a relative path is one of the process's
-  // folder, and ".." is as everywhere.
+  // For a machine with one user: any file, links followed. A relative path begins in the process's
+  // folder; ".." is refused too.
   static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {});
 
   struct Opened {
-    FileHandle descriptor;  // to be read
+    FileHandle descriptor;  // open for reading
     std::string real;       // absolute, without links
   };
-  // A regular file.
+  // Opens a regular file.
   absl::StatusOr<Opened> OpenFile(const std::string& path) const;
   absl::StatusOr<Opened> OpenFolder(const std::string& path) const;
 
@@ -67,9 +67,9 @@ class DataRoots final : public ReadableFiles {
     enum class Kind : uint8_t { kFolder, kFile, kLink, kOther };
     std::string name;
     Kind kind = Kind::kOther;
-    int64_t bytes = 0;  // of a file
+    int64_t bytes = 0;  // a file's size
   };
-  // What is in an opened folder, by name; links are not followed.
+  // The entries of an opened folder, by name; links are not followed.
   static absl::StatusOr<std::vector<Entry>> List(const FileHandle& folder);
 
   // ReadableFiles, for weights.
@@ -78,7 +78,7 @@ class DataRoots final : public ReadableFiles {
 
  private:
   struct Root {
-    std::string given, real;         // absolute; the latter without links when it was made
+    std::string given, real;         // absolute; `real` had no links at construction
     std::vector<std::string> names;  // of given
     std::vector<std::string> real_names;
   };

@@ -1,7 +1,7 @@
 // OpenName: opens one name in a folder that is open already, and follows no link. So a path is
-// walked by descriptors alone. Each name is looked up in the very folder that was looked at before,
-// whatever is renamed or becomes a link meanwhile. Nothing is checked by its name and opened by it
-// later.
+// walked by descriptors alone. Each name is looked up in the folder that was opened before it, even
+// if something is renamed or becomes a link meanwhile. No file is checked by its name and opened by
+// the name later.
 // It uses openat2 (Linux 5.6): RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS. Some
 // sandboxes do not know that call. There it uses openat with O_NOFOLLOW, which for a single name
 // that is not ".." refuses the same.
@@ -17,7 +17,7 @@
 namespace stagecoach {
 
 enum class OpenCall : uint8_t {
-  kBest,   // openat2 where there is one
+  kBest,   // openat2 if the kernel has it
   kPlain,  // openat
 };
 
@@ -25,10 +25,10 @@ enum class OpenCall : uint8_t {
 // name is not empty, not ".." and has no slash.
 FileHandle OpenName(const FileHandle& folder, const std::string& name, int flags, OpenCall call);
 
-// Whether this kernel, and what guards this process, know openat2.
+// Whether this kernel, and this process's sandbox, know openat2.
 bool HasOpenat2();
 
-// Where a link leads; empty: it is none.
+// The target of a link; empty: it is no link.
 std::string LinkTarget(const FileHandle& folder, const std::string& name);
 
 }  // namespace stagecoach

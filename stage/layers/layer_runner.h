@@ -34,7 +34,7 @@
 
 namespace stagecoach {
 
-// What a layer keeps of one micro-batch from forward to backward.
+// A layer's data of one micro-batch, kept from forward to backward.
 struct Stash {
   ForwardContext context;
   Tensors tensors;  // in the order of LayerLists::stash, after the input part of weight_stash
@@ -42,10 +42,10 @@ struct Stash {
 
 class LayerRunner {
  public:
-  // What operations read of parameters, by global name: layers that are tied share it.
+  // The parameters' values that operations read, by global name: tied layers share them.
   using Values = std::map<std::string, Tensor>;
-  // Allocates parameters, gradients and states; values are not yet set. `values`: of the layers of
-  // the cell in front of this one, to which it adds its own; null where nothing is tied.
+  // Allocates parameters, gradients and states; values are not yet set. `values`: those of the
+  // cell's earlier layers, to which it adds its own; null if nothing is tied.
   static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& network,
                                                              const NetworkLayer& layer,
                                                              Backend& backend,
@@ -53,29 +53,29 @@ class LayerRunner {
 
   // stash == nullptr: keep nothing (the micro-batch will be recomputed, or this is an evaluation).
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, Stash* stash);
-  // Input part: leaves in the stash what the weight part needs.
+  // Input part: leaves the weight part's tensors in the stash.
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash);
   absl::Status BackwardWeight(Stash stash);
-  // Both, with less memory. `into`: where the gradients of the inputs are written to; empty: in
-  // memory of their own.
+  // Both, with less memory. `into`: tensors for the gradients of the inputs; empty: in memory of
+  // their own.
   absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash, Tensors into = {});
 
-  // What the micro-batches of the step have given becomes a part of the states.
+  // Merges the contributions of the step's micro-batches into the states.
   absl::Status CommitStates();
 
   std::span<Parameter> parameters() { return parameters_; }
   std::span<LayerState> states() { return states_; }
-  // What has to be zero when a step begins, as F32: zero is zero in any type.
+  // Tensors that have to be zero when a step begins, as F32: zero is zero in any type.
   const Tensors& gathered() const { return gathered_; }
 
  private:
-  // A call ready to be run again and again. Its operands are places in the table.
+  // A prepared call. Its operands are places in the table.
   struct Step {
     const char* operation = nullptr;  // of lists_
     Kernel kernel;
     Operands inputs, outputs, adds;
     std::vector<const ValueType*> types;  // of the outputs
-    const Tensor* in_place = nullptr;     // output 0 is made in its memory
+    const Tensor* in_place = nullptr;     // output 0 takes its memory
     std::vector<Tensor*> dropped;
   };
   struct Program {
@@ -95,11 +95,11 @@ class LayerRunner {
   absl::StatusOr<Step> PrepareStep(const ListedCall& listed);
   Tensor& At(ValueId id) { return table_[static_cast<size_t>(id.value)]; }
   std::vector<Tensor*> Places(const std::vector<ValueId>& ids);
-  // Hand a tuple over to the table and take one out; invalid ids stand for gradients that are not
-  // there.
+  // Place moves a tuple into the table, Collect takes one out. Invalid ids stand for missing
+  // gradients.
   void Place(const std::vector<ValueId>& ids, Tensors tuple, const ForwardContext& context);
   Tensors Collect(const std::vector<ValueId>& ids);
-  // Runs and gives what `results` name; the table is empty afterwards, but for the parameters.
+  // Runs the program and returns `results`. Afterwards the table has only values that stay in it.
   absl::StatusOr<Tensors> Run(const Program& program, const ForwardContext& context,
                               const std::vector<ValueId>& results, const std::vector<ValueId>& kept,
                               Tensors* stash);
@@ -118,7 +118,7 @@ class LayerRunner {
   Tensors table_;                 // by value; parameters, their gradients and states stay in it
   std::vector<Tensor*> passing_;  // all others
   const Tensor* padded_ =
-      nullptr;  // whose rows are padded in training (network/passes/padded_output.h)
+      nullptr;  // its rows are padded in training (network/passes/padded_output.h)
   Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_,
       commit_;
 };

@@ -1,6 +1,6 @@
 // LayerState: an array that a layer keeps beside its parameters (network/state.h), in a stage's
 // memory.
-// Ownership: of the LayerRunner that allocated it.
+// Ownership: the LayerRunner that allocated it owns it.
 // Threads:   executor thread only.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_STATE_H_
 #define STAGECOACH_STAGE_LAYERS_LAYER_STATE_H_

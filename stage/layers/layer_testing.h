@@ -1,4 +1,4 @@
-// For tests: small networks, tensors with known contents, and what a stash weighs.
+// For tests: small networks, tensors with known contents, and the bytes of a stash.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_TESTING_H_
 #define STAGECOACH_STAGE_LAYERS_LAYER_TESTING_H_
 

@@ -1,5 +1,5 @@
 // Parameter: one trainable array in a stage's memory.
-// Ownership: of the LayerRunner that allocated it.
+// Ownership: the LayerRunner that allocated it owns it.
 // Threads:   executor thread only.
 #ifndef STAGECOACH_STAGE_LAYERS_PARAMETER_H_
 #define STAGECOACH_STAGE_LAYERS_PARAMETER_H_
@@ -12,12 +12,11 @@ namespace stagecoach {
 
 // A tied parameter (network/passes/tied.h) has a gradient of its own. Its value and compute are one
 // tensor, in the type that operations read. If the owner is in the same cell, it is the owner's
-// tensor. Otherwise it is a copy for all its users there.
+// tensor. Otherwise it is a copy for all users in this cell.
 struct Parameter {
   ParameterSpec spec;
-  Tensor value;  // F32, the master
-  Tensor
-      gradient;  // F32, same shape; zeroed after each apply. None where nothing computes one: it is frozen
+  Tensor value;     // F32, the master
+  Tensor gradient;  // F32, same shape; zeroed after each apply. None: the parameter is frozen
   // The values that operations read as activations. It is value itself (the same buffer), or in
   // bfloat16 a BF16 copy. The optimizer writes the copy with each apply, Cell::RefreshCompute after
   // any other change of value. Statistics are computed with value.

@@ -38,22 +38,22 @@ class SampleDraws {
 };
 
 struct Augmentation {
-  int64_t height = 0, width = 0;  // what the network reads
+  int64_t height = 0, width = 0;  // the network's input
   int64_t shorter_side =
-      0;  // made so long before the middle is taken; 0: the picture just covers it
+      0;  // its length before the middle is cut out; 0: the picture just covers [height, width]
   double least_area =
-      0;  // not 0: a random part of the picture, of this share of its area up to all of it
+      0;  // not 0: takes a random part of the picture, with at least this share of its area
   int64_t padding = 0;  // zeros around it before a random [height, width] is taken
-  bool flip = false;    // every second one is mirrored
+  bool flip = false;    // mirrors a picture with probability 1/2
   double brightness = 0, contrast = 0,
          saturation = 0;  // factors are drawn from [1 - x, 1 + x], x below 1
   double hue = 0;      // colours are turned by a share of their circle from [-x, x], x at most 1/2
   int64_t cutout = 0;  // side of the square
 };
 
-// To evaluate with: nothing is drawn.
+// For evaluation: nothing is drawn.
 Picture FitPicture(const Picture& picture, const Augmentation& augmentation);
-// To train on.
+// For training.
 Picture Augment(const Picture& picture, const Augmentation& augmentation, const SampleDraws& draws);
 
 // The same for a picture's mask, which has its size and one channel. It gets the same part, shift
@@ -66,7 +66,7 @@ Picture AugmentMask(const Picture& mask, const Augmentation& augmentation, uint8
 // (x / 255 - mean) / deviation of each byte x, by channel, in double, rounded to float.
 class PixelNumbers {
  public:
-  // One of each for every channel.
+  // One mean and one deviation for each channel.
   PixelNumbers(std::span<const double> means, std::span<const double> deviations);
   // numbers: as many as the picture has bytes.
   void Convert(const Picture& picture, std::span<float> numbers) const;
@@ -75,8 +75,8 @@ class PixelNumbers {
   std::vector<std::array<float, 256>> tables_;
 };
 
-// Zeros in a square around a random place of an image [height, width, channels]; what sticks out is
-// cut off.
+// Sets a square around a random place of an image [height, width, channels] to zeros. The square
+// may reach beyond the image.
 void CutOut(const Augmentation& augmentation, const SampleDraws& draws, int64_t channels,
             std::span<float> numbers);
 

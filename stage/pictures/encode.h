@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-// Of 1 or 3 channels.
+// `picture` has 1 or 3 channels.
 absl::StatusOr<std::vector<uint8_t>> EncodePng(const Picture& picture);
 
 // A mask: the ids of one channel as indexes of a palette, one byte each. All are below `classes`,

@@ -1,5 +1,5 @@
-// The formats behind DecodePicture: each gives the channels that the file has, 1 grey, 3 colours,
-// or 4 CMYK.
+// The formats behind DecodePicture. Each returns the file's own channels: 1 grey, 3 colours, or 4
+// CMYK.
 #ifndef STAGECOACH_STAGE_PICTURES_FORMATS_H_
 #define STAGECOACH_STAGE_PICTURES_FORMATS_H_
 
@@ -21,10 +21,10 @@ absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pi
 absl::StatusOr<Picture> DecodeTiff(std::span<const uint8_t> file, int64_t most_pixels);
 absl::StatusOr<Picture> DecodeWebp(std::span<const uint8_t> file, int64_t most_pixels);
 
-// "a GIF picture", "WebP"; of what has no known beginning its first bytes.
+// "a GIF picture", "WebP"; if the beginning is unknown, its first bytes.
 std::string FormatText(std::span<const uint8_t> file);
 
-// Of what a header says, before anything is allocated.
+// Checks a header's size before anything is allocated.
 absl::Status CheckPictureSize(int64_t height, int64_t width, int64_t most_pixels);
 
 }  // namespace stagecoach

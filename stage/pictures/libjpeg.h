@@ -1,4 +1,4 @@
-// libjpeg-turbo's headers, in the order that they want.
+// libjpeg-turbo's headers, in the order that they need.
 #ifndef STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
 #define STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
 

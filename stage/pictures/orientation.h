@@ -2,7 +2,7 @@
 // turned by it. Orientation 1 is upright; 2 to 8 are the other turns and mirrors of EXIF 2.3, tag
 // 0x0112.
 // Threads: pure functions, any thread.
-// Errors:  none: what is cut off, damaged or no orientation is 1.
+// Errors:  none: if the note is cut off, damaged or invalid, the orientation is 1.
 #ifndef STAGECOACH_STAGE_PICTURES_ORIENTATION_H_
 #define STAGECOACH_STAGE_PICTURES_ORIENTATION_H_
 
@@ -13,11 +13,11 @@
 
 namespace stagecoach {
 
-// Of a JPEG, PNG or WebP file, or its beginning. 1 for TIFF, whose orientation belongs to its
-// decoding.
+// The orientation of a JPEG, PNG or WebP file, or of its beginning. 1 for TIFF: its decoder turns
+// the picture.
 int OrientationOf(std::span<const uint8_t> file);
 
-// The picture as it was seen. Upright for an orientation outside 2 to 8.
+// The picture turned upright; unchanged for an orientation outside 2 to 8.
 Picture Turned(Picture picture, int orientation);
 
 }  // namespace stagecoach

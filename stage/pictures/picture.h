@@ -1,4 +1,4 @@
-// Picture: pixels of a byte for each channel, row by row from the top, as they come out of a file.
+// Picture: pixels with a byte for each channel, row by row from the top, as decoded from a file.
 // Ownership: owns its bytes.  Threads: a plain value.
 #ifndef STAGECOACH_STAGE_PICTURES_PICTURE_H_
 #define STAGECOACH_STAGE_PICTURES_PICTURE_H_
@@ -30,7 +30,7 @@ struct Picture {
   friend bool operator==(const Picture&, const Picture&) = default;
 };
 
-// How bright a pixel of three colours is.
+// The brightness of a pixel of three colours.
 inline uint8_t GreyOf(const uint8_t* colours) {
   return static_cast<uint8_t>(
       (19595U * colours[0] + 38470U * colours[1] + 7471U * colours[2] + 32768U) >> 16);

@@ -23,7 +23,7 @@
 
 namespace stagecoach {
 
-// Soft colours with some noise, another one for every seed.
+// Soft colours with some noise; another picture for every seed.
 inline Picture MadeUpPicture(int64_t height, int64_t width, int64_t channels, uint64_t seed = 1) {
   Picture picture(height, width, channels);
   const RandomStream stream{.seed = seed};
@@ -40,7 +40,7 @@ inline Picture MadeUpPicture(int64_t height, int64_t width, int64_t channels, ui
   return picture;
 }
 
-// change: of what the library is about to write.
+// `change` sets the library's options before it writes.
 using ChangeJpeg = std::function<void(jpeg_compress_struct*)>;
 inline std::vector<uint8_t> JpegFile(const Picture& picture, const ChangeJpeg& change = {}) {
   jpeg_compress_struct info = {};
@@ -70,8 +70,8 @@ inline std::vector<uint8_t> JpegFile(const Picture& picture, const ChangeJpeg& c
   return file;
 }
 
-// Rows are as the format has them: 16 bits with the upper ones first, a palette's places, alpha
-// behind.
+// Rows are in the format's own form: 16 bits with the upper byte first, indexes of a palette, alpha
+// last.
 struct PngForm {
   int depth = 8, colours = PNG_COLOR_TYPE_RGB;
   bool interlaced = false;
@@ -122,7 +122,7 @@ inline std::vector<uint8_t> PngFile(const Picture& picture) {
                  {.colours = picture.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY});
 }
 
-// The library writes the header; the rest of the picture is not there.
+// The library writes the header only.
 inline std::vector<uint8_t> PngHeader(uint32_t height, uint32_t width) {
   std::vector<uint8_t> png;
   png_structp writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -152,7 +152,7 @@ inline std::vector<uint8_t>::iterator FrameOf(std::vector<uint8_t>& jpeg) {
   return frame;
 }
 
-// Strips, or tiles of `tile` pixels a side; by planes: all reds, then all greens.
+// Strips, or tiles of `tile` pixels a side. By planes means all reds, then all greens.
 struct TiffFileForm {
   int tile = 0;
   bool by_planes = false;
@@ -214,7 +214,7 @@ inline std::vector<uint8_t> TiffFile(const Picture& picture, const TiffFileForm&
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of three channels.
+// The picture has three channels.
 inline std::vector<uint8_t> WebpFile(const Picture& picture, bool lossless = true) {
   uint8_t* bytes = nullptr;
   const auto height = static_cast<int>(picture.height), width = static_cast<int>(picture.width);
@@ -227,7 +227,7 @@ inline std::vector<uint8_t> WebpFile(const Picture& picture, bool lossless = tru
   return file;
 }
 
-// How much more memory the process had while it did this than before.
+// The process's peak of memory during `work`, above its memory before.
 inline int64_t PeakBytesOf(const std::function<void()>& work) {
   const auto status = [](const std::string& field) {
     std::ifstream lines("/proc/self/status");
@@ -236,7 +236,7 @@ inline int64_t PeakBytesOf(const std::function<void()>& work) {
     }
     return -1LL;
   };
-  malloc_trim(0);  // what was freed before would be taken again unseen
+  malloc_trim(0);  // otherwise memory freed before would be taken again unseen
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again from here
   const int64_t before = status("VmRSS:");
   work();

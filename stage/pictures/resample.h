@@ -19,30 +19,30 @@ struct PictureBox {
   friend bool operator==(const PictureBox&, const PictureBox&) = default;
 };
 
-// box lies in the picture; height and width are 1 or more. Nothing outside of the box is looked at.
+// box lies in the picture; height and width are 1 or more. Pixels outside of the box do not count.
 Picture Resample(const Picture& picture, const PictureBox& box, int64_t height, int64_t width);
-// Its rows and columns `part` of [height, width]. The rest is not made: memory goes by the part and
-// what it is made of.
+// Only the rows and columns `part` of Resample's result. Memory is in proportion to the part and
+// its source.
 Picture ResamplePart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
                      const PictureBox& part);
 Picture Crop(const Picture& picture, const PictureBox& box);
 
-// The nearest pixel in the place of a mean: new pixel (y, x) is that of the box which its center
-// lies in. For masks, whose numbers are names.
+// The nearest pixel instead of a mean: new pixel (y, x) is the box's pixel that its center lies in.
+// For masks, whose numbers are names.
 Picture NearestPart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
                     const PictureBox& part);
 
-// A side that is more than so many times the other one is cut to its middle before it is resized.
+// If a side is more than this many times the other one, only its middle is resized.
 inline constexpr int64_t kMostAspect = 32;
 
-// The middle [height, width] of a picture whose shorter side was made `shorter`, the longer one in
-// proportion, rounded down: Resize(shorter) and CenterCrop of PyTorch's transforms. shorter is no
-// less than height and width.
+// The middle [height, width] of a picture whose shorter side was resized to `shorter`, the longer
+// one in proportion, rounded down: Resize(shorter) and CenterCrop of PyTorch's transforms. shorter
+// is at least height and width.
 Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width);
 // The same with the smallest size that covers [height, width].
 Picture FitToCover(const Picture& picture, int64_t height, int64_t width);
 
-// What both do: `part` of the box as [rows, columns].
+// The plan of both functions: resize the box to [rows, columns], and take `part` of that.
 struct PictureFit {
   PictureBox box;
   int64_t rows = 0, columns = 0;

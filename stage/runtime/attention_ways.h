@@ -1,7 +1,7 @@
 // AttentionWays: how this device computes the attention of a job, asked before its first step. If a
 // library refuses a shape on one machine and takes it on another, two stages with the same back end
 // would compute different bits. So the answer is a part of the job's fingerprint. Every stage asks
-// for the whole network, so that equal devices answer alike whatever layers they have.
+// for the whole network, so that equal devices with different layers answer alike.
 // Threads:   executor thread, as the back end.
 // Errors:    the back end's.
 #ifndef STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
@@ -18,8 +18,8 @@
 namespace stagecoach {
 
 struct AttentionWays {
-  // To be put behind the back end's: ", 4x1024 attention of 12 heads: cuDNN". Empty where there is
-  // one way only. Steps of training: evaluations have no dropout, and change no weight.
+  // To be appended to the back end's: ", 4x1024 attention of 12 heads: cuDNN". Empty if there is
+  // one way only. For training steps alone: evaluations change no weight.
   std::string fingerprint;
   std::string note;  // for a log, with reasons
 };

@@ -1,10 +1,10 @@
-// CellSnapshots: snapshots in memory of the loaded cell. It knows whether there is room for them,
+// CellSnapshots: snapshots in memory of the loaded cell. It decides whether there is room for them,
 // whose copies are kept here, and when one is taken. It also loads from one.
 // Ownership: owns store and keeper; borrows peers, back end and clock.
 // Threads:   executor thread; store() from any.
 // Errors:    Files: DATA_LOSS, a manifest that cannot be read. Write: NOT_FOUND, a shard is not
-//            held; DATA_LOSS, its bytes are not those that were taken; the file system's. An error
-//            while one is taken is a note in the report.
+//            held; DATA_LOSS, its bytes have changed; the file system's. An error while a snapshot
+//            is taken is a note in the report.
 #ifndef STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
 #define STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
 
@@ -27,14 +27,14 @@ class CellSnapshots {
  public:
   CellSnapshots(const StageRuntime::Options& options, Backend* backend, const Clock* clock);
 
-  // A load begins: what is held of other jobs goes. The files to load from, or null.
+  // A load begins: drops snapshots of other jobs. Returns the files to load from, or null.
   absl::StatusOr<std::unique_ptr<SnapshotFiles>> Files(const LoadCommand& command);
-  // It was loaded: says in its result whether snapshots can be taken.
+  // The cell was loaded. Its result says whether snapshots can be taken.
   void Begin(LoadedCell& loaded);
-  void End();  // of the cell; what is held stays
+  void End();  // the cell ends; its snapshots stay
   void Clear(const std::string& job) { store_.Clear(job); }
-  // The shards that the command names, into its folder; whatever cell is loaded, or none. The last
-  // one's description.
+  // Writes the command's shards into its folder, whether or not a cell is loaded. Returns the
+  // description of the last one.
   absl::StatusOr<ShardInfo> Write(FileSystem& file_system, const WriteShardCommand& command) const;
 
   // The command asks for a snapshot, or says that none will be taken while some are held.
@@ -51,7 +51,7 @@ class CellSnapshots {
   SnapshotKeeper keeper_;
   std::string note_;
   std::optional<uint64_t> whole_step_;  // as reported last
-  bool failing_ = false;                // since then, and said already
+  bool failing_ = false;                // since then; already reported
 };
 
 }  // namespace stagecoach

@@ -2,7 +2,7 @@
 // links, programs, executor, and how far the job has come.
 // Ownership: owns all of it; borrows back end, connector, file system, roots of data and clocks.
 // Threads:   executor thread only; the links' ready callback runs anywhere.
-// Errors:    INVALID_ARGUMENT: spec, partition or stage that make no sense together;
+// Errors:    INVALID_ARGUMENT: spec, partition and stage do not fit together;
 //            FAILED_PRECONDITION: the data set or the file of weights is not the expected one;
 //            DATA_LOSS: checkpoint;
 //            RESOURCE_EXHAUSTED: memory. A failed load leaves nothing behind.
@@ -27,7 +27,7 @@ struct LoadedCell {
   LoadCommand command;
   StageProgram training, evaluation;
   StageProgram first_evaluation;      // after an update: with the values of tied parameters
-  std::unique_ptr<BatchSource> data;  // on the last stage and where layers read inputs
+  std::unique_ptr<BatchSource> data;  // if it is the last stage or layers read inputs
   std::unique_ptr<Cell> cell;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Link> upstream, downstream;
@@ -37,19 +37,19 @@ struct LoadedCell {
   uint64_t next_step = 0;                      // steps decided so far
   std::optional<uint64_t> undecided;           // step whose gradients wait for a decision
   std::optional<ApplyDecision> last_decision;  // the one that led to next_step
-  // What the parameters hold, and what the copies of tied ones in other cells do: stale after an
-  // update.
+  // `held`: the values in the parameters. `copied`: those in the copies of tied ones in other
+  // cells, which are stale after an update.
   enum class Weights { kStale, kLive, kAverages };
   Weights held = Weights::kLive, copied = Weights::kLive;
-  int64_t forecast_bytes = 0;  // of its memory at the peak, on a host
+  int64_t forecast_bytes = 0;  // of its peak memory, if it is on a host
   absl::Status aborted;        // not ok: only a newer Load helps
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
-  // Before any other work. Not behind a program: what it has sent of tied parameters may still be
-  // on its way.
+  // Swaps the held values, if necessary. Call it before other work, but not after a program: tied
+  // parameters that it has sent may still be on their way.
   void Hold(Weights weights);
-  // An evaluation: with the values of tied parameters where the copies hold others.
+  // If copies hold other values than the parameters, the program sends those of tied ones.
   const StageProgram& EvaluationProgram() const {
     return copied == held ? evaluation : first_evaluation;
   }
@@ -61,9 +61,9 @@ struct LoadingParts {
   Backend* backend = nullptr;
   LinkConnector* connector = nullptr;
   FileSystem* file_system = nullptr;  // of checkpoints
-  ReadableFiles* snapshot = nullptr;  // in its place; null: there is none
+  ReadableFiles* snapshot = nullptr;  // instead of a checkpoint; null: there is none
   const DataRoots* data_roots = nullptr;
-  ReadableFiles* weight_files = nullptr;  // to begin with
+  ReadableFiles* weight_files = nullptr;  // for initial weights
   PhaseClock* phases = nullptr;
   const Clock* clock = nullptr;
   LinkOptions link;
@@ -73,7 +73,7 @@ struct LoadingParts {
 absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
                                                      const LoadingParts& parts);
 
-// What the allocator accounts, in the planner's words (workspace counts as activations).
+// The allocator's account in the planner's kinds (workspace counts as activations).
 StageMemory CurrentMemory(const MemoryUse& use);
 StageMemory PeakMemory(const MemoryUse& use);
 

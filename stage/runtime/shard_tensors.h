@@ -1,6 +1,5 @@
 // Shard tensors: a stage's parameters, states and optimizer slots by their global, K-free names, to
-// and from the files of a checkpoint. Which stage wrote a tensor does not matter, only its name
-// does.
+// and from the files of a checkpoint. Any stage may have written a tensor; only its name counts.
 // Ownership: borrows everything for the call; tensors are written in place.
 // Threads:   executor thread.
 // Errors:    DATA_LOSS naming tensor and file: missing, of another type or shape, or not the bytes
@@ -25,15 +24,14 @@ namespace stagecoach {
 // Sorted by name: parameters and states, or these with the optimizer's slots.
 std::vector<NamedTensor> ModelTensors(Cell& cell);
 std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool averages = true);
-// Averages of the weights are in the checkpoint: it was made by a job that keeps some.
+// Whether the checkpoint has averages of the weights: its job keeps some.
 absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string& folder);
 
 // Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.
 absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend);
 
-// The same for the cell's copies of tied parameters, which their owners, other stages, have
-// written.
+// The same for the cell's copies of tied parameters. Other stages, their owners, have written them.
 absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                         Cell& cell, Backend& backend);
 

@@ -1,5 +1,5 @@
-// StageMailbox: what other threads tell the executor thread: commands in order, and besides them,
-// at once, aborts, wake-ups of links, and the end.
+// StageMailbox: messages of other threads to the executor thread. Commands come in order; aborts,
+// wake-ups of links, and the end come at once.
 // Ownership: owns a command from a successful Post to Next.
 // Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest from any
 //            thread. One mutex guards everything; no callback runs under it.
@@ -58,39 +58,39 @@ class StageMailbox {
 
   [[nodiscard]] absl::Status Post(StageRequest&& request);
   absl::Status Abort(const Fence& fence, const absl::Status& reason);
-  // The term of the coordinator, by its own word to this stage, which is in front of its commands
-  // but for a moment. A term above the highest so far is not obeyed: one call with 2^64 - 1 would
-  // shut the coordinator out for good. Until it is said for the first time, any is.
+  // The coordinator itself has told this stage its term; usually that comes before its commands.
+  // Calls with a term above the highest known are refused: one call with 2^64 - 1 would shut the
+  // coordinator out for good. Before the first KnowTerm, any term is accepted.
   void KnowTerm(uint64_t term);
   void Wake();
   void Close();
 
-  // From now on Load, Profile and the Run of a program are refused as UNAVAILABLE. What is queued,
+  // From now on Load, Profile and the Run of a program are refused as UNAVAILABLE. Queued commands,
   // decisions alone, shards, aborts and releases go on.
   void StartDraining();
   using Deadline = std::chrono::steady_clock::time_point;
-  // Waits until the executor waits in Next with nothing to do, and says how often Next has
-  // returned; nothing: not by the deadline.
+  // Waits until the executor waits in Next with nothing to do. Returns the number of returns of
+  // Next so far; nothing: not by the deadline.
   std::optional<uint64_t> WaitAtRest(Deadline deadline);
-  // Waits until Next has returned more often than that; false: not by the deadline.
+  // Waits until Next has returned more than `returns` times; false: not by the deadline.
   bool WaitStirred(uint64_t returns, Deadline deadline);
-  // Nobody is left who could say more: from now on both waits end at once, as at their deadline.
+  // No more commands can come: from now on both waits end at once, as at their deadline.
   void EndDraining();
 
   bool closed() const;
   uint64_t newest_term() const;  // of the loads and aborts so far; 0: there was none
-  // Next would not wait: for who takes turns with several stages on one thread.
+  // Whether Next would not wait: for a thread that takes turns with several stages.
   bool HasWork() const;
-  // Waits for a command; nothing when there was an abort to look at, or after Close.
+  // Waits for a command; nothing: there is an abort to handle, or Close was called.
   std::optional<StageRequest> Next();
-  // Waits until something was said since the last call, at most for `timeout`.
+  // Waits until there was a message since the last call, at most for `timeout`.
   void WaitForChange(std::chrono::nanoseconds timeout);
-  // Why work on the cell loaded under this fence must end now; ok: go on. An abort, a Load that
-  // replaces the cell, a Release of it, or the end.
+  // The reason why work on the cell loaded under this fence must end now: an abort, a Load that
+  // replaces the cell, a Release of it, or the end. Ok: go on.
   absl::Status Interruption(const Fence& loaded) const;
   // Not ok if the last abort was of this incarnation or a later one.
   absl::Status AbortOf(const Fence& fence) const;
-  std::vector<StageRequest> Drain();  // what is left after Close
+  std::vector<StageRequest> Drain();  // commands left after Close
 
  private:
   struct AbortNotice {
@@ -102,7 +102,7 @@ class StageMailbox {
   bool HasWorkLocked() const { return closed_ || abort_unseen_ || !requests_.empty(); }
 
   const size_t capacity_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<StageRequest> requests_;
   uint64_t newest_term_ = 0;
@@ -114,7 +114,7 @@ class StageMailbox {
   bool draining_ = false;
   bool drain_ended_ = false;
   bool at_rest_ = false;  // the executor waits in Next
-  uint64_t returns_ = 0;  // of Next
+  uint64_t returns_ = 0;  // number of returns of Next
   std::condition_variable rest_changed_;
 };
 

@@ -10,8 +10,8 @@
 //            than the loaded one. FAILED_PRECONDITION for a step that is not the next one.
 //            UNAVAILABLE when a link broke. DEADLINE_EXCEEDED when no stage of the job made
 //            progress for progress_timeout_seconds. It names job, step, stage, micro-batch and the
-//            message or work waited for. TellJobProgress tells of the other stages. While it is
-//            silent the stage waits on, up to ten minutes.
+//            message or work waited for. TellJobProgress brings the other stages' progress. While
+//            the coordinator does not call it, the stage keeps waiting, up to ten minutes.
 // Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
 //            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
 //            a Release of it also end its running step.
@@ -51,10 +51,10 @@ struct StageStatus {
   std::string waiting_for;
   PhaseSeconds phases;
   MemoryUse memory;
-  int64_t snapshot_bytes = 0;  // of shards that are kept in memory
+  int64_t snapshot_bytes = 0;  // of shards kept in memory
   uint64_t progress =
       0;  // grows with every operation and piece of a file (base/threads/progress.h)
-  int64_t bad_records = 0;  // that the loaded data set is without
+  int64_t bad_records = 0;  // left out of the loaded data set
   std::optional<LinkStatistics> upstream, downstream;
 };
 
@@ -63,27 +63,27 @@ class CurrentWork;
 class StageRuntime {
  public:
   struct Options {
-    // A step in which no stage of the job has done an operation for so long has failed.
+    // If no stage of the job has done an operation for this time, the step has failed.
     double progress_timeout_seconds = 30;
     int compute_nice = 10;  // I/O threads must outrank compute threads
-    // A coordinator that knows that a stage drains asks for what it still wants within this.
+    // A coordinator that knows of the drain sends its last commands within this time.
     double drain_idle_seconds = 2;
-    ProgressCounter* progress = nullptr;  // borrowed, what others count too; null: its own
-    CurrentWork* work = nullptr;          // borrowed; what the executor is doing; null: nobody asks
-    // Borrowed, never null: what a job's data may be, and its weights to begin with.
+    ProgressCounter* progress = nullptr;  // borrowed, shared with other counts; null: its own
+    CurrentWork* work = nullptr;          // borrowed; the executor's work; null: nobody asks
+    // Borrowed, never null: the files that may be a job's data or initial weights.
     const DataRoots* data_roots = nullptr;
     ReadableFiles* weight_files = nullptr;
     LinkOptions link;
     SnapshotPeers* snapshot_peers = nullptr;  // borrowed; null: no snapshots are taken or fetched
-    // What hashes and sends snapshots behind the executor; false: it takes no more. Empty: a thread
-    // of its own.
+    // Runs the hashing and sending of snapshots on another thread; false: it takes no more. Empty:
+    // a thread of its own.
     std::function<bool(std::function<void()>)> snapshot_post;
     std::function<int64_t()> free_memory;  // empty: as stage/snapshot/available_memory.h finds it
     TraceRing* trace = nullptr;            // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
     std::function<void(Phase phase, double seconds)> on_micro_batch;
-    // Once, when the device is lost to this process, after the command that met it was answered
-    // with the reason; executor thread, must not block. Whatever comes then fails: start it anew.
+    // Called once, when the device has failed for this process, after the answer to the failed
+    // command. On the executor thread; must not block. Later commands fail: restart the process.
     std::function<void(const absl::Status& reason)> on_fault;
   };
   StageRuntime(const Options& options, std::unique_ptr<Backend> backend, LinkConnector* connector,
@@ -94,32 +94,32 @@ class StageRuntime {
   void Run(RunCommand command, std::function<void(absl::StatusOr<StepReport>)> done);
   // Ends the running step and closes the links if the fence is not older than the loaded one.
   // Acts at once, also while the executor waits. The cell stays until the next Load or Release.
-  // UNAVAILABLE for a term above the coordinator's own, as of all commands.
+  // UNAVAILABLE for a term above the coordinator's own, as for all commands.
   absl::Status Abort(const Fence& fence, const absl::Status& reason);
-  // The coordinator's term by its own word, with each registration and renewal of the lease
+  // The coordinator's term, from its answer to each registration and renewal of the lease
   // (StageMailbox::KnowTerm).
   void KnowTerm(uint64_t term);
   void WriteShard(WriteShardCommand command, std::function<void(absl::StatusOr<ShardInfo>)> done);
   void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
   // Measures forward and backward of every layer for the micro-batch of the spec (equal layers
-  // once), warm-up excluded. Only while nothing is loaded.
+  // once), warm-up excluded. Call it only while no cell is loaded.
   void Profile(ProfileCommand command,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
-  // Shards of snapshots that lie here: those of a job, a part of one, and parts of the neighbour's
-  // that arrive. At once; errors as SnapshotStore.
+  // Shards of snapshots in this stage's memory: list a job's, read a part of one, add a part of the
+  // neighbour's. They return at once; errors as SnapshotStore.
   std::vector<HeldShard> ListSnapshots(const std::string& job, const std::string& key) const;
   absl::Status ReadSnapshot(const SnapshotRange& range, std::span<std::byte> target) const;
   absl::Status PutSnapshot(const SnapshotPart& part);
   StageStatus Status() const;
-  // A number that changes when any stage of the running job makes progress. The coordinator tells
-  // it with each renewal of the lease. While it changes, a waiting stage waits on.
+  // A number that changes when any stage of the running job makes progress. The coordinator sends
+  // it with each renewal of the lease. While it changes, a waiting stage keeps waiting.
   void TellJobProgress(uint64_t number, double lease_seconds);
   // From now on refuses new work as UNAVAILABLE, and lets the running command end. Then waits until
-  // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds. It
+  // the coordinator has taken its cell back (Abort, Release) or is silent for drain_idle_seconds. It
   // waits at most `seconds` in all. Decisions without work and shards are still taken meanwhile.
   void Drain(double seconds);
-  // The coordinator that loaded the cell is gone, and the next one loads anew: Drain returns at
-  // once, whatever runs. Before it, the same.
+  // The coordinator that loaded the cell is gone, and the next one loads anew. So Drain returns at
+  // once, even if a command runs. EndDrain may come before Drain.
   void EndDrain();
   void Shutdown();  // ends the thread; pending commands answer CANCELLED
 

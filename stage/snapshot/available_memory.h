@@ -1,5 +1,5 @@
 // AvailableMemory: memory that this machine, or the process's container, has available, in bytes.
-// Threads: any.  Errors: none; INT64_MAX if no file tells.
+// Threads: any.  Errors: none; INT64_MAX if no file has it.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_AVAILABLE_MEMORY_H_
 #define STAGECOACH_STAGE_SNAPSHOT_AVAILABLE_MEMORY_H_
 
@@ -19,7 +19,7 @@ int64_t AvailableMemory(const std::string& meminfo, const std::string& limit,
 // /proc/self/cgroup. Version 1 or 2. Empty: none.
 std::string MemoryGroup(const std::string& groups);
 
-// Bytes written between two checks of the available memory. Others use it at the same time.
+// Bytes written between two checks of the available memory, as other processes use it too.
 inline constexpr int64_t kLookBytes = int64_t{64} << 20;
 
 // RESOURCE_EXHAUSTED unless at least twice `bytes` are available.

@@ -1,10 +1,10 @@
 // SnapshotFiles: a snapshot as the files of a checkpoint, so that one loader reads both. The
 // manifest comes with the load. Shards lie in this stage's memory or in another's. From another
 // stage their parts are fetched when they are read.
-// Ownership: borrows store and peers; a file that was opened borrows them too.
+// Ownership: borrows store and peers; opened files borrow them too.
 // Threads:   one.
-// Errors:    as ReadableFile; of another stage as SnapshotPeers. The digests in the manifest prove
-//            the bytes, as with a checkpoint.
+// Errors:    as ReadableFile; from another stage as SnapshotPeers. Digests in the manifest prove the
+//            bytes, as with a checkpoint.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_FILES_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_FILES_H_
 
@@ -42,7 +42,7 @@ class SnapshotFiles final : public ReadableFiles {
   const SnapshotPlan plan_;
   const Manifest manifest_;
   const SnapshotStore* const store_;
-  SnapshotPeers* const peers_;  // null: what is not here is nowhere
+  SnapshotPeers* const peers_;  // null: there are no other stages to ask
 };
 
 }  // namespace stagecoach

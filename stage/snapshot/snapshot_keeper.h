@@ -4,8 +4,8 @@
 // Ownership: owns the thread; borrows store and peers.
 // Threads:   Begin, End, Take and Report: the executor's; the destructor, on any thread, waits for
 //            a call under way.
-// Errors:    a snapshot that fails costs nothing but itself: Report says why, and the next one is
-//            tried.
+// Errors:    only the snapshot fails: Report has the reason, and training goes on. The next
+//            snapshot is tried.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_
 
@@ -37,26 +37,26 @@ class SnapshotKeeper {
     const Clock* clock = nullptr;
     std::function<int64_t()> free_bytes;
     int nice = 0;  // of the thread
-    // In the place of a thread; not to be called within. Empty: a thread of its own.
+    // Instead of a thread; must not run the function within the call. Empty: a thread of its own.
     std::function<bool(std::function<void()>)> post;
   };
   explicit SnapshotKeeper(const Parts& parts);
   ~SnapshotKeeper();
 
-  // Of the cell that was loaded.
+  // Facts of the loaded cell.
   struct Cell {
     std::string key, replica_address;
     int first_layer = 0, last_layer = 0;
   };
   void Begin(Cell cell);
-  void End();  // what is on its way is given up
+  void End();  // gives up an unfinished snapshot
 
-  // As the command asks for: the tensors as they are now, after `fence.step` steps. An error: there
-  // is no snapshot, and training goes on.
+  // Takes the snapshot that the command asks for: the present tensors, after `fence.step` steps. An
+  // error: there is no snapshot, and training goes on.
   absl::Status Take(const RunCommand& command, const std::vector<NamedTensor>& tensors,
                     Backend& backend);
   SnapshotReport Report() const;
-  std::string TakeNote();  // what went wrong since the last call; empty: nothing
+  std::string TakeNote();  // the newest error since the last call; empty: none
 
  private:
   // One snapshot from its copy to its end. Shared by the executor and the thread.
@@ -70,10 +70,10 @@ class SnapshotKeeper {
 
   const Parts parts_;
   Cell cell_;  // the executor's
-  // The last ones, whose memory is taken again once nobody else has it; the executor's.
+  // The last tasks; the executor's. Their memory is reused once no other thread has them.
   std::vector<std::shared_ptr<Task>> tasks_;
-  mutable std::mutex mutex_;  // guards what follows
-  uint64_t epoch_ = 0;        // raised by Begin and End: what is of an older one is given up
+  mutable std::mutex mutex_;  // guards the members below
+  uint64_t epoch_ = 0;        // raised by Begin and End: tasks of an older epoch are given up
   SnapshotReport report_;
   std::string note_;
   std::unique_ptr<TaskThread> thread_;  // begun with the first snapshot; null with Parts::post

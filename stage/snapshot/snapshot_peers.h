@@ -1,9 +1,9 @@
 // SnapshotPeers: how a stage sends parts of its shards to others, and fetches parts of theirs. Over
 // gRPC in a stage server (services/stage/snapshots/snapshot_client.h), within the process in tests.
-// Ownership: borrowed; outlives whoever uses it.
+// Ownership: borrowed; outlives its users.
 // Threads:   any; a call waits for its answer, at most for a deadline of its own.
-// Errors:    what the other stage said; UNAVAILABLE, DEADLINE_EXCEEDED; DATA_LOSS where the bytes
-//            are not those that were sent; CANCELLED once cancelled.
+// Errors:    the other stage's; UNAVAILABLE, DEADLINE_EXCEEDED; DATA_LOSS if bytes have changed on
+//            the way; CANCELLED once cancelled.
 #ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_PEERS_H_
 #define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_PEERS_H_
 
@@ -18,7 +18,7 @@
 
 namespace stagecoach {
 
-// Of one message: enough that a round trip is no loss, and little beside the link's own frames.
+// Bytes of one message: a round trip costs little, and the link's own frames hardly wait.
 inline constexpr int64_t kSnapshotPartBytes = int64_t{1} << 20;
 
 // A part of a shard on its way to the stage that keeps a copy. Parts come in order.

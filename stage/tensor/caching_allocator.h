@@ -4,7 +4,7 @@
 // Threads:   as Allocator; the source is called under the allocator's lock.
 // Units and shapes: bytes, rounded up to `alignment`. Held and cached memory together fit the
 //            limit.
-// Errors:    as Allocator; with what the source adds to an explanation.
+// Errors:    as Allocator, with the source's Explain added.
 #ifndef STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_
 #define STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_
 
@@ -20,17 +20,17 @@ class MemorySource {
   virtual ~MemorySource() = default;
   virtual std::byte* Take(int64_t bytes) = 0;  // null: refused; caches are emptied then
   virtual void Give(std::byte* data) = 0;
-  // Why Take refused, as in "the system refused".
+  // The reason of Take's refusal, as in "the system refused".
   virtual std::string Refusal() const = 0;
   // For the end of an out-of-memory message: "", or "; held: parameters 5, ...".
   virtual std::string Explain(const MemoryUse& use) const = 0;
 };
 
-// Which of several cached pieces of a size is handed out.
+// The one of several cached pieces of a size that is handed out.
 enum class Reuse {
   kLast,    // the one that came back last: it is the likeliest to be in a processor's caches
-  kLowest,  // the one at the lowest address: who asks for the same in every step gets the same addresses, whatever the order
-            // in which they came back
+  kLowest,  // the one at the lowest address: steps with equal requests then get equal addresses,
+            // in whatever order the pieces came back
 };
 
 // limit_bytes 0: none. alignment: a power of two that the source's memory has.

@@ -1,5 +1,4 @@
-// A tensor under the name, the same for every number of stages, that checkpoints and snapshots have
-// for it.
+// A tensor with its name in checkpoints and snapshots, the same for every number of stages.
 #ifndef STAGECOACH_STAGE_TENSOR_NAMED_TENSOR_H_
 #define STAGECOACH_STAGE_TENSOR_NAMED_TENSOR_H_
 

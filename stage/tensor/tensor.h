@@ -1,5 +1,5 @@
 // Tensor: a dense row-major array on a stage's device; a handle to a shared buffer.
-// Ownership: copies share the buffer; the last one returns it to the allocator. Whoever created the
+// Ownership: copies share the buffer; the last one returns it to the allocator. The creator of a
 //            tensor may write it until it hands it on; after that it is read-only by agreement.
 // Threads:   handles are thread-compatible, the buffer's life is thread-safe.
 // Units and shapes: row-major, dense but for padded ones (MakePaddedTensor); activations are [rows,
@@ -45,9 +45,9 @@ class Tensor {
     return reinterpret_cast<T*>(raw());
   }
   std::span<std::byte> span() const { return {raw(), static_cast<size_t>(bytes())}; }
-  // Elements from one row to the next: more than the last extent where rows are padded. Everything
-  // above CHECKs that they are not, so that only who knows of strides, and asks here, gets such a
-  // tensor's address.
+  // row_stride: elements from one row to the next, more than the last extent if rows are padded.
+  // The functions above CHECK that rows are dense. So only callers that know of strides, and use
+  // these functions, get a padded tensor's address.
   bool padded() const { return row_stride_ != 0; }
   int64_t row_stride() const { return padded() ? row_stride_ : shape_.back(); }
   std::byte* rows_raw() const { return buffer_->data(); }
@@ -58,8 +58,8 @@ class Tensor {
   }
 
   Tensor Reshaped(Shape shape) const;  // same buffer; CHECKs the number of elements
-  // A view of the elements from `first` on, in this tensor's place; CHECKs that they are there. Its
-  // buffer is another one that keeps the whole.
+  // A view of the elements from `first` on, in this tensor's memory; CHECKs that they are there. It
+  // has a buffer of its own, which keeps the whole.
   Tensor Slice(int64_t first, Shape shape) const;
   void Reset() { *this = Tensor(); }
 
@@ -80,12 +80,12 @@ class Tensor {
 using Tensors = std::vector<Tensor>;
 
 absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType dtype, Shape shape);
-// [rows, columns] whose rows begin `row_stride` elements apart; what lies between them is never
-// meant. As many as columns: dense.
+// [rows, columns] with rows that begin `row_stride` elements apart; the padding between them is
+// never used. row_stride == columns: dense.
 absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
                                         Shape shape, int64_t row_stride);
-// A handle that keeps no memory, for whoever knows that it is there as long as the handle is used.
-// Its buffer is no other tensor's. row_stride 0: dense.
+// A handle that keeps no memory: the caller guarantees the memory as long as the handle is used. No
+// other tensor shares its buffer. row_stride 0: dense.
 Tensor UnownedTensor(std::byte* data, DType dtype, Shape shape, int64_t row_stride);
 
 }  // namespace stagecoach

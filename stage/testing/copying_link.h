@@ -1,7 +1,6 @@
-// CopyingLink: an end of a boundary in one process whose stages have memory of their own, as stages
-// in processes have, and whose messages take the most of it that they may: from the send to the
-// receive each is in the memory of both stages. The network has written its last byte only when it
-// is asked for, and the first one has come at once.
+// CopyingLink: an end of a boundary in one process, for stages with memory of their own, as in
+// separate processes. A message takes the most memory that a real link may take: from the send to
+// the receive it is in the memory of both stages.
 // Ownership: owns its end; the allocators outlive both.
 // Threads:   one, for both ends.
 #ifndef STAGECOACH_STAGE_TESTING_COPYING_LINK_H_

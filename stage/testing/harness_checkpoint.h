@@ -11,7 +11,7 @@
 
 namespace stagecoach {
 
-// The shards of a pipeline as a committed checkpoint.
+// Writes the shards of a pipeline as a committed checkpoint.
 inline void WriteCheckpoint(FileSystem& file_system, const std::string& folder, uint64_t step,
                             PipelineHarness& pipeline) {
   CHECK_OK(file_system.MakeFolders(folder));
@@ -25,7 +25,7 @@ inline void WriteCheckpoint(FileSystem& file_system, const std::string& folder, 
   WriteManifestFile(file_system, folder, manifest);
 }
 
-// A pipeline that goes on from there.
+// Makes a pipeline go on from a checkpoint.
 inline void LoadCheckpoint(FileSystem& file_system, const std::string& folder, uint64_t step,
                            PipelineHarness& pipeline) {
   for (int k = 0; k < pipeline.stages(); ++k) {

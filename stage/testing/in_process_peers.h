@@ -35,7 +35,7 @@ class InProcessPeers final : public SnapshotPeers {
   }
 
   std::atomic<bool> fails{false};  // nothing is sent
-  std::atomic<bool> flips{false};  // one bit of what is fetched is wrong
+  std::atomic<bool> flips{false};  // one bit of fetched data is wrong
   std::atomic<int> puts{0}, gets{0};
 
  private:

@@ -40,14 +40,14 @@
 
 namespace stagecoach {
 
-// Tokens drawn from a seed, the same sequences for every M; the evaluation split has as many as one
-// likes.
+// Tokens drawn from a seed, the same sequences for every M. A test sets the size of the evaluation
+// split.
 class MadeUpSource final : public TokenSource {
  public:
   struct Sizes {
     int64_t batch_size = 0, micro_batches = 0, context = 0, vocabulary = 0;
     int64_t evaluation_sequences = 0;
-    int64_t draws_below = 0;  // of ids; 0: the vocabulary
+    int64_t draws_below = 0;  // upper bound of ids; 0: the vocabulary
   };
   explicit MadeUpSource(const Sizes& sizes) : sizes_(sizes) {}
 
@@ -106,32 +106,32 @@ struct HarnessOptions {
   double dropout = 0.0;
   double clip_norm = 0.0;
   int link_capacity = kLinkCapacity;
-  bool own_memory = false;  // stages share none, as processes do: CopyingLink
+  bool own_memory = false;  // stages share no memory, as separate processes: CopyingLink
   int64_t evaluation_sequences = 0;
   int64_t draws_below = 0;  // MadeUpSource's
   Precision precision = Precision::kFloat32;
   uint64_t order_seed = 0;  // of the order in which executors advance
-  int patience = 0;  // rounds in which nobody moves, for devices that run while they are asked
+  int patience = 0;         // rounds without an advance, for devices that run only when queried
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
   };
-  std::optional<NetworkSpec> spec;  // in the place of `gpt`, which has `dropout`
-  std::optional<Network> network;   // in the place of both; of this precision
+  std::optional<NetworkSpec> spec;  // instead of `gpt`, which has `dropout`
+  std::optional<Network> network;   // instead of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
   AverageSpec average;
   uint64_t seed = 5;                                           // of initial weights and draws
-  std::shared_ptr<const BatchSource> source;                   // in the place of a MadeUpSource
+  std::shared_ptr<const BatchSource> source;                   // instead of a MadeUpSource
   std::function<void(MicroBatchId, const Tensor&)> on_output;  // StageExecutor::Parts
 };
 
-// Stages stop here in the next pass, after so many instructions, until nobody can move: then
+// In the next pass stages stop after these numbers of instructions, until none can advance. Then
 // `stage` does one more, and all go on.
 struct HarnessStop {
   int stage = 0;
-  std::map<int, size_t> positions;  // by stage; the others go as far as they can
+  std::map<int, size_t> positions;  // by stage; other stages go as far as they can
 };
 
-// What must have the same bits.
+// Results that must have the same bits.
 struct HarnessResult {
   std::vector<double> losses;                // sums over a mini-batch
   std::vector<double> squared_norms;         // of all layers, by step
@@ -234,7 +234,7 @@ class PipelineHarness {
             .loss_scale = 1.0 / static_cast<double>(options_.batch_size * network_.targets())};
   }
 
-  // One pass over the pipeline; INTERNAL if nobody can move any more.
+  // One pass over the pipeline; INTERNAL if no stage can advance any more.
   absl::StatusOr<std::vector<StepReport>> RunPass(bool training, uint64_t evaluation_batch) {
     std::vector<int> running;
     std::vector<uint64_t> begun;
@@ -243,8 +243,8 @@ class PipelineHarness {
       running.push_back(k);
       begun.push_back(executor(k).instructions_done());
     }
-    std::set<int> blocked;  // since somebody moved
-    int rounds = 0;         // in which nobody moved
+    std::set<int> blocked;  // since a stage advanced
+    int rounds = 0;         // without an advance
     while (!running.empty()) {
       const uint32_t draw = RandomBits(order_, draws_++);
       const size_t at = draw % running.size();
@@ -316,7 +316,7 @@ class PipelineHarness {
     return schedule.programs;
   }
 
-  // Instructions that it may do before it stops.
+  // The instructions that stage k may do before it stops.
   uint64_t LeftToStop(int k, uint64_t done) const {
     if (!stop_.has_value()) return std::numeric_limits<uint64_t>::max();
     const auto found = stop_->positions.find(k);

@@ -59,7 +59,7 @@ using ShardAnswer = AwaitedAnswer<absl::StatusOr<ShardInfo>>;
 using ReleaseAnswer = AwaitedAnswer<absl::Status>;
 using ProfileAnswer = AwaitedAnswer<absl::StatusOr<std::vector<LayerProfile>>>;
 
-// Events of other threads have no callback here; looked for until a deadline.
+// Polls until a deadline: events of other threads have no callback here.
 inline void Await(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
@@ -74,13 +74,13 @@ class RuntimeFleet {
     int stages = 2;
     double progress_timeout_seconds = 30;
     const Clock* clock = SystemClock::Get();
-    // Put between the runtimes and the in-process connector.
+    // Makes a connector between the runtimes and the in-process connector.
     std::function<std::unique_ptr<LinkConnector>(LinkConnector*)> wrap_connector;
     int64_t memory_limit_bytes = 0;
     std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the reference
     std::function<void(const absl::Status&)> on_fault;       // of any stage
     ProgressCounter* progress = nullptr;                     // of all stages
-    CurrentWork* work = nullptr;                             // of the last one
+    CurrentWork* work = nullptr;                             // of the last stage
     std::string data_path;                                   // 2000 bytes are written here
     AverageSpec average;
     bool tied_embeddings = false;
@@ -89,8 +89,8 @@ class RuntimeFleet {
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
-    // A new file, for another fleet may read the one before; of this process, for another test may
-    // make it just now.
+    // A new file, as another fleet may read the old one. Its name has the process, as another test
+    // may write the file at the same time.
     const std::string made = absl::StrCat(options.data_path, ".", getpid(), ".new");
     std::ofstream file(made, std::ios::binary | std::ios::trunc);
     for (uint64_t i = 0; i < 2000; ++i) file.put(char(RandomBits({.seed = 9}, i) % 8));
@@ -121,7 +121,7 @@ class RuntimeFleet {
     runtime.snapshot_peers = options.snapshot_peers;
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
-    runtime.drain_idle_seconds = 86400;  // a drain that ends has found that nothing is left
+    runtime.drain_idle_seconds = 86400;  // so a drain ends only when nothing is left
     runtime.on_fault = options.on_fault;
     runtime.progress = options.progress;
     runtime.data_roots = &AnyFile();
@@ -142,7 +142,7 @@ class RuntimeFleet {
       runtimes_.push_back(make_runtime_(k));
     }
   }
-  // What it had in memory is lost.
+  // Restarts stage k: the contents of its memory are lost.
   void Restart(int k) {
     runtimes_[static_cast<size_t>(k)].reset();
     runtimes_[static_cast<size_t>(k)] = make_runtime_(k);
@@ -174,7 +174,7 @@ class RuntimeFleet {
     return command;
   }
 
-  // On the first `stages` runtimes (0: all).
+  // Loads the job on the first `stages` runtimes (0: all).
   absl::Status LoadAll(uint64_t generation, uint64_t step = 0, const std::string& checkpoint = "",
                        int stages = 0) {
     std::vector<LoadAnswer> answers(stages == 0 ? runtimes_.size() : stages);
@@ -192,7 +192,7 @@ class RuntimeFleet {
     return answer.Get();
   }
 
-  // Of every loaded stage; the first error if there was one.
+  // Runs the command on every loaded stage. Returns the first error if there was one.
   absl::StatusOr<std::vector<StepReport>> RunAll(const RunCommand& command) {
     std::vector<RunAnswer> answers(active_);
     for (int k = 0; k < active_; ++k) runtime(k).Run(command, answers[k].callback());
@@ -216,7 +216,7 @@ class RuntimeFleet {
     return command;
   }
 
-  // Steps [first, last), each applied; the losses.
+  // Trains and applies steps [first, last). Returns the losses.
   absl::StatusOr<std::vector<double>> TrainSteps(uint64_t generation, uint64_t first,
                                                  uint64_t last) {
     std::vector<double> losses;
@@ -229,7 +229,7 @@ class RuntimeFleet {
     return losses;
   }
 
-  // A committed checkpoint of the loaded stages, which stand at `step`.
+  // Writes a committed checkpoint of the loaded stages, which are at `step`.
   absl::StatusOr<Manifest> Checkpoint(uint64_t generation, uint64_t step,
                                       const std::string& folder) {
     CHECK_OK(file_system_.MakeFolders(folder));

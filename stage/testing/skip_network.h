@@ -1,5 +1,5 @@
-// A small network with everything that a chain of layers has not: a layer with two outputs, values
-// that ride past layers and cuts, one that two layers read, and an input of the data source that a
+// A small network with everything that a chain of layers lacks: a layer with two outputs, values
+// that bypass layers and cuts, one that two layers read, and an input of the data source that a
 // later layer reads again. Once as six layers, and once as one layer with the same calls.
 #ifndef STAGECOACH_STAGE_TESTING_SKIP_NETWORK_H_
 #define STAGECOACH_STAGE_TESTING_SKIP_NETWORK_H_
@@ -17,7 +17,7 @@ namespace stagecoach {
 
 inline constexpr int64_t kSkipContext = 4, kSkipVocabulary = 8, kSkipWidth = 8;
 
-// What the layers compute; all take and give values of one layer.
+// The layers' calculations; all functions take and return values of one layer.
 class SkipLayers {
  public:
   explicit SkipLayers(LayerBuilder& builder) : builder_(builder) {}

@@ -1,6 +1,6 @@
-// StagedBackend: the reference back end on a made-up card: its tensors are in the card's memory,
-// links carry pinned memory, copies between the two are queued. An operation that is given anything
-// but the card's memory fails, so a boundary that was not staged is found out.
+// StagedBackend: the reference back end on a made-up card. Its tensors are in the card's memory,
+// links carry pinned memory, and copies between the two are queued. An operation on any other
+// memory than the card's fails. So tests find a boundary that was not staged.
 #ifndef STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
 #define STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
 
@@ -23,7 +23,7 @@ namespace stagecoach {
 
 class StagedBackend final : public Backend {
  public:
-  // Copies run late, in an order drawn from the seed, and only when somebody asks for them.
+  // Copies run late, in an order drawn from the seed, and only when a caller queries them.
   explicit StagedBackend(uint64_t order_seed = 0) {
     api_->total = int64_t{1} << 30;
     api_->order_seed = order_seed;
@@ -39,9 +39,9 @@ class StagedBackend final : public Backend {
 
   std::string fingerprint() const override { return inner_->fingerprint(); }
   std::optional<CardProfile> Card() const override { return card_; }
-  // What it says of its card; at first no more than that it is one.
+  // Sets the card's profile; the default says only that it is a card.
   void BeCard(const CardProfile& card) { card_ = card; }
-  // As a card's; smaller ones where tests ask for them, before a cell is made.
+  // A card's limits, or smaller ones that a test sets before a cell is made.
   std::optional<HeadChunkLimits> HeadChunks() const override { return head_chunks_; }
   void CutHeads(const HeadChunkLimits& limits) { head_chunks_ = limits; }
   Allocator& allocator() override { return *device_; }
@@ -75,12 +75,12 @@ class StagedBackend final : public Backend {
   }
   bool wakes() const { return wakes_; }
   void EndLinkCopies() override { staging_->End(); }
-  // From now on its card has a clock, and an operation takes so long on it.
+  // From now on its card has a clock, by which an operation takes `nanos_per_operation`.
   void UseClock(int64_t nanos_per_operation) {
     nanos_per_operation_ = nanos_per_operation;
     clock_ = std::make_unique<DeviceClock>(api_, stream_, fault_);
   }
-  // From now on its card is behind: each operation leaves it so many pieces of work to do beside.
+  // From now on its card is slow: each operation queues `pieces` more pieces of work.
   void BeSlow(int pieces, std::function<void()> work) {
     pieces_ = pieces;
     work_ = std::move(work);
@@ -164,12 +164,12 @@ class StagedBackend final : public Backend {
     return tensor.raw() + tensor.bytes() <= static_cast<std::byte*>(data) + bytes;
   }
   bool Pinned(const Tensor& tensor) const {
-    // Of this stage's or its neighbour's, never of a card.
+    // Memory of this stage's host or its neighbour's, never of a card.
     return !OnCard(tensor);
   }
   void Ready(const Tensor& a, const Tensor& b) {
     CHECK(OnCard(a) && OnCard(b)) << "an operation got memory that its card cannot read";
-    api_->SynchronizeStream(stream_);  // the copies that it must come after, and no others
+    api_->SynchronizeStream(stream_);  // runs only the copies that must come before it
     ++operations_;
     api_->now_nanos += nanos_per_operation_;
     for (int i = 0; i < pieces_; ++i) {
@@ -188,7 +188,7 @@ class StagedBackend final : public Backend {
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;
   std::unique_ptr<DeviceClock> clock_;
-  DeviceStream busy_ = nullptr;  // where the pieces are
+  DeviceStream busy_ = nullptr;  // the stream of the pieces
   std::unique_ptr<DeviceProgress> progress_;
   int pieces_ = 0;
   std::function<void()> work_;

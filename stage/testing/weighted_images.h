@@ -1,5 +1,5 @@
-// WeightedImages: a few samples with weights, for networks on images: the same ones in every
-// mini-batch, and the same for every M. WeightedNetwork: one to train on them.
+// WeightedImages: a few samples with weights, for networks on images. They are the same in every
+// mini-batch and for every M. WeightedNetwork: a network to train on them.
 // Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_TESTING_WEIGHTED_IMAGES_H_
 #define STAGECOACH_STAGE_TESTING_WEIGHTED_IMAGES_H_
@@ -55,7 +55,7 @@ class WeightedImages final : public BatchSource {
     return Train(batch, micro_batch, names);
   }
   int64_t evaluation_batches() const override { return 1; }
-  // How often an input was asked for.
+  // The number of reads of an input.
   int reads(const std::string& name) const { return reads_[name]; }
 
  private:
@@ -94,7 +94,7 @@ class WeightedImages final : public BatchSource {
 
 inline constexpr int64_t kWeightedClasses = 4, kWeightedNumbers = 4 * 3 * 2;
 
-// An autoencoder if the objective is of numbers, else a classifier.
+// An autoencoder if the objective compares numbers, else a classifier.
 inline Network WeightedNetwork(const KindSpec& objective, bool sample_weights,
                                Precision precision = Precision::kFloat32) {
   std::vector<LayerSpec> layers = {ConvolutionSpec{.out = 4, .kernel = {3}, .padding = {1}},

@@ -1,6 +1,6 @@
 // PhaseClock: puts every wall-clock second of a stage into exactly one phase. So the phases add up
-// to the time since construction. It tells an observer of every interval that has ended. So traces
-// and totals cannot disagree.
+// to the time since construction. An observer gets every interval that has ended. So traces and
+// totals cannot disagree.
 // Ownership: borrows clock and observer.
 // Threads:   Enter, EnterSince, Stay, Defer and Resolve on the executor thread, where the observer
 //            is called, under no lock; the rest from any thread.
@@ -33,8 +33,8 @@ class PhaseObserver {
   virtual void OnInterval(const PhaseInterval& interval) = 0;
 };
 
-// Where the device computed, what it computed; elsewhere what the host did. host: without a gap;
-// device: ascending and disjoint, of the same clock. As long as the host's.
+// The host's phases, replaced by the device's while the device computed. host: without a gap.
+// device: ascending and disjoint, by the same clock. The result covers the same time as `host`.
 std::vector<PhaseInterval> Overlay(std::span<const PhaseInterval> host,
                                    std::span<const PhaseInterval> device);
 
@@ -49,10 +49,10 @@ class PhaseClock {
   // As Enter, but the last `nanos` already belong to the new phase, at most since the last Enter.
   // So a wait is booked as bubble, and is split once the message with its send time is there.
   Nanos EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
-  // As Enter, unless it is there already: for work that is tried again.
+  // As Enter, but a no-op in the same phase and micro-batch: for retries.
   void Stay(Phase phase, MicroBatchId micro_batch);
-  // For a device that runs behind the host. From now on time is kept and not booked, until Resolve
-  // says when the device computed. With nothing to overlay, Resolve books the host's phases.
+  // For a device that runs behind the host. From now on intervals are kept and not booked, until
+  // Resolve gets the device's intervals. If there are none, Resolve books the host's phases.
   // Without Defer, Resolve does nothing.
   void Defer();
   void Resolve(std::span<const PhaseInterval> device);
@@ -64,7 +64,7 @@ class PhaseClock {
  private:
   const Clock* const clock_;
   PhaseObserver* const observer_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Phase phase_ = Phase::kIdle;
   MicroBatchId micro_batch_;
   int64_t since_nanos_;

@@ -1,4 +1,4 @@
-// StepTracer: writes what the phase clock books during a command into the trace ring, as spans of
+// StepTracer: writes the phase clock's intervals during a command into the trace ring, as spans of
 // the compute track. Neighbouring intervals of one phase and micro-batch (loss and backward) become
 // one span, so spans and PhaseSeconds agree to the nanosecond.
 // Ownership: borrows ring and clock.
@@ -24,19 +24,19 @@ class StepTracer final : public PhaseObserver {
   // ring: may be null, on_micro_batch may be empty.
   StepTracer(TraceRing* ring, const Clock* clock, OnMicroBatch on_micro_batch);
 
-  void Begin(const Fence& fence, StageId stage);  // intervals from now on belong to this
-  void End();                                     // those from now on belong to nothing
+  void Begin(const Fence& fence, StageId stage);  // intervals from now on belong to `fence`
+  void End();                                     // intervals from now on are dropped
   void OnInterval(const PhaseInterval& interval) override;
 
  private:
-  void Write();  // the span at hand
+  void Write();  // adds span_ to the ring
 
   TraceRing* const ring_;
   const Clock* const clock_;
   const OnMicroBatch on_micro_batch_;
   bool active_ = false;
-  int64_t unix_offset_nanos_ = 0;  // one for a whole step: its spans do not jump with the clock
-  TraceSpan span_;                 // at hand; empty: begin = end
+  int64_t unix_offset_nanos_ = 0;  // constant in a step: its spans do not jump with the clock
+  TraceSpan span_;                 // the unfinished one; empty: begin = end
 };
 
 }  // namespace stagecoach

@@ -1,10 +1,9 @@
-// TraceRing: the last spans of a stage, always on: what the executor did and waited for, and what
-// passed its links. Old spans make way for new ones, so memory is bounded (kTraceSpans of 88
-// bytes).
+// TraceRing: the last spans of a stage, always on: the executor's work and waits, and its links'
+// messages. New spans overwrite old ones, so memory is bounded (kTraceSpans of 88 bytes).
 // Ownership: values; a span knows its job by a hash of the id.
-// Threads:   thread-safe. Add takes a short mutex; Read copies a few hundred spans at a time under
-//            it, so a reader holds up a writer for microseconds only. Add takes about 10 ns, beside
-//            a reader that never stops 50 ns (trace-bench).
+// Threads:   thread-safe. Add locks a mutex for a moment; Read copies a few hundred spans at a time
+//            under it, so a reader holds up a writer for microseconds only. Add takes about 10 ns,
+//            or 50 ns beside a reader that never stops (trace-bench).
 // Units:     Unix nanoseconds of this machine; bytes of payload.
 // See: proto/stagecoach/v1/telemetry.proto, TraceSpan; stage/watch/step_tracer.h.
 #ifndef STAGECOACH_STAGE_WATCH_TRACE_RING_H_
@@ -38,12 +37,12 @@ struct TraceSpan {
   TraceTrack track = TraceTrack::kCompute;
   Phase phase = Phase::kIdle;                   // compute
   MessageKind kind = MessageKind::kActivation;  // send and receive
-  bool upstream = false;                        // send and receive: that is the neighbour
+  bool upstream = false;                        // send and receive: the upstream neighbour
 };
 
 uint64_t TraceJob(const std::string& job_id);
 
-// What a link tells of one message. Send: from TrySend to the end of the write of its last byte.
+// The span of a message on a link. Send: from TrySend to the end of the write of its last byte.
 // Receive: from the neighbour's TrySend, by the neighbour's clock, to complete arrival here.
 TraceSpan TransferSpan(const LinkTransfer& transfer);
 
@@ -52,14 +51,14 @@ class TraceRing {
   explicit TraceRing(size_t spans = kTraceSpans);
 
   void Add(const TraceSpan& span);
-  // Spans of the job's last `steps` steps (0: of all that are held), in order of their end. Tries
-  // of a step and evaluations count with it; a step that was repeated after a recovery counts
+  // Spans of the job's last `steps` steps (0: of all that are held), in order of their end. Retries
+  // of a step and evaluations count as part of it. A step that was repeated after a recovery counts
   // again.
   std::vector<TraceSpan> Read(const std::string& job_id, uint32_t steps) const;
 
  private:
   const size_t capacity_;
-  mutable std::mutex mutex_;      // guards what follows
+  mutable std::mutex mutex_;      // guards the members below
   std::vector<TraceSpan> spans_;  // the n-th span ever is at n % capacity
   uint64_t added_ = 0;
 };

@@ -2,7 +2,7 @@
 // of the job's own parameters and states. Open compares the header with the whole network, so every
 // stage refuses the same file with the same words. It hashes all tensors. Numbers are read one
 // array at a time, so a stage keeps only those of its cell. Each array is compared with its hash.
-// Ownership: owns its file; borrows what opens it.  Threads: thread-compatible.
+// Ownership: owns its file; borrows the ReadableFiles.  Threads: thread-compatible.
 // Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors
 //            file, or not the network's weights, or an export that is damaged; NOT_FOUND,
 //            PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
@@ -31,14 +31,14 @@ class WeightFile {
                                                           const Network& network);
 
   const WeightsManifest& manifest() const { return manifest_; }
-  // The array of this parameter or state, as float32 in our layout, `values` being as many; false:
-  // the job has its own values for it. Without `values` nothing is read.
+  // Reads the array of this parameter or state, as float32 in our layout, into as many `values`.
+  // False: the job has its own values for it. Empty `values`: nothing is read.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
   // "begins with 159 of 161 arrays of /a/b.safetensors".
   std::string note() const;
 
  private:
-  // Of the network, where the file has it; in the file.
+  // An array of the network, and its entry in the file.
   struct Found {
     WeightName name;
     const TensorEntry* entry = nullptr;
@@ -46,9 +46,9 @@ class WeightFile {
 
   WeightFile(std::string path, SafetensorsReader reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
-  // What the job takes of the file, and that this is all there is.
+  // Finds the job's arrays in the file, and checks that the file has no others.
   absl::Status Match(const InitializeSpec& spec, const std::vector<WeightName>& names);
-  absl::Status Hash();  // all of it, which takes a while: ticks progress
+  absl::Status Hash();  // hashes all tensors, with ticks of progress
   std::string Where() const;
 
   const std::string path_;

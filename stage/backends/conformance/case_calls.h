@@ -16,11 +16,11 @@ struct CaseCalls {
   OperationCase of;
   std::vector<ValueType> types;  // by value
   std::vector<ValueId> operands, outputs;
-  // Invalid where there is none. An operand's that is a parameter is added to.
+  // Gradients, invalid where there is none. A parameter's gradient is added to.
   std::vector<ValueId> output_gradients, operand_gradients;
-  // The backward: input part, weight part, and what changes the states.
+  // `backward`: input part, weight part, and the calls that change the states.
   std::vector<Call> forward, backward;
-  // Calls of the joint backward that stand for two of those each, and add once more what they add.
+  // Calls of the joint backward. Each stands for two calls of `backward` and adds the same again.
   std::vector<Call> joint;
 
   const ValueType& type(ValueId id) const { return types[static_cast<size_t>(id.value)]; }
@@ -31,10 +31,10 @@ CaseCalls CallsOfCase(const OperationCase& of);
 
 // The first operation that this back end has no kernel for; empty if it has all.
 std::string MissingKernel(Backend& backend, const CaseCalls& calls);
-// Of all cases, each once.
+// The same for all cases: each operation once.
 std::vector<std::string> MissingKernels(Backend& backend);
 
-// What a value has before the first call: an operand as the case says, a gradient normal numbers.
+// Initial values, before the first call: an operand's as the case says, a gradient's normal.
 std::vector<float> FillOf(const CaseCalls& calls, ValueId id);
 // Normal numbers; `stream` tells one use from another.
 std::vector<float> FillNormal(int64_t count, uint32_t stream);

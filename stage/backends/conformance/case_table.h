@@ -24,15 +24,15 @@ class CaseTable {
   const Tensor& at(ValueId id) const { return table_[static_cast<size_t>(id.value)]; }
   Tensors at(const std::vector<ValueId>& ids) const;
 
-  // What has its values before the first call, or before its only one that adds to it.
+  // Sets operands, gradients of outputs, and every tensor that a backward call adds to.
   void SetGiven();
   // The call with fresh outputs, which take their places in the table.
   void Run(const Call& call);
-  // Outputs as a call that reads them finds them: rounded where a bfloat16 tensor would be.
+  // Rounds the call's outputs as a later call reads them: where a bfloat16 tensor would be.
   void RoundOutputs(const Call& call);
 
-  // A call that is not of the case, or in other memory: fresh outputs, but for output 0 if `output`
-  // is a tensor. It adds to what is in the table.
+  // Runs a call that is not of the case, or in other memory. Outputs are fresh, except output 0 if
+  // `output` is a tensor. The call adds to tensors of the table.
   Tensors RunOn(const Call& call, const CallTypes& types, const Tensors& inputs, Tensor output);
   Tensor Make(const ValueType& type, const std::vector<float>& values);
   std::vector<float> Read(const Tensor& tensor);

@@ -1,4 +1,4 @@
-// Harness: tensors with seeded values on a back end, and the comparison of what came out.
+// Harness: tensors with seeded values on a back end, and the comparison of outputs.
 // Ownership: Bench borrows the back end.
 // Errors:    a failed allocation is a CHECK: the rows are small.
 #ifndef STAGECOACH_STAGE_BACKENDS_CONFORMANCE_HARNESS_H_
@@ -24,8 +24,8 @@ class Bench {
   Backend& backend() { return backend_; }
   Elements elements() const { return elements_; }
 
-  // Of the type that the row's activations have, with weights and biases of linear maps and tables
-  // of embeddings (backend.h, "Element types").
+  // A tensor of the row's activation type. Linear weights and biases and embedding tables have this
+  // type too (backend.h, "Element types").
   Tensor Activation(Shape shape, float scale = 1.0f, float offset = 0.0f);
   Tensor ActivationFrom(const std::vector<float>& values, Shape shape);
   Tensor BlankActivation(Shape shape);
@@ -34,16 +34,16 @@ class Bench {
   // tensor would be. The truth of the second operation has the rounded inputs too.
   Tensor AsRead(const Tensor& activation);
 
-  // The other tensors: float32 whatever the activations are.
+  // Tensors that are float32 for every activation type.
   Tensor Normal(Shape shape, float scale = 1.0f, float offset = 0.0f);
   Tensor Indices(int64_t count, int64_t bound);  // I32 in [0, bound)
   Tensor IdsFrom(const std::vector<int32_t>& values, Shape shape);
   Tensor From(const std::vector<float>& values, Shape shape);
   Tensor Float64From(const std::vector<float>& values, Shape shape);
-  // Not a number everywhere: outputs must be written in full, and never read.
+  // A tensor of NaNs: outputs must be written in full, and never read.
   Tensor Blank(Shape shape, DType dtype = DType::kF32);
 
-  // Synchronizes, and reads.
+  // Synchronizes first.
   Output Read(const std::string& name, const Tensor& tensor);
 
  private:
@@ -56,10 +56,10 @@ class Bench {
   uint32_t streams_ = 0;
 };
 
-// Empty if the outputs agree; else the first element that does not, in words.
+// Disagreement is empty if the outputs agree; else it names the first element that does not.
 struct Tolerances {
-  double exact = 0.0;     // of outputs that are float32 or float64 in `actual`
-  double bfloat16 = 0.0;  // of those that are bfloat16
+  double exact = 0.0;     // for outputs that are float32 or float64 in `actual`
+  double bfloat16 = 0.0;  // for bfloat16 outputs
 };
 std::string Disagreement(const Outputs& actual, const Outputs& expected,
                          const Tolerances& tolerances);

@@ -22,20 +22,20 @@ namespace stagecoach::conformance {
 struct Output {
   std::string name;
   std::vector<double> values;  // exact: every type of a tensor fits
-  DType dtype = DType::kF32;   // what the tensor was
+  DType dtype = DType::kF32;   // the tensor's type
 };
 using Outputs = std::vector<Output>;
 
-// What a row's activations are made of.
+// The numbers of a row's activations.
 enum class Elements {
   kFloat32,
   kBfloat16,
-  kRounded,  // float32 tensors of the values that kBfloat16 has: inputs of its truth
+  kRounded,  // float32 tensors with the values of kBfloat16, for the expected outputs
 };
 
 class Bench;
 
-// Where a back end may round what stays inside of an operation, or where errors add up.
+// Tolerances where a back end may round values inside of an operation, or where errors add up.
 inline constexpr double kRoundedTwice = 1e-2;
 inline constexpr double kRoundedInside = 2e-2;
 
@@ -45,16 +45,16 @@ struct ConformanceRow {
   std::string name;  // letters, digits and underscores
   double tolerance = 0.0;
   std::function<Outputs(Bench&)> body;
-  double bfloat16_tolerance = kRoundedOnce;  // of outputs that are bfloat16
-  Types types = Types::kBoth;                // that the row is there for
+  double bfloat16_tolerance = kRoundedOnce;  // for outputs that are bfloat16
+  Types types = Types::kBoth;                // the row runs for these
   Elements elements = Elements::kFloat32;
   // The operation that keeps the row from being run on this back end; empty if there is none.
   std::function<std::string(Backend&)> missing = [](Backend&) { return std::string(); };
 
   Outputs run(Backend& backend) const;
-  // What run should give: by the reference, in float32 arithmetic on the same (rounded) inputs.
+  // Expected result of run: the reference, in float32 arithmetic on the same (rounded) inputs.
   Outputs Expected(Backend& reference) const;
-  // Empty if the outputs agree within the row's tolerances; else where they do not.
+  // Empty if the outputs agree within the row's tolerances; else the first place that does not.
   std::string Disagreement(const Outputs& actual, const Outputs& expected) const;
 };
 inline void PrintTo(const ConformanceRow& row, std::ostream* out) { *out << row.name; }
@@ -62,7 +62,7 @@ inline void PrintTo(const ConformanceRow& row, std::ostream* out) { *out << row.
 // All rows; those in bfloat16 have "_bfloat16" behind their names.
 std::vector<ConformanceRow> ConformanceRows();
 
-// Parts of it, one file each.
+// Parts of ConformanceRows, one file each.
 void AddCaseRows(std::vector<ConformanceRow>& rows);
 void AddLinearRows(std::vector<ConformanceRow>& rows);
 void AddAttentionRows(std::vector<ConformanceRow>& rows);

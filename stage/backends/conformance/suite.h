@@ -30,7 +30,7 @@ inline void PrintTo(const BackendUnderTest&, std::ostream* out) { *out << "back 
 class BackendConformance
     : public testing::TestWithParam<std::tuple<BackendUnderTest, ConformanceRow>> {
  protected:
-  // What a back end lacks is listed in a test of its own.
+  // Another test lists the operations that a back end lacks.
   void SetUp() override {
     const std::string missing = row().missing(*Make(1));
     if (!missing.empty()) GTEST_SKIP() << "no kernel for " << missing;

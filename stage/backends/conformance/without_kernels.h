@@ -7,8 +7,8 @@
 
 namespace stagecoach::conformance {
 
-// By name, one a line. An operation whose first missing kernel is another one's stands under that
-// name.
+// Names, one a line. If the first missing kernel of a case is another operation's, the list has
+// that operation.
 inline std::vector<std::string> OperationsWithoutKernels() { return {}; }
 
 }  // namespace stagecoach::conformance

@@ -12,23 +12,23 @@
 
 namespace stagecoach::cpu {
 
-// One (sequence, head) of attention, or of the backward one (sequence, key head) with the
-// `group` heads that read it; T is float or Bfloat16.
+// One (sequence, head) of the forward pass. In the backward pass one (sequence, key head) with the
+// `group` heads that read it. T is float or Bfloat16.
 template <typename T>
 struct AttentionUnit {
   const T* qkv;        // the sequence's first row, at the (first) head's first query column
-  int64_t qkv_stride;  // distances: of rows,
-  int64_t keys;        // from there to the key head's keys
-  int64_t values;      // and values
+  int64_t qkv_stride;  // from row to row
+  int64_t keys;        // from qkv to the key head's keys
+  int64_t values;      // from qkv to the key head's values
   int64_t group;       // heads; their queries and outputs lie side by side
   int64_t out_stride;  // width
   int64_t context, head_width;
   double dropout;
   RandomStream stream;
-  int64_t first_element;  // of the stream: (sequence * heads + first head) * context * context
+  int64_t first_element;  // in the stream: (sequence * heads + first head) * context * context
   bool full;              // no causal mask
 
-  // Rows that a row attends to, from the first on.
+  // The row attends to rows [0, visible(row)).
   int64_t visible(int64_t row) const { return full ? context : row + 1; }
 };
 // scratch: as many floats as AttentionScratch says (operations/attention/attention_scratch.h).

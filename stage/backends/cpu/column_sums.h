@@ -15,8 +15,8 @@ namespace stagecoach::cpu {
 // Columns [column, column + columns) of rows [row, row + rows). columns <= kBlockColumns and rows
 // <= kSumRows. body adds to total[c] the sum over these rows.
 struct ColumnBlock {
-  const float* const* operands;  // at the block's first element each
-  int64_t stride;                // of all operands
+  const float* const* operands;  // each points to the block's first element
+  int64_t stride;                // the same for all operands
   int64_t row, rows, column, columns;
   float* total;
 };

@@ -19,7 +19,7 @@ namespace stagecoach::cpu {
 // How BF16 matrices are multiplied: by the processor's BF16 instructions, or widened to float32
 // block by block. Both add up in float32; the bits differ.
 enum class Bfloat16Products { kNative, kWidened };
-Bfloat16Products BestBfloat16Products();  // native where oneDNN has the instructions
+Bfloat16Products BestBfloat16Products();  // native if oneDNN has the instructions
 
 // How convolutions are computed. kBest: by Winograd's filtering if that suits, else by oneDNN's own
 // convolution if it is fast, else by products of columns. kDirect: the same without Winograd's.
@@ -55,7 +55,7 @@ class CpuBackend final : public Backend {
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
-  // What these write has another version then (Buffer::version).
+  // These give the tensors that they write another version (Buffer::version).
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;
@@ -70,7 +70,7 @@ class CpuBackend final : public Backend {
   absl::Status Synchronize() override;
   void EndCell() override;
 
-  // What kernels compute with (kernels/).
+  // Services for kernels (kernels/).
   //
   // body(first, count, worker) for consecutive blocks of `block` out of [0, total).
   using BlockBody = absl::FunctionRef<void(int64_t first, int64_t count, int worker)>;
@@ -79,18 +79,18 @@ class CpuBackend final : public Backend {
   // Then the blocks come in pieces of about kPiece elements, which stay in the first cache.
   using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
-  // Rooms for tasks that want memory: one in any case, and more for other threads where there is
-  // spare memory. So a limit decides how many threads an operation has, never whether it runs.
-  // Returns how many, 0 where there is not even one, which Synchronize tells.
+  // Reserves a room for one task, and for other threads as far as spare memory goes. So a limit
+  // decides how many threads an operation has, never whether it runs. Returns the number of rooms.
+  // If it is 0, Synchronize returns the error.
   int ReserveRooms(int64_t bytes);
-  // As ForEachBlock, in as many threads as there are rooms; `worker` is the room's number.
+  // As ForEachBlock above, with one thread per room; `worker` is the room's number.
   void ForEachBlock(int rooms, int64_t total, int64_t block, BlockBody body);
-  // body(task, room) for each of them, in as many threads as there are rooms.
+  // Calls body(task, room) for each task, with one thread per room.
   void ForEachTask(int64_t tasks, int rooms,
                    absl::FunctionRef<void(int64_t task, float* room)> body);
   float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
-  // Memory for the running operation only; null where there is not so much, which Synchronize
-  // tells.
+  // Memory for the running operation only. Null if the allocator refuses; then Synchronize returns
+  // the error.
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
   MatmulCache& matmuls() { return matmuls_; }
   PackedWeights& packed_weights() { return packed_weights_; }
@@ -98,7 +98,7 @@ class CpuBackend final : public Backend {
   Convolutions convolutions() const { return convolutions_; }
 
  private:
-  // Until it is said: all where the memory has no limit.
+  // Spare memory before UseSpareMemory: all if the memory has no limit, else none.
   SpareMemory DefaultSpare() const;
 
   const std::unique_ptr<Allocator> allocator_;

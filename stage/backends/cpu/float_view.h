@@ -19,7 +19,7 @@ class FloatInput {
       : floats_(IsBfloat16(tensor) ? nullptr : tensor.data<float>()),
         halves_(IsBfloat16(tensor) ? tensor.data<Bfloat16>() : nullptr) {}
 
-  // Elements [first, first + count); room is for as many, unused with F32.
+  // Elements [first, first + count). `room` holds as many floats; F32 does not use it.
   const float* Read(int64_t first, int64_t count, float* room) const {
     if (floats_ != nullptr) return floats_ + first;
     Widen(halves_ + first, room, count);
@@ -37,11 +37,11 @@ class FloatOutput {
       : floats_(IsBfloat16(tensor) ? nullptr : tensor.data<float>()),
         halves_(IsBfloat16(tensor) ? tensor.data<Bfloat16>() : nullptr) {}
 
-  // Where the elements from `first` on are to be computed: the tensor itself or room.
+  // The address for results from element `first` on: in the tensor itself or in room.
   float* At(int64_t first, float* room) const {
     return floats_ != nullptr ? floats_ + first : room;
   }
-  // To be called when they are there.
+  // Call it when the results are there.
   void Finish(int64_t first, int64_t count, const float* room) const {
     if (floats_ == nullptr) Narrow(room, halves_ + first, count);
   }

@@ -34,14 +34,14 @@ class Workspace {
     }
     return Slot(slot);
   }
-  // Lets go of the slot's memory if it has more than that.
+  // Releases the slot's memory if it is larger than `above` bytes.
   void Free(int slot, int64_t above) {
     if (slots_[slot] != nullptr && slots_[slot]->bytes() > above) slots_[slot].reset();
   }
   int64_t Bytes(int slot) const { return slots_[slot] == nullptr ? 0 : slots_[slot]->bytes(); }
   float* Slot(int slot) const { return reinterpret_cast<float*>(slots_[slot]->data()); }
   const absl::Status& status() const { return status_; }
-  // Lets go of all buffers and of a refusal: what comes next may have room for what it needs.
+  // Releases all buffers and forgets a refusal: the next cell may have room.
   void Clear() {
     for (std::shared_ptr<Buffer>& buffer : slots_) buffer.reset();
     status_ = absl::OkStatus();

@@ -1,5 +1,5 @@
-// target[columns] adds, for each column, the sum over the rows of a term, in two stages: chunks of
-// rows to partial sums, those to the sum. Which share is whose depends on the shape alone
+// target[columns] adds, for each column, the sum over the rows of a term. A first stage makes a
+// partial sum of each chunk of rows, a second one adds these. The cut depends on the shape alone
 // (PlanColumnSum), so the order of every addition is fixed.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_COLUMN_SUMS_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_COLUMN_SUMS_CUH_
@@ -77,8 +77,8 @@ __global__ void ColumnTotalKernel(ColumnTotals s, const float* sums, Target* tar
   (second ? second_target : target)[column] += sum;
 }
 
-// `term`: what a row adds to kPack<T> columns from `column` on: Floats<kPack<T>>(row, column); it
-// may give anything for columns beyond the last one. scratch: PlanColumnSum(rows, columns, 1, .).
+// term(row, column) returns Floats<kPack<T>>: the row's terms for columns from `column` on. Terms
+// beyond the last column are ignored. scratch: PlanColumnSum(rows, columns, 1, .).
 template <typename T, typename Term>
 cudaError_t SumTerms(cudaStream_t stream, int64_t rows, int64_t columns, Term term, float* target,
                      float* scratch) {

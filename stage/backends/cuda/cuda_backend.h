@@ -26,7 +26,7 @@ class CudaBackend final : public KernelBackend {
   // table: null, or one that fits the card.
   explicit CudaBackend(std::unique_ptr<CudaContext> context,
                        std::shared_ptr<const MatmulTable> table = nullptr);
-  ~CudaBackend() override;  // waits for what is queued, as cuDNN's plans own kernels
+  ~CudaBackend() override;  // waits for queued work, as cuDNN's plans own kernels
 
   std::string fingerprint() const override;
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
@@ -47,8 +47,8 @@ class CudaBackend final : public KernelBackend {
   bool MarkTime() override;
   std::vector<int64_t> TakeTimes() override;
   MatmulTrials& trials() { return matmul_; }
-  // Before the first Prepare: calls of lists become CUDA graphs. The context's memory is best
-  // reused from the lowest address.
+  // Call it before the first Prepare: lists of calls become CUDA graphs. The context's memory is
+  // best reused from the lowest address.
   void QueueCalls(std::function<void(const std::string&)> say);
 
  protected:
@@ -63,13 +63,13 @@ class CudaBackend final : public KernelBackend {
   absl::StatusOr<bool> AverageByLibrary(const AveragePoolArgs& args) override;
 
  private:
-  // For what is queued past Begin(): the card is current, and calls that are kept are launched.
+  // Makes the card current and launches queued calls, before work that bypasses Begin().
   void Settle();
   void NoteRoom(int64_t taken_before);
 
   const std::unique_ptr<CudaContext> context_;
   const std::unique_ptr<GraphApi> graphs_ = MakeCudaGraphApi();
-  std::unique_ptr<CallQueue> calls_;  // null: calls run when they come
+  std::unique_ptr<CallQueue> calls_;  // null: calls run at once
   Matmul matmul_;
   cudnn::FusedAttention attention_;
   cudnn::LibraryConvolution convolution_;

@@ -11,7 +11,7 @@
 
 namespace stagecoach::conformance {
 
-// Null without a card. Sets STAGECOACH_CUDNN for a moment: of one thread at a time.
+// Null without a card. Sets STAGECOACH_CUDNN for a moment: call it from one thread at a time.
 inline std::unique_ptr<Backend> MakeOnCard(bool with_cudnn) {
   setenv("STAGECOACH_CUDNN", "off", 1);
   if (with_cudnn) unsetenv("STAGECOACH_CUDNN");

@@ -17,9 +17,8 @@
 
 namespace stagecoach::cuda {
 
-// How kernels store a bfloat16: bits of base/numbers/bfloat16.h, which rounds as this does. The
-// card has an instruction for it, which gives the same bits but for a NaN's, of which it keeps
-// nothing.
+// A bfloat16 in memory. It has the bits, and the rounding, of base/numbers/bfloat16.h. The card's
+// own instruction gives the same bits, except that it does not keep a NaN's.
 struct Bf16 {
   uint16_t bits;
 };
@@ -43,7 +42,7 @@ STAGECOACH_HOST_DEVICE float FloatOfBfloat16(uint16_t bits) {
   return value;
 }
 
-// Between an element in memory and the float that kernels compute with; the one rounding.
+// Convert between an element in memory and a kernel's float; the only rounding.
 STAGECOACH_HOST_DEVICE float ToFloat(float value) { return value; }
 STAGECOACH_HOST_DEVICE float ToFloat(Bf16 value) { return FloatOfBfloat16(value.bits); }
 template <typename T>
@@ -69,7 +68,7 @@ STAGECOACH_HOST_DEVICE float RoundedProduct(float a, float b) {
 // a * b + c, rounded once.
 STAGECOACH_HOST_DEVICE float MultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
 
-// A RandomStream as a kernel takes it: key and the counter's fixed words.
+// A RandomStream for a kernel: key and the counter's fixed words.
 struct PhiloxStream {
   uint32_t key0, key1;
   uint32_t counter1, counter2, counter3;
@@ -101,7 +100,7 @@ STAGECOACH_HOST_DEVICE uint32_t PhiloxWord(const PhiloxWords& words, uint32_t in
   return (index & 2) != 0 ? high : low;
 }
 
-// The bits of elements asked for in ascending order: four neighbours cost one block.
+// Reads the bits of elements in ascending order: four neighbours cost one block.
 class PhiloxReader {
  public:
   STAGECOACH_HOST_DEVICE explicit PhiloxReader(const PhiloxStream& stream) : stream_(stream) {}
@@ -123,7 +122,7 @@ class PhiloxReader {
   bool drawn_ = false;
 };
 
-// What dropout needs: an element stays if its bits are >= threshold, and is scaled then.
+// Dropout keeps and scales an element if its bits are >= threshold.
 struct DropoutRule {
   uint32_t threshold;
   float scale;
@@ -150,13 +149,13 @@ STAGECOACH_HOST_DEVICE float GeluTanh(float x) { return x * GateOfGelu(x).gate; 
 
 STAGECOACH_HOST_DEVICE float GeluTanhDerivative(float x) {
   const GeluGate g = GateOfGelu(x);
-  // Where the gate is 0 or 1 the slope is the gate; without the branch 0 * infinity for huge x.
+  // If the gate is 0 or 1, the slope is the gate. Without the branch huge x gives 0 * infinity.
   if (g.product == 0.0f) return g.gate;
   const float slope = kGeluScale * (1.0f + 3.0f * kGeluCubic * x * x);
   return g.gate + 2.0f * x * g.product * slope;
 }
 
-// By the error function: Phi(x) = erfc(-x / sqrt(2)) / 2, and its density's share of the slope.
+// GELU by the error function: Phi(x) = erfc(-x / sqrt(2)) / 2. The slope has its density too.
 STAGECOACH_HOST_DEVICE float GeluErfOf(float x) { return x * (0.5f * erfcf(-0.70710678f * x)); }
 
 STAGECOACH_HOST_DEVICE float GeluErfDerivative(float x) {

@@ -1,4 +1,4 @@
-// Which element type an operation has, from its tensors.
+// The element type of an operation, from its tensors.
 // Errors:    mixed types are our own bug: CHECK with the operation's name.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_ELEMENT_TYPES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_ELEMENT_TYPES_H_
@@ -11,7 +11,7 @@
 
 namespace stagecoach::cuda {
 
-// All tensors that are there have this type.
+// CHECKs that all valid tensors have this type.
 inline void CheckType(const char* what, DType type, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* tensor : tensors) {
     CHECK(!tensor->valid() || tensor->dtype() == type)

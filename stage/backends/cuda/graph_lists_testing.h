@@ -1,4 +1,4 @@
-// For tests: a short list of calls again and again, on a card (cuda_graphs_test.cc) and on the
+// For tests: runs a short list of calls several times, on a card (cuda_graphs_test.cc) and on the
 // emulated one.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_GRAPH_LISTS_TESTING_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_GRAPH_LISTS_TESTING_H_
@@ -13,11 +13,11 @@
 
 namespace stagecoach::conformance {
 
-// At their places, one by one, captured and launched, launched three times.
+// The rounds: at their places, one by one, captured and launched, then launched three times.
 inline constexpr int kListRounds = 6;
 
-// A product with bias and GELU, attention, products that add to their result: own kernels and the
-// libraries that are there. What adds shows how often it ran.
+// Runs a product with bias and GELU, attention, and products that add to their result, by own
+// kernels and the libraries. A sum shows how often its call ran.
 inline Outputs RunLists(Backend& backend, Elements elements) {
   Bench bench(backend, elements);
   constexpr int64_t kSequences = 2, kContext = 128, kWidth = 128, kRows = kSequences * kContext;

@@ -1,8 +1,8 @@
-// KernelBackend: prepares kernels for a card, with a seam where the device begins. It has fills,
+// KernelBackend: prepares kernels for a card, with virtual functions for the device. It has fills,
 // conversions, optimizers and norms. The derived class has stream, scratch memory, products and
 // copies, and attention, convolutions and pools by libraries. Errors go into one DeviceFault:
-// refusals of memory are the cell's and end with it. CudaBackend is the real one; a test runs the
-// kernels' source on the host behind the same seam. See stage/backends/backend.h for the contract.
+// refusals of memory are the cell's and end with it. CudaBackend derives for production; a test's
+// class runs the kernels' source on the host. See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 
@@ -64,7 +64,7 @@ class KernelBackend : public Backend {
   void EndCell() override;
   absl::Status Fault() const override { return fault_->lasting(); }
 
-  // What kernels compute with (kernels/), and the seam where the device begins.
+  // Services for kernels (kernels/), and the functions of the device.
   //
   // The stream to queue on, with the device current on this thread.
   virtual cudaStream_t Begin() = 0;
@@ -72,17 +72,17 @@ class KernelBackend : public Backend {
   void NoteStatus(const absl::Status& status, const char* what) {
     fault_->NoteStatus(status, what);
   }
-  // For the running operation only; null where there is not so much, which is noted.
+  // Memory for the running operation only. If it is refused, notes the error and returns null.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
-  // After Begin(). The product with as much of shape.epilogue as the library fuses, which is
-  // returned: one of EpiloguesToTry. With a fused GELU operands.activation is written as well.
+  // After Begin(). Computes the product with as much of shape.epilogue as the library fuses.
+  // Returns that part, one of EpiloguesToTry. A fused GELU writes operands.activation as well.
   virtual MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                                  const char* what) = 0;
-  // In what the job's products of tensors of this type are computed.
+  // The type in which the job's products of tensors of this type are computed.
   MatmulType ProductType(DType type) const;
   Precision PrecisionOf(DType type) const;  // the same, as jobs name it
-  // By a library, where the device has one that takes the shape. True: nothing is left to do, it is
-  // queued or the device is lost.
+  // By a library, if the device has one that takes the shape. True: nothing is left to do, as the
+  // call is queued or the device has failed.
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs&) { return false; }
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs&) { return false; }
   virtual absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs&, const AroundConvolution&) {
@@ -92,10 +92,10 @@ class KernelBackend : public Backend {
 
  protected:
   DeviceFault& fault() const { return *fault_; }
-  // Before the first Prepare: calls go through the queue, which the derived class owns. It settles
-  // the queue in Begin() and in everything else that reaches the card past it.
+  // Call it before the first Prepare: calls go through the queue. The derived class owns the queue.
+  // It settles the queue in Begin() and before any other work for the card.
   void QueueCallsIn(CallQueue* queue) { queue_ = queue; }
-  CallQueue* queue() const { return queue_; }  // null: calls run when they come
+  CallQueue* queue() const { return queue_; }  // null: calls run at once
 
  private:
   // A table of tensors on the device. It is uploaded when it differs from the last one of its kind.
@@ -105,7 +105,7 @@ class KernelBackend : public Backend {
     Tensor device;
   };
 
-  // After Begin(). Null where there is no memory for it, which is noted.
+  // After Begin(). If memory is refused, notes the error and returns null.
   const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
   void NormsInto(std::span<const NormArgs> all, KeptTable* kept, const char* what);
 

@@ -24,8 +24,8 @@ cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n);
 template <typename From, typename To>
 cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
 
-// Tables of tensors for launches over all of a stage's at once. Entries are in device memory, with
-// first_chunk ascending: the number of chunks of all entries before.
+// Tables of tensors, for one launch over all tensors of a stage. Entries are in device memory.
+// first_chunk is the number of chunks of all entries before.
 struct FillEntry {
   float* y;
   int64_t n, first_chunk;
@@ -70,7 +70,7 @@ cudaError_t RmsProp(cudaStream_t stream, const UpdateTable& table, const RmsProp
 struct LambEntry {
   float *value, *gradient, *m, *v;
   Bf16* compute;        // the new value rounded, or null
-  const double* norms;  // of value and direction, squared, when the step is made
+  const double* norms;  // squared, of value and direction; for the step only
   int64_t n, first_chunk;
   float weight_decay;
   uint32_t adapt;
@@ -80,7 +80,7 @@ struct LambTable {
   int64_t count, chunks;  // chunks of kUpdateChunk elements
   bool wide;
 };
-// The direction takes the gradient's place; then, with its norm and the value's, the step.
+// Writes the direction over the gradient. The step follows, once the norms are known.
 cudaError_t LambDirections(cudaStream_t stream, const LambTable& table,
                            const AdamWFactors& factors);
 cudaError_t LambSteps(cudaStream_t stream, const LambTable& table, float learning_rate);
@@ -98,7 +98,7 @@ struct PairTable {
 cudaError_t Average(cudaStream_t stream, const PairTable& table, float rate);
 cudaError_t Swap(cudaStream_t stream, const PairTable& table);
 
-// result = the sum of squares in double. A chunk is what one partial sum has, as PlanNorm says.
+// result = the sum of squares in double. A chunk has the elements of one partial sum (PlanNorm).
 struct NormEntry {
   const float* x;
   double* result;
@@ -109,7 +109,7 @@ struct NormTable {
   int64_t count, chunks;
   bool wide;
 };
-// scratch: a double a chunk.
+// scratch: one double per chunk.
 cudaError_t SquaredNorms(cudaStream_t stream, const NormTable& table, double* scratch);
 
 // d_bias[columns] adds the column sums of dy. scratch: PlanColumnSum(rows, columns, 1, .).

@@ -1,4 +1,4 @@
-// What every kernel file shares: launching, and sums over a block in one fixed order.
+// Helpers of every kernel file: launches, and sums over a block in one fixed order.
 // In tests the same sources are compiled for the host against emulation/emulation.h.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CUH_
@@ -18,7 +18,7 @@ namespace stagecoach::cuda {
 
 #if !defined(STAGECOACH_EMULATE_CUDA)
 
-// More than this per block has to be asked for.
+// A kernel must opt in to more shared memory per block.
 constexpr size_t kPlainSharedBytes = 48 * 1024;
 
 template <typename... Params, typename... Args>
@@ -34,7 +34,7 @@ cudaError_t Launch(void (*kernel)(Params...), LaunchShape shape, size_t shared_b
   return cudaGetLastError();
 }
 
-// Packs of sixteen bytes are kept there.
+// Aligned for packs of 16 bytes.
 __device__ __forceinline__ float* DynamicShared() {
   extern __shared__ __align__(16) float stagecoach_dynamic_shared[];
   return stagecoach_dynamic_shared;
@@ -79,8 +79,8 @@ __device__ __forceinline__ T BlockSum(T value, T* shared) {
   return sum;
 }
 
-// Both sums for the barriers of one, and with the bits that BlockSum gives each. `shared` holds two
-// values a warp.
+// Two sums with the barriers of one; each has the bits of BlockSum. `shared` holds two values a
+// warp.
 struct TwoSums {
   float first, second;
 };
@@ -101,7 +101,7 @@ __device__ __forceinline__ TwoSums BlockSumTwo(float first, float second, float*
   return sums;
 }
 
-// Likewise of more; each value becomes its sum. `shared` holds 32 values for each of them.
+// The same for kValues sums; each value becomes its sum. `shared` holds 32 values for each.
 template <int kValues>
 __device__ __forceinline__ void BlockSums(float (&values)[kValues], float* shared) {
 #pragma unroll

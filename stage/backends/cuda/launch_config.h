@@ -15,11 +15,11 @@ struct LaunchShape {
   uint32_t block = 0;
 };
 
-constexpr int64_t kMaxGrid = 2147483647;   // of gridDim.x
+constexpr int64_t kMaxGrid = 2147483647;   // largest gridDim.x
 constexpr int64_t kElementGrid = 1 << 16;  // enough for every card; the rest by striding
 constexpr uint32_t kElementThreads = 256;
 constexpr uint32_t kMaxRowThreads = 256;
-constexpr uint32_t kMaxLogitThreads = 1024;  // few rows at a time: they are to stay in the cache
+constexpr uint32_t kMaxLogitThreads = 1024;  // few rows at a time, so that they stay in the cache
 constexpr int kColumnThreads = 32;           // packs of columns that a block of a column sum owns
 constexpr int kColumnLanes = 8;              // rows that it works on at a time
 constexpr int kNormRows = 4;            // rows that a block of a norm's backward reads at a time
@@ -38,31 +38,31 @@ LaunchShape ElementLaunch(int64_t elements, int64_t per_thread = 1);
 LaunchShape RowLaunch(int64_t rows, int64_t width, int64_t per_thread = 4,
                       uint32_t max_threads = kMaxRowThreads);
 
-// Sums over the rows of a matrix in two stages: chunks of rows to partial sums, those to the sum.
+// Sums over the rows of a matrix in two stages: partial sums of chunks of rows, then their sum.
 struct ColumnSumPlan {
   int64_t chunks = 0;  // partial sums for each column
   int64_t rows_per_chunk = 0;
   LaunchShape partial;       // grid = column blocks * chunks
-  LaunchShape total;         // of all sums; 32 columns a block
+  LaunchShape total;         // for all sums; 32 columns a block
   size_t scratch_bytes = 0;  // for `sums` sums at a time
 };
-// A thread of the first stage has `per_thread` columns. That decides about no order of additions.
+// A thread of the first stage has `per_thread` columns, which does not change the order of sums.
 ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thread);
 
 // Gradients of a norm over rows (kernels/norm_backward.cuh). A block has a chunk of rows and makes
-// partial sums of it for the weights. If only the input's gradient is wanted, a chunk has kNormRows
+// partial sums of it for the weights. If only the input's gradient is needed, a chunk has kNormRows
 // rows: that gradient has no sum over rows.
 struct NormBackwardPlan {
   int64_t chunks = 0;
   int64_t rows_per_chunk = 0;
   int64_t sum_elements = 0;  // of one partial sum of a chunk: the width in whole packs
-  size_t shared_bytes = 0;   // for the sums of a block; 0: they are made where the partial sums go
+  size_t shared_bytes = 0;   // for the sums of a block; 0: a block sums in the scratch memory
   LaunchShape chunk, few;    // a block a chunk, a block kNormRows rows
   LaunchShape total;         // of all sums; 32 columns a block
   size_t scratch_bytes = 0;
 };
-// `sums` sums over the rows at a time. A thread has packs of `per_thread` columns, which decides
-// about sums within a row.
+// `sums` sums over the rows at a time. A thread has packs of `per_thread` columns; the order of a
+// sum within a row depends on it.
 NormBackwardPlan PlanNormBackward(int64_t rows, int64_t width, int sums, int per_thread);
 
 // Partial sums of squares of one tensor.
@@ -72,8 +72,8 @@ struct NormPlan {
 };
 NormPlan PlanNorm(int64_t elements);
 
-// One block a tile of rows of one head of one sequence. grid 0 where there are none;
-// CHECKs what no grid can hold.
+// One block a tile of rows of one head of one sequence; grid 0 if there are none. CHECKs that a
+// grid can hold the tiles.
 LaunchShape AttentionLaunch(int64_t sequences, int64_t heads, int64_t context);
 // The width to which a head is padded in shared memory: 32, 64 or 128.
 int PaddedHeadWidth(int64_t head_width);

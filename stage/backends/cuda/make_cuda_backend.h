@@ -24,11 +24,11 @@ class MatmulTrials;
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options,
                                                          int ordinal);
 
-// For tuning the matrix products of this back end, whose it is; null of one that is no card.
+// For tuning the matrix products of this back end, which owns the result. Null: it is no card.
 cuda::MatmulTrials* MatmulTrialsOf(Backend& backend);
 
-// "0000:3b:00.0", by which other libraries know the card, whatever CUDA_VISIBLE_DEVICES hides; ""
-// of one that is not there.
+// The card's PCI address, "0000:3b:00.0", for other libraries: CUDA_VISIBLE_DEVICES does not change
+// it. "" if there is no such card.
 std::string CudaDeviceAddress(int ordinal);
 
 }  // namespace stagecoach

@@ -1,4 +1,4 @@
-// Element by element, of any number of arrays: outputs may be inputs.
+// Maps of any number of arrays, element by element. Outputs may be inputs.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MAPS_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MAPS_CUH_
 

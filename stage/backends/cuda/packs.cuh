@@ -1,6 +1,6 @@
-// Elements in packs: a thread reads and writes 16 bytes at a time where the array lies on a
-// multiple of 16 and the pack is whole, else element by element. Which elements make a pack depends
-// on indices alone, so that `wide` decides about speed and never about the order of a sum.
+// Elements in packs. If the array lies on a multiple of 16 bytes and the pack is whole, a thread
+// reads and writes 16 bytes at a time, else element by element. The elements of a pack depend on
+// indices alone. So `wide` changes the speed and never the order of a sum.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_PACKS_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_PACKS_CUH_
 
@@ -21,7 +21,7 @@ struct Floats {
   float at[kCount];
 };
 
-// One access of the memory: 16 or 8 bytes.
+// One memory access: 16 or 8 bytes.
 template <int kWords>
 struct alignas(4 * kWords) Words {
   uint32_t word[kWords];
@@ -90,7 +90,7 @@ __device__ __forceinline__ Words<kWords> PackWords(const float* values, const Bf
   return words;
 }
 
-// A whole pack whose first element lies on a multiple of 16 bytes (8, if a pack is no more).
+// Loads a whole pack whose first element lies on a multiple of 16 bytes (8 for a pack of 8).
 template <int kCount, typename T>
 __device__ __forceinline__ Floats<kCount> LoadPack(const T* x) {
   constexpr int kPer = kCount < kPack<T> ? kCount : kPack<T>;
@@ -110,7 +110,7 @@ __device__ __forceinline__ void StorePack(const Floats<kCount>& values, T* y) {
 }
 
 // Elements [first, first + kCount) of x; 0 for those outside of [begin, end). wide: x + first lies
-// on a multiple of 16 bytes (8, if a pack is no more).
+// on a multiple of 16 bytes (8 for a pack of 8).
 template <int kCount, typename T>
 __device__ __forceinline__ Floats<kCount> LoadFloats(const T* x, int64_t first, int64_t begin,
                                                      int64_t end, bool wide) {
@@ -135,7 +135,7 @@ __device__ __forceinline__ void StoreFloats(const Floats<kCount>& values, T* y, 
   }
 }
 
-// On the host: whether all these arrays lie on multiples of 16 bytes. A null pointer does.
+// On the host: whether all these arrays lie on multiples of 16 bytes. Null pointers count as such.
 template <typename... Pointers>
 bool Aligned(Pointers... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);

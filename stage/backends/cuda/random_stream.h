@@ -1,4 +1,4 @@
-// What a kernel is told of the random numbers that it draws: stream and rate of a dropout.
+// The random numbers of a kernel: stream and rate of a dropout.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_RANDOM_STREAM_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_RANDOM_STREAM_H_
 

@@ -1,4 +1,4 @@
-// Which tensor of a table a block works on.
+// EntryOf: the tensor of a table that a block works on.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_TABLES_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_TABLES_CUH_
 
@@ -8,9 +8,9 @@
 
 namespace stagecoach::cuda {
 
-// The entry that has this chunk: the last one whose first chunk is not behind it. Tensors without
-// elements have no chunk and are never found. A copy: what is written through its pointers could be
-// the table for all that the compiler knows.
+// The entry of this chunk: the last one with first_chunk <= chunk. Tensors without elements have no
+// chunk and are never found. It returns a copy: the compiler must assume that a write through the
+// entry's pointers changes the table.
 template <typename Entry>
 __device__ __forceinline__ Entry EntryOf(const Entry* entries, int64_t count, int64_t chunk) {
   int64_t low = 0, high = count;

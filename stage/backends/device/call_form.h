@@ -1,6 +1,6 @@
 // CallForm: the part of a call's operands that repeats. It is the same for all runs with the same
-// types, shapes and strides of tensors and the same number of sequences. With addresses it makes
-// the operands again, so that a call can be run later.
+// types, shapes and strides of tensors and the same number of sequences. From it and addresses the
+// operands can be made again, to run the call later.
 // Ownership: keeps no memory, and neither do the operands that it makes. All work of a card is in
 //            one order. So a later user of released memory runs after the call.
 // Threads:   thread-compatible.
@@ -18,8 +18,7 @@ namespace stagecoach {
 
 class CallForm {
  public:
-  // Words that are equal if and only if the forms are, and the operands' addresses. Both are
-  // overwritten.
+  // Sets `words`, which are equal if and only if the forms are, and the operands' addresses.
   static void Describe(const ForwardContext& context, const KernelArguments& arguments,
                        std::vector<uint64_t>* words, std::vector<uint64_t>* addresses);
 
@@ -39,7 +38,7 @@ class CallForm {
   };
 
   const std::vector<uint64_t> words_;
-  size_t inputs_, outputs_;    // the first places; the others are added to
+  size_t inputs_, outputs_;    // their numbers of places; the rest is for `adds`
   std::vector<Place> places_;  // in the order of the arguments
 };
 

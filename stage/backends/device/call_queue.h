@@ -6,7 +6,7 @@
 //
 //   call      first with these shapes: runs at its place, and shows whether it can be queued
 //             draws random numbers, or takes memory for itself: runs at its place,
-//               behind what is queued
+//               after the queued calls
 //             any other: queued
 //   signature new: runs call by call -> seen: captured, launched -> known: launched
 //             a capture that fails: runs call by call for good
@@ -18,7 +18,7 @@
 //            reaches the card past the queue, and before memory goes back to the card.
 // Threads:   executor thread only.
 // Errors:    a failed capture is no error, and is said once. The calls then run one by one, and
-//            each notes its own errors as ever.
+//            each notes its own errors.
 // Determinism: the same launches with the same arguments in the same order, so the same bits.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_QUEUE_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_QUEUE_H_
@@ -41,18 +41,18 @@ namespace stagecoach {
 class CallQueue {
  public:
   static constexpr size_t kMostLists = 256;  // signatures that are known at a time
-  static constexpr size_t kFewestCalls = 3;  // fewer are launched as fast one by one
+  static constexpr size_t kFewestCalls = 3;  // a graph of fewer calls is no faster
 
   struct Parts {
     GraphApi* api = nullptr;
     DeviceStream stream = nullptr;
     DeviceFault* fault = nullptr;
     std::function<void()> make_current;    // the card, on this thread
-    std::function<void(int)> launched;     // so many calls, as one graph
+    std::function<void(int)> launched;     // this number of calls, as one graph
     std::function<void(std::string)> say;  // a line for the operator's log
     size_t most_lists = kMostLists;
   };
-  // Since the last Forget.
+  // Counts since the last Forget.
   struct Counts {
     int64_t replayed = 0, one_by_one = 0;  // lists, or parts of one
     int64_t captured = 0, refused = 0;
@@ -62,23 +62,23 @@ class CallQueue {
       : parts_(std::move(parts)), cache_(parts_.api, parts_.most_lists) {}
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
-  ~CallQueue();  // nothing is queued; with the card current
+  ~CallQueue();  // call it with the card current and nothing queued
 
-  // A kernel that goes through the queue, which it must not outlive. draws: it uses random numbers,
-  // or anything else that differs between steps or micro-batches.
+  // A kernel that goes through the queue, which must outlive it. draws: the kernel uses random
+  // numbers, or anything else that differs between steps or micro-batches.
   Kernel Wrap(Kernel kernel, std::string operation, bool draws);
 
   void BeginCalls() { ++open_; }
   void EndCalls();
-  // Launches what is queued. Nothing while that is under way.
+  // Launches the queued calls. No-op during that launch.
   void Settle();
-  // True while launches are written down: whoever asks the card for anything else has to leave it.
+  // True while launches are captured. Then nothing else may be asked of the card.
   bool capturing() const { return capturing_; }
-  // Said by the call that runs: it takes memory for its own time, and so must never be queued.
+  // For the running call: it takes temporary memory, and so must never be queued.
   void TakesMemory();
-  // Memory goes back to the card, and with it what graphs were made for.
+  // Call it before memory goes back to the card: graphs have addresses in it.
   void ForgetGraphs();
-  // Kernels are gone, or compute otherwise from now on: all is as if seen for the first time.
+  // Call it if kernels are gone or changed: every call is as if seen for the first time.
   void Forget();
 
   const Counts& counts() const { return counts_; }
@@ -89,8 +89,8 @@ class CallQueue {
     Form(std::vector<uint64_t> words, const KernelArguments& arguments)
         : operands(std::move(words), arguments) {}
     CallForm operands;
-    uint64_t id = 0;          // no two have the same
-    uint64_t generation = 0;  // in which it was run and looked at; 0: not yet
+    uint64_t id = 0;          // unique
+    uint64_t generation = 0;  // generation_ when it was inspected; 0: not yet
     bool queues = false;
   };
   struct Prepared {
@@ -125,11 +125,11 @@ class CallQueue {
   GraphCache cache_;
   int open_ = 0;
   bool running_ = false, capturing_ = false;
-  bool takes_memory_ = false;  // said by the call that is looked at
+  bool takes_memory_ = false;  // set by the call that is being inspected
   uint64_t generation_ = 1, next_form_ = 1;
   std::vector<Queued> queued_;
-  GraphCache::Signature signature_;          // of what is queued
-  std::vector<uint64_t> words_, addresses_;  // of the call at hand
+  GraphCache::Signature signature_;          // of the queued calls
+  std::vector<uint64_t> words_, addresses_;  // of the current call
   Counts counts_;
 };
 

@@ -1,4 +1,4 @@
-// DeviceClock: when a card came to what was queued, by its own clock.
+// DeviceClock: the times, by a card's own clock, at which the card reached marks on its stream.
 // Ownership: borrows stream and fault; owns its events, which are used again.
 // Threads:   executor thread only, with the card current.
 // Units:     nanoseconds after the first mark; the card's resolution is about half a microsecond.
@@ -24,7 +24,7 @@ class DeviceClock {
   ~DeviceClock();
 
   void Mark();                  // queued on the stream
-  std::vector<int64_t> Take();  // of all marks since the last call; waits for them
+  std::vector<int64_t> Take();  // times of all marks since the last call; waits for them
 
  private:
   const std::shared_ptr<DeviceApi> api_;

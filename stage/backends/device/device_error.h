@@ -1,5 +1,5 @@
-// What goes wrong with cards, in words: which card, which operation, what to do.
-// Threads:   functions are pure but for asking the api; DeviceFault is thread-safe.
+// Errors of cards as texts: the card, the operation, the remedy.
+// Threads:   functions are pure except for calls of the api; DeviceFault is thread-safe.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_ERROR_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_ERROR_H_
 
@@ -16,16 +16,15 @@
 
 namespace stagecoach {
 
-// Properties of the card, once it is certain that there is a driver that is new enough, a card, and
-// this one among them. UNAVAILABLE without driver, card or a new enough driver, naming both
-// versions; INVALID_ARGUMENT for an ordinal that is not there, naming those that are.
+// Properties of the card. UNAVAILABLE: no driver, no card, or too old a driver (with both
+// versions). INVALID_ARGUMENT: no card of this ordinal; the text has those that exist.
 absl::StatusOr<DeviceProperties> FindDevice(DeviceApi& api, int ordinal);
 
 // "13.0" of 13000.
 std::string VersionText(int version);
 
-// `what` met `code` on cuda:`ordinal`: RESOURCE_EXHAUSTED for memory, else INTERNAL, with the
-// remedy.
+// The error of operation `what` with `code` on cuda:`ordinal`, with the remedy: RESOURCE_EXHAUSTED
+// for memory, else INTERNAL.
 absl::Status DeviceError(const DeviceApi& api, int ordinal, int code, const char* what);
 
 // The errors of a card, kept until a caller asks: the first fault, and the first refusal. After a
@@ -37,18 +36,18 @@ class DeviceFault {
   DeviceFault(std::shared_ptr<DeviceApi> api, int ordinal)
       : api_(std::move(api)), ordinal_(ordinal) {}
 
-  // Success is nothing, out of memory a refusal, the rest a fault. `what` is the operation.
+  // Success is ignored, "out of memory" is a refusal, others are faults. `what` is the operation.
   void Note(int code, const char* what);
-  // With device and operation before it; RESOURCE_EXHAUSTED and INVALID_ARGUMENT are refusals.
+  // Puts device and operation in front. RESOURCE_EXHAUSTED and INVALID_ARGUMENT are refusals.
   void NoteStatus(const absl::Status& status, const char* what);
-  // Neither; what goes on after either computes nothing that anybody reads.
+  // Neither fault nor refusal. After either, nobody reads the results of further work.
   bool ok() const { return !failed_.load(std::memory_order_acquire); }
   absl::Status status() const;   // the fault, or else the refusal
   absl::Status lasting() const;  // the fault alone: no other job helps, only a new process
   void ForgetRefusal();
 
-  // Between the two, what this thread notes is no fault: it tries something that may fail. EndTrial
-  // gives the first of it in words, empty if there was nothing.
+  // For an attempt that may fail: between the two, errors of this thread are not kept. EndTrial
+  // returns the first one's text, or empty.
   void BeginTrial();
   std::string EndTrial();
 
@@ -62,7 +61,7 @@ class DeviceFault {
   mutable std::mutex mutex_;  // guards the rest
   absl::Status fault_, refusal_;
   std::optional<std::thread::id> trying_;
-  std::string trial_;  // what was noted first
+  std::string trial_;  // first error of the trial
 };
 
 }  // namespace stagecoach

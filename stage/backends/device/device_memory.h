@@ -6,7 +6,7 @@
 //            pages. Work that was queued before may still read a released buffer. That is fine for
 //            device memory as long as all work is queued in one order on one stream. Pinned memory
 //            must be held until its copy has run (LinkStaging does).
-// Errors:    RESOURCE_EXHAUSTED naming kind, size, use by kind, limit and what the card has free.
+// Errors:    RESOURCE_EXHAUSTED naming kind, size, use by kind, limit and the card's free memory.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_MEMORY_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_MEMORY_H_
 
@@ -17,12 +17,12 @@
 
 namespace stagecoach {
 
-// For a start, with the card current. RESOURCE_EXHAUSTED, naming limit, free and total bytes, if
-// the card has less than the limit free. So processes that share a card learn it at once and not in
-// the first step. 0: no limit, which is ok.
+// Call it at the start, with the card current. If the card has less free than the limit, it returns
+// RESOURCE_EXHAUSTED with limit, free and total bytes. So processes that share a card fail at once
+// and not in the first step. 0: no limit, always OK.
 absl::Status CheckMemoryLimit(DeviceApi& api, int ordinal, int64_t limit_bytes);
 
-// limit_bytes 0: what the card has. An error other than "out of memory" is noted in `fault`.
+// limit_bytes 0: all of the card's memory. Errors except "out of memory" are noted in `fault`.
 std::unique_ptr<Allocator> MakeDeviceAllocator(std::shared_ptr<DeviceApi> api, int ordinal,
                                                int64_t limit_bytes,
                                                std::shared_ptr<DeviceFault> fault,

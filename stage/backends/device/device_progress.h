@@ -19,8 +19,8 @@ namespace stagecoach {
 
 class DeviceProgress {
  public:
-  // So many operations take a card far less than any bound on standing still. An event for each one
-  // would cost the host as much as a third of a launch.
+  // Eight operations take far less than any deadline without progress. An event for each one would
+  // cost the host a third of a launch.
   static constexpr int kOperationsPerEvent = 8;
 
   DeviceProgress(std::shared_ptr<DeviceApi> api, DeviceStream stream,
@@ -30,14 +30,14 @@ class DeviceProgress {
   DeviceProgress& operator=(const DeviceProgress&) = delete;
   ~DeviceProgress();
 
-  void Operation() { Operations(1); }  // is queued next
-  void Operations(int count);          // likewise; or were queued in one piece
-  void Look();                         // ticks for what has run since the last look; does not wait
-  void Wait(const char* what);  // until the stream has run all that is queued, ticking on the way
+  void Operation() { Operations(1); }  // call it before one operation is queued
+  void Operations(int count);          // the same for several, or after one launch of several
+  void Look();                         // ticks for events passed since the last Look; no wait
+  void Wait(const char* what);  // until the stream has run all queued work, with ticks meanwhile
 
  private:
   void Mark();
-  void Passed(int code, const char* what);  // the front one
+  void Passed(int code, const char* what);  // removes the front event
 
   const std::shared_ptr<DeviceApi> api_;
   const DeviceStream stream_;

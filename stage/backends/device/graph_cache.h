@@ -1,6 +1,6 @@
-// GraphCache: what is known of each list of calls, found by its signature: seen once, a graph, or
-// not to be captured. Whatever was not asked for longest goes when there are too many. So a step
-// with more lists than fit captures nothing: each is forgotten before it comes again.
+// GraphCache: the state of each list of calls, by its signature: seen once, a graph, or not to be
+// captured. If there are too many, it drops the least recently used one. So a step with more lists
+// than fit captures nothing: each is forgotten before it comes again.
 // Ownership: owns the graphs; borrows the api.
 // Threads:   one, with the card current.
 // Units and shapes: a signature is the words that CallQueue makes of its calls.
@@ -24,7 +24,7 @@ class GraphCache {
   struct Entry {
     Signature signature;
     DeviceGraph graph = nullptr;  // null: none yet, or `refused`
-    bool refused = false;         // it is launched call by call for good
+    bool refused = false;         // launched call by call for good
   };
 
   GraphCache(GraphApi* api, size_t most) : api_(api), most_(most) {}
@@ -32,15 +32,15 @@ class GraphCache {
   GraphCache& operator=(const GraphCache&) = delete;
   ~GraphCache() { Clear(); }
 
-  Entry* Find(const Signature& signature);  // null: it was not seen, or is forgotten
-  Entry* Add(const Signature& signature);   // of one that is not there
+  Entry* Find(const Signature& signature);  // null: not seen, or forgotten
+  Entry* Add(const Signature& signature);   // only if Find returns null
   void Refuse(Entry* entry);
   void Clear();
 
   size_t size() const { return entries_.size(); }
 
  private:
-  using Entries = std::list<Entry>;  // the one asked for last comes first
+  using Entries = std::list<Entry>;  // most recently used first
 
   void Drop(Entries::iterator entry);
   void DestroyGraph(Entry* entry);
@@ -48,7 +48,7 @@ class GraphCache {
   GraphApi* const api_;
   const size_t most_;
   Entries entries_;
-  absl::flat_hash_map<absl::Span<const uint64_t>, Entries::iterator> by_signature_;  // theirs
+  absl::flat_hash_map<absl::Span<const uint64_t>, Entries::iterator> by_signature_;
 };
 
 }  // namespace stagecoach

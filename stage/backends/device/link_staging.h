@@ -36,21 +36,20 @@ class LinkStaging {
   LinkStaging& operator=(const LinkStaging&) = delete;
   ~LinkStaging();  // waits for copies under way
 
-  // Queued. The target may be sent when Done(the number returned); 0: at once.
+  // Queues a copy. The target may be sent once Done(the number returned); 0: at once.
   absl::StatusOr<uint64_t> ToLink(const Tensor& source, const Tensor& target);
   absl::StatusOr<bool> Done(uint64_t copy);
-  // Before the first copy: called when one to a link has run.
+  // Set it before the first copy: `wake` is called when a copy to a link has run.
   void OnDone(std::function<void()> wake) { wake_ = std::move(wake); }
 
-  // Queued; what is queued later on the compute stream finds the result complete.
+  // Queues a copy; work queued later on the compute stream finds the result complete.
   absl::StatusOr<Tensor> FromLink(const Tensor& source);
 
-  // For an allocator that has no more memory. Releases the memory that was taken ahead, and waits
-  // for copies to links, whose sources it holds. Before that it calls `wait`, which returns when
-  // the compute stream has run the queued work, however long that takes. False, and no wait: there
-  // was nothing.
+  // For an allocator that has no more memory. First calls `wait`, which returns when the compute
+  // stream has run the queued work. Then it releases the memory that was taken ahead, and waits for
+  // copies to links, whose sources it holds. False, and no wait: there was nothing to release.
   bool Relieve(const std::function<void()>& wait);
-  void End();  // lets go of what was taken ahead
+  void End();  // releases the memory that was taken ahead
 
   size_t held() const { return to_link_.size() + from_link_.size(); }  // copies under way
 
@@ -67,7 +66,7 @@ class LinkStaging {
   static constexpr size_t kAhead = kCardAhead;  // activations and gradients may differ in size
 
   bool TakeEvent(DeviceEvent* event);
-  // Marks what is queued on the compute stream by now.
+  // Records an event behind the work queued on the compute stream so far.
   bool MarkCompute(DeviceEvent* event);
   absl::StatusOr<Ahead> TakeTarget(int64_t bytes);
   void TakeAhead(int64_t bytes);

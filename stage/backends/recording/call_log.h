@@ -1,4 +1,4 @@
-// CallLog: the stable text of what a stage asks of its back end, one line an event:
+// CallLog: the stable text of a stage's calls of its back end, one line an event:
 //
 //   # F1
 //   alloc F1.t3 1024
@@ -41,12 +41,12 @@ class CallLog {
     Value value;
   };
 
-  // An operation and its arguments. `indent`: one set of several that one call takes, which have no
-  // operation each.
+  // Adds an operation and its arguments. `indent`: if one call takes several sets of arguments, the
+  // line of one set.
   void Call(const std::string& operation, const std::vector<Field>& fields, bool indent = false);
-  // What follows belongs to a section of that name, "F1"; "" is none.
+  // Begins a section of that name, "F1"; "" is none.
   void Begin(const std::string& section);
-  // What the buffer is called from now on, and a line that says so. No blanks.
+  // Gives the buffer a new name, without blanks, and adds a line about it.
   void Name(const Tensor& tensor, const std::string& name);
   // All lines since the last call.
   std::string Take();
@@ -58,7 +58,7 @@ class CallLog {
  private:
   struct Label {
     std::string name;
-    int order = 0;  // of all buffers
+    int order = 0;  // among all buffers
   };
   struct Foreign {
     std::weak_ptr<Buffer> buffer;
@@ -74,12 +74,12 @@ class CallLog {
 
   std::vector<std::string> lines_;
   std::map<const Buffer*, Label> own_;
-  std::map<const std::byte*, const Buffer*> places_;  // of own buffers that are not empty
+  std::map<const std::byte*, const Buffer*> places_;  // own buffers that are not empty
   std::map<const Buffer*, Foreign> foreign_;
   std::vector<Label> frees_;  // since the last line
   std::string section_;
-  std::map<std::string, int> numbers_;  // the last one, by what stands in front of it
-  int buffers_ = 0;                     // all that got a name
+  std::map<std::string, int> numbers_;  // the last number, by the part of the name before it
+  int buffers_ = 0;                     // number of buffers that got a name
 };
 
 }  // namespace stagecoach

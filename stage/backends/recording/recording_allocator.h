@@ -1,7 +1,7 @@
 // RecordingAllocator: another allocator's memory, every allocation and free in a CallLog.
-// Ownership: borrows the other one; its buffers share the log.
+// Ownership: borrows the other allocator; its own buffers share the log.
 // Threads:   one, that of the log.
-// Errors:    those of the other one, which leave no line.
+// Errors:    those of the other allocator, which leave no line.
 #ifndef STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_ALLOCATOR_H_
 #define STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_ALLOCATOR_H_
 
@@ -28,7 +28,7 @@ class RecordingAllocator final : public Allocator {
     inner_.SetBeforeRelease(std::move(call));
   }
 
-  // A buffer that the inner allocator gave to somebody else, as one of this allocator's.
+  // Makes a buffer of this allocator from one that the inner allocator gave to another caller.
   std::shared_ptr<Buffer> Adopt(std::shared_ptr<Buffer> buffer, int64_t bytes, MemoryKind kind);
 
  private:

@@ -1,7 +1,7 @@
 // RecordingBackend: another back end, with every call written into a CallLog before it runs. Two
 // forms of the same training are the same if their texts are. The text shows operations, arguments,
-// their order and the life of every buffer. Equal results do not show these. Kernels are written
-// down whatever they compute. A new function of Backend or a new argument does not compile until
+// their order and the life of every buffer. Equal results do not show these. All kernels are
+// written down. A new pure function of Backend, or a new argument, does not compile until
 // recording_backend.cc writes it down. A new function with a body fails a test until it is handed
 // on.
 // Ownership: owns the other back end; shares the log.

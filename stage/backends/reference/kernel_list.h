@@ -1,5 +1,5 @@
 // The kernels of the reference back end, from the files of kernels/.
-// They see activations as float32 in every precision (bfloat16.cc); output 0 may be an input.
+// In every precision they get activations as float32 (bfloat16.cc); output 0 may be an input.
 #ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
 #define STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
 

@@ -1,5 +1,5 @@
-// ReferenceBackend: every operation as plain loops over host memory, sums in double where a sum is
-// long. The truth for the other back ends; slow, single-threaded and obvious. Its operations read
+// ReferenceBackend: every operation as plain loops over host memory; long sums are in double. Tests
+// compare the other back ends with it. It is slow, single-threaded and obvious. Its operations read
 // and write float32; MakeReferenceBackend's take bfloat16 as well (bfloat16.cc).
 #ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_

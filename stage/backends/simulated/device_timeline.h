@@ -14,22 +14,22 @@ namespace stagecoach {
 
 class DeviceTimeline {
  public:
-  // Returns at the earliest at that time.
+  // Returns at that time or later.
   using SleepUntil = std::function<void(int64_t monotonic_nanos)>;
 
   static constexpr int64_t kAtOnceNanos = 200'000;  // host work that a queue would have hidden
   static constexpr int64_t kShortNanos = 50'000;    // less is not worth a wait
-  // So much a late wake-up may make up for later. Who is further behind was kept by its own work.
+  // A late wake-up is made up for within this bound. More delay counts as the host's own work.
   static constexpr int64_t kBehindNanos = 2'000'000;
-  // A longer sleep is cut, with a tick of progress after each part: a real device would be seen to
-  // work, too.
+  // A longer sleep is cut, with a tick of progress after each part: a real device would show
+  // progress too.
   static constexpr int64_t kSleepNanos = 500'000'000;
 
   DeviceTimeline(const Clock* clock, SleepUntil sleep_until);
 
-  void Queue(int64_t nanos);  // an operation of this length
-  void Wait();                // for what is queued, unless it ends shortly
-  void Finish();              // for what is queued; what comes next begins here
+  void Queue(int64_t nanos);  // queues an operation of this length
+  void Wait();                // waits for the queued operations, unless they end shortly
+  void Finish();              // waits for them; later operations begin here
 
  private:
   void SleepToTheEnd();
@@ -37,7 +37,7 @@ class DeviceTimeline {
   const Clock* const clock_;
   const SleepUntil sleep_until_;
   int64_t busy_until_nanos_;
-  int64_t returned_nanos_;  // when the host last came back from here
+  int64_t returned_nanos_;  // when the host last returned from a call
 };
 
 // For SystemClock: sleeps without the kernel's usual 50 microseconds of slack.

@@ -1,7 +1,7 @@
 // SimulatedBackend: no arithmetic. Tensors have their real sizes and are accounted. Operations take
-// the time that a device of a given rate would need, and leave zeros. For pipelines larger than the
-// machine: schedules, links, memory and recovery are real, numbers are not. A gradient is zero, so
-// training changes no weight; the loss is that of logits that are all zero.
+// the time that a device of a given rate would need, and write zeros. It serves pipelines larger
+// than the machine: schedules, links, memory and recovery are real, numbers are not. Gradients are
+// zero, so training changes no weight; the loss is that of logits that are all zero.
 // Ownership, threads: as Backend.
 // Units:     an operation takes FLOPs / flops_per_second + bytes / bytes_per_second. The FLOPs are
 //            those of Operation::CostOf. Every byte of its tensors is read or written once.
@@ -34,10 +34,10 @@ class SimulatedBackend final : public Backend {
   SimulatedBackend(const BackendOptions& options, const SimulatedDevice& device, const Clock* clock,
                    DeviceTimeline::SleepUntil sleep_until);
 
-  // Not the rate: stages of different speed may work together.
+  // Without the rate: stages of different speed may work together.
   std::string fingerprint() const override { return "simulated, no arithmetic"; }
   Allocator& allocator() override { return *allocator_; }
-  // Every operation of the catalogue.
+  // Takes every operation of the catalogue.
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
@@ -56,7 +56,7 @@ class SimulatedBackend final : public Backend {
 
  private:
   using TensorList = std::span<const Tensor* const>;
-  // One operation. outputs: set to zero; operands: what it reads, or adds to.
+  // Runs one operation. outputs: set to zero; operands: tensors that it reads or adds to.
   void Run(double flops, std::initializer_list<const Tensor*> outputs,
            std::initializer_list<const Tensor*> operands) {
     RunOn(flops, TensorList(outputs.begin(), outputs.size()),
@@ -69,7 +69,7 @@ class SimulatedBackend final : public Backend {
   DeviceTimeline timeline_;
 };
 
-// In real time.
+// The back end in real time.
 std::unique_ptr<Backend> MakeSimulatedBackend(const BackendOptions& options,
                                               const SimulatedDevice& device);
 

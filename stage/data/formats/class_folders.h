@@ -49,13 +49,13 @@ class ClassFolders {
   int32_t label(int64_t i) const { return entries_[static_cast<size_t>(i)].label; }
   // Below the root: "cats/1.jpg".
   const std::string& path(int64_t i) const { return entries_[static_cast<size_t>(i)].path; }
-  // Of entry i; the first `most` bytes, if there are more.
+  // Bytes of entry i; only the first `most` if there are more.
   absl::StatusOr<std::vector<uint8_t>> Read(int64_t i, int64_t most = kMostPictureBytes) const;
   // "data.image_folder.train = "/a", cats/1.jpg"
   std::string Where(int64_t i) const;
   std::string Where(const std::string& below) const;
   std::string Where() const;
-  // What the folder has beside its pictures.
+  // Files of the folder that are no pictures.
   const LeftOut& left_out() const { return left_out_; }
   // Adds paths, labels and sizes.
   void Sum(Sha256* digest, int64_t* bytes) const;
@@ -64,15 +64,15 @@ class ClassFolders {
   struct Entry {
     std::string path;  // below the root: "cats/1.jpg"
     int32_t label = 0;
-    int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
+    int64_t bytes = 0;  // 0: stat fails; Read returns the error
     bool link = false;
   };
   static ClassFolders Rooted(const DataRoots& roots, const std::string& field,
                              const std::string& root);
-  // What is in a folder below the root, in order, without what is hidden; "": in the root.
+  // The entries of a folder below the root, in order, without hidden ones; "": of the root.
   absl::StatusOr<std::vector<DataRoots::Entry>> EntriesOf(const std::string& below);
   absl::Status AddClass(const DataRoots::Entry& folder);
-  // Not ok: a link to a folder, or one whose aim cannot be known.
+  // Not ok: a link to a folder, or to an unknown kind of target.
   absl::Status CheckLink(const std::string& below) const;
   std::string LeftOutText() const;
   absl::Status AddBelow(const std::string& folder, int32_t label);

@@ -1,4 +1,4 @@
-// ClassesText: how many classes a network has, for errors about labels.
+// ClassesText: the number of classes of a network, for errors about labels.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_CLASSES_TEXT_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_CLASSES_TEXT_H_
 
@@ -9,7 +9,7 @@
 
 namespace stagecoach {
 
-// By the field that says it, "model.resnet.classes = 10", where the network has it.
+// If the network has such a field, with its name: "model.resnet.classes = 10".
 std::string ClassesText(const JobSpec& spec, int64_t classes);
 
 }  // namespace stagecoach

@@ -23,7 +23,7 @@ class OpenedFile {
   static absl::StatusOr<std::unique_ptr<OpenedFile>> Open(const DataRoots& roots,
                                                           const std::string& field,
                                                           const std::string& path);
-  // The same of a file of a folder: `path` is for errors, `real` is what is opened.
+  // The same for a file of a folder: it opens `real`; `path` is for errors.
   static absl::StatusOr<std::unique_ptr<OpenedFile>> OpenAs(const DataRoots& roots,
                                                             const std::string& field,
                                                             const std::string& path,
@@ -31,18 +31,18 @@ class OpenedFile {
 
   int64_t size() const { return size_; }  // when it was opened
   int64_t left() const { return size_ - read_; }
-  // The next bytes: `into` full, or as many as are left.
+  // Reads the next bytes: fills `into`, or reads as many as are left.
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
-  // All of `into` from `offset` on, wherever Read is; any thread, and no tick.
+  // Fills `into` from `offset` on, independently of Read. Any thread; no tick.
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
-  // "WebP, not a tar file", with a remedy (base/files/file_kind.h); empty if that cannot be told.
+  // "WebP, not a tar file", with a remedy (base/files/file_kind.h); empty if the kind is unknown.
   std::string OtherKind(absl::string_view wanted) const;
-  // FAILED_PRECONDITION if it was written to since it was opened. Reads may then give other bytes
-  // than those that were summed up. Any thread.
+  // FAILED_PRECONDITION if the file was written to since it was opened. Then Read may give other
+  // bytes than those of the digest. Any thread.
   absl::Status CheckUnchanged() const;
-  // Of what was opened, links followed.
+  // The path of the opened file, links followed.
   const std::string& real_path() const { return real_; }
-  // "data.text.path = "/a/b"", with which an error about its content begins.
+  // "data.text.path = "/a/b"": errors about its content begin with it.
   std::string Where() const;
 
  private:
@@ -52,7 +52,7 @@ class OpenedFile {
   const std::string field_, path_, real_;
   const FileHandle descriptor_;
   int64_t size_ = 0, read_ = 0;
-  int64_t changed_nanos_ = 0;  // when it was written to last, by its clock
+  int64_t changed_nanos_ = 0;  // time of the last change, by the file system's clock
 };
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// LeftOut: the files of a data folder that are not read, counted by ending and reason. So nobody
-// trains on half of their data unaware.
+// LeftOut: the files of a data folder that are not read, counted by ending and reason. So a user
+// learns of data that the job does not train on.
 // Ownership: a plain value.  Threads: thread-compatible.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_LEFT_OUT_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_LEFT_OUT_H_
@@ -13,7 +13,7 @@ namespace stagecoach {
 
 class LeftOut {
  public:
-  // A file by its name; `why` if its name does not tell.
+  // Counts a file. `why`: the reason, if the name does not tell it.
   void Add(const std::string& name, const std::string& why = "");
   void Add(const LeftOut& others);
   bool empty() const { return counts_.empty(); }

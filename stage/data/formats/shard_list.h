@@ -1,10 +1,9 @@
 // ShardList: the pictures with labels in the tar files of a folder, by their places.
 // Ownership: owns the list; borrows the roots.
 // Threads:   Read from any thread.
-// Errors:    List: as the folder and its files say (stage/data/formats/data_file.h), and
-//            INVALID_ARGUMENT if there is no tar file, or a packed one.
-//            What is wrong with a record, or with what is left of a shard, goes to `bad`: it says
-//            what becomes of it.
+// Errors:    List: those of the folder and its files (stage/data/formats/data_file.h), and
+//            INVALID_ARGUMENT if there is no tar file, or a packed one. Errors of a record, or of
+//            the rest of a shard, go to `bad`, which decides whether List goes on.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_SHARD_LIST_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_SHARD_LIST_H_
 
@@ -26,9 +25,9 @@ struct TarMember;
 
 class ShardList {
  public:
-  // Not ok: the list is not made.
+  // Not ok: List fails with it.
   using OnBad = std::function<absl::Status(const absl::Status& reason)>;
-  // field: "data.webdataset.train". classes: labels are below it.
+  // field: "data.webdataset.train". Labels must be in [0, classes).
   static absl::StatusOr<ShardList> List(const DataRoots& roots, const std::string& field,
                                         const std::string& folder, int64_t classes,
                                         const OnBad& bad);
@@ -40,7 +39,7 @@ class ShardList {
   // "data.webdataset.train = "/a/0.tar", offset 1024"
   std::string Where(int64_t i) const;
   std::string Where() const;
-  // What the folder has beside its shards, and the shards beside samples.
+  // Files of the folder that are no shards, and members of shards that belong to no sample.
   const LeftOut& left_out() const { return left_out_; }
   // Adds names and sizes of the shards, and places and labels of the records.
   void Sum(Sha256* digest, int64_t* bytes) const;
@@ -54,7 +53,7 @@ class ShardList {
   class Unfinished;
   absl::Status AddShard(const std::string& name, int64_t classes, const OnBad& bad);
   absl::Status AddMembers(const OpenedFile& file, int32_t shard, int64_t classes, const OnBad& bad);
-  // What a member gives to its sample.
+  // Adds a member's label or picture to its sample.
   static absl::Status AddMember(const OpenedFile& file, const TarMember& member,
                                 const std::string& extension, Sample* sample);
   absl::Status AddSample(const Sample& sample, int64_t classes, const OnBad& bad);
@@ -66,7 +65,7 @@ class ShardList {
   std::string real_folder_;  // without links
   std::vector<std::string> shards_;
   std::vector<int64_t> shard_bytes_;
-  std::vector<std::shared_ptr<const OpenedFile>> opened_;  // of the first kMostOpenShards
+  std::vector<std::shared_ptr<const OpenedFile>> opened_;  // the first kMostOpenShards
   std::vector<Record> records_;
   LeftOut left_out_;
 };

@@ -17,7 +17,7 @@ inline std::string PaddedToBlock(std::string content) {
   return content;
 }
 
-// A member as POSIX ustar has it.
+// A member in the form of POSIX ustar.
 inline std::string TarMemberText(const std::string& name, const std::string& content,
                                  char type = '0') {
   std::string header(kTarBlock, '\0');

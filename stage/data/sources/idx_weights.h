@@ -1,4 +1,4 @@
-// IdxWeights: what the images of data.idx weigh.
+// IdxWeights: the weights of the images of data.idx.
 // Errors: INVALID_ARGUMENT with the file, the sample, its number and the remedy.
 #ifndef STAGECOACH_STAGE_DATA_SOURCES_IDX_WEIGHTS_H_
 #define STAGECOACH_STAGE_DATA_SOURCES_IDX_WEIGHTS_H_
@@ -12,11 +12,11 @@
 
 namespace stagecoach {
 
-// Of a file that was kept: its numbers, each one that a weight may be
+// The numbers of a file that was kept. It checks that each may be a weight
 // (operations/losses/loss_types.h).
 absl::StatusOr<std::vector<float>> IdxWeights(const IdxFile& file);
 
-// Weights of the samples that a job trains on, or evaluates with: one of them has to count.
+// Checks that some sample, of those that a job trains on or evaluates with, has a weight above 0.
 // `where`: their file.
 absl::Status CheckSomeWeight(const std::string& where, std::span<const float> weights,
                              const std::string& what);

@@ -1,5 +1,5 @@
-// The settings of gRPC that all channels between processes of a cluster share. One home: a channel
-// adds its own keepalive and message size, and nothing else.
+// The settings of gRPC that all channels between processes of a cluster share. A channel adds only
+// its own keepalive and message size.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_CHANNEL_ARGUMENTS_H_
 #define STAGECOACH_STAGE_LINK_GRPC_CHANNEL_ARGUMENTS_H_
 
@@ -7,9 +7,9 @@
 
 namespace stagecoach {
 
-// How long gRPC tries one connection. For TCP, TLS and the first frame of the other side: four
-// round trips, so it bounds the distance. Longer than a second, so that a packet which the network
-// lost is sent again within the same try.
+// Deadline of one connection attempt of gRPC: TCP, TLS and the first frame of the other side. These
+// are four round trips, so it bounds the distance. It is longer than a second: a lost packet is
+// sent again within the same attempt.
 inline constexpr int kDialMilliseconds = 2000;
 
 // Limit of an answer's headers, which carry an error's text. The default in gRPC is 8 KiB. A longer
@@ -18,8 +18,8 @@ inline constexpr int kDialMilliseconds = 2000;
 inline constexpr int kMostAnswerFieldBytes = 64 << 10;
 
 inline void SetCommonArguments(grpc::ChannelArguments* arguments) {
-  // Its name tells half of it: it is no pause. A try that is refused ends at once, one that nobody
-  // answers after this.
+  // Despite its name it is no pause, but a deadline. A refused attempt ends at once, one without an
+  // answer after this time.
   arguments->SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kDialMilliseconds);
   arguments->SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments->SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

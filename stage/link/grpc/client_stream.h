@@ -1,6 +1,6 @@
 // ClientStream: the dialling end of a boundary's stream.
-// Ownership: owns its channel and call context; kept by its operations and its core, until the call
-//            is over and `gone` was told.
+// Ownership: owns its channel and call context. Its operations and its core keep it until the call
+//            is over and `gone` was called.
 // Threads:   as LinkStream; reactions on the loop's thread. The mutex guards the call's state; no
 //            core is called under it.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_CLIENT_STREAM_H_
@@ -54,10 +54,10 @@ class ClientStream final : public LinkStream, public std::enable_shared_from_thi
   This started_{&ClientStream::OnStarted}, read_{&ClientStream::OnReadDone},
       write_{&ClientStream::OnWriteDone}, finish_{&ClientStream::OnFinished};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   bool open_ = false;                          // reads and writes may start
-  const grpc::ByteBuffer* waiting_ = nullptr;  // asked to be written before that
+  const grpc::ByteBuffer* waiting_ = nullptr;  // a write that was requested before that
   bool reading_ = false;
   bool end_asked_ = false, finishing_ = false;
 };

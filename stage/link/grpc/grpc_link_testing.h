@@ -1,4 +1,4 @@
-// What tests of links over loopback share: a server with the connector's service, and a second
+// Fixture for tests of links over loopback: a server with the connector's service, and a second
 // connector that dials it.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_TESTING_H_
 #define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_TESTING_H_
@@ -88,7 +88,7 @@ class GrpcLinkTest : public ::testing::Test {
  protected:
   // More room than stages give, so that several messages are on their way.
   GrpcLinkTest() { options_.link = {.capacity_messages = 4, .chunk_bytes = 256 << 10}; }
-  // Links go before what they borrow.
+  // Links are destroyed before the objects that they borrow.
   ~GrpcLinkTest() override {
     up_.reset();
     down_.reset();

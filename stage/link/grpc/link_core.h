@@ -1,15 +1,14 @@
-// LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits,
-// repeats and the reason it closed. The streams (client_stream.h, server_stream.h) only carry
-// bytes. link_core.cc has what is given to the link and written, and how it closes;
-// link_core_reads.cc what is read.
-// Ownership: shared by the Link handed out, its stream and the connector; the stream is let go in
-//            OnGone.
-//            The allocator is not touched any more once Detach has returned.
-// Threads:   thread-safe. One write is outstanding at a time: whoever sets write_in_flight_ may
-//            start it, and only OnWriteDone clears it. Nothing is called under the mutex.
+// LinkCore: one end of a boundary, on either side of the gRPC stream: queues, credits, repeats and
+// the reason it closed. The streams (client_stream.h, server_stream.h) only carry bytes.
+// link_core.cc sends, writes and closes; link_core_reads.cc reads.
+// Ownership: shared by the Link handed out, its stream and the connector; OnGone releases the
+//            stream. Once Detach has returned, the allocator is not used any more.
+// Threads:   thread-safe. One write is outstanding at a time: the thread that sets
+//            write_in_flight_ starts it, and only OnWriteDone clears it. Nothing is called under
+//            the mutex.
 // Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and
-//            peer. What arrives damaged is asked for again (read_repeats.h); DATA_LOSS where that
-//            does not help.
+//            peer. It asks again for damaged messages (read_repeats.h); if that does not help, it
+//            closes with DATA_LOSS.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
 #define STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
 
@@ -34,10 +33,10 @@
 
 namespace stagecoach {
 
-// What the process moved with one neighbour, over all links it ever had.
+// Totals of the process with one neighbour, over all links so far.
 struct LinkTotals {
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0}, connections{0};
-  std::atomic<uint64_t> repeats{0};  // asked of it, as something arrived damaged
+  std::atomic<uint64_t> repeats{0};  // that we asked for after damage
 };
 
 // One gRPC stream as its core sees it.
@@ -56,11 +55,11 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
  public:
   struct Options {
     BoundaryId boundary;
-    std::string peer;           // for messages: an address, or "stage 0"
+    std::string peer;           // for error texts: an address, or "stage 0"
     bool upstream_end = false;  // sends activations
     LinkOptions link;
     Allocator* allocator = nullptr;
-    int64_t most_message_bytes = kAnyMessageBytes;  // that arrives
+    int64_t most_message_bytes = kAnyMessageBytes;  // of an arriving message
     LinkTotals* totals = nullptr;
     LinkObserver on_transfer;             // may be empty
     ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null
@@ -76,18 +75,18 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   LinkStatistics statistics() const;
   void Detach();  // waits until no reaction uses the allocator; close first
 
-  // The stream's side. peer_hello: what a server has already read.
+  // Functions for the stream. peer_hello: a server has read it already.
   void Attach(std::shared_ptr<LinkStream> stream, std::optional<LinkHello> peer_hello);
   [[nodiscard]] bool OnRead(const grpc::ByteBuffer& buffer);  // false: read no further
   void OnWriteDone(bool ok);
   void OnReadFailed();                      // no more reads; a client's status is still to come
-  void OnGone(const grpc::Status& status);  // nothing of the stream is left
+  void OnGone(const grpc::Status& status);  // the stream has ended
 
   bool connected() const;
   const Options& options() const { return options_; }
 
  private:
-  // What one write carries: an encoded control message or a piece of a tensor.
+  // The content of one write: an encoded control message or a piece of a tensor.
   using Written = std::variant<std::string, SentMessages::Chunk>;
 
   absl::Status Handle(const LinkHello& hello);
@@ -110,9 +109,9 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
 
   const Options options_;
   MessageAssembler assembler_;     // read reactions only
-  grpc::ByteBuffer write_buffer_;  // whoever holds write_in_flight_
+  grpc::ByteBuffer write_buffer_;  // for the thread that has set write_in_flight_
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable idle_;
   int reading_ = 0;      // reactions at work on a received message
   absl::Status closed_;  // ok while open
@@ -123,18 +122,18 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   bool hello_due_ = false;
   bool connected_ = false;  // the peer's hello is here
   SentMessages sent_;
-  std::optional<LinkTransfer> finishing_;  // whose last byte is in the write at hand
-  uint64_t received_ = 0, taken_ = 0;      // messages that came whole; of these, by our executor
+  std::optional<LinkTransfer> finishing_;  // its last byte is in the present write
+  uint64_t received_ = 0, taken_ = 0;      // whole messages received; taken by our executor
   bool credit_due_ = false;                // the peer does not know taken_, or waits for an answer
   std::deque<TensorMessage> incoming_;
-  ReadRepeats repeats_;       // that we ask for
+  ReadRepeats repeats_;       // repeats that we ask for
   uint32_t peers_round_ = 0;  // of the peer's newest repeat
   RepeatLimit peers_repeats_;
   std::shared_ptr<const std::function<void()>> callback_;
   LinkStatistics statistics_;
 };
 
-// The link that an executor has of it; its end closes the core.
+// The Link over a core, for an executor. Its destructor closes the core.
 std::unique_ptr<Link> LinkOver(std::shared_ptr<LinkCore> core);
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// NewestIncarnations: the newest term and generation that a stage has accepted, by job, so that a
-// neighbour of an older one is refused.
+// NewestIncarnations: the newest term and generation that a stage has accepted, by job, so that it
+// refuses a neighbour of an older incarnation.
 // Ownership: values only.
 // Threads:   thread-compatible; the connector's mutex guards it.
 // Units:     the last kMostJobs jobs by acceptance; an older job is forgotten. Its late neighbours

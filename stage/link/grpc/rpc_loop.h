@@ -1,9 +1,9 @@
-// RpcLoop: one thread and one completion queue for all of gRPC in a process that moves tensors. Why
-// one: gRPC elects one polling thread for the whole process. If the thread that handles a stream is
-// the only one, a message costs no wake-up and no change of thread. Any second poller, a callback
-// service among them, makes each message change threads (docs/benchmarks.md).
-// Ownership: owns queue and thread. Objects with operations under way keep themselves
-//            (RpcOperation) and the queue (Use); the loop's owner calls Stop or the destructor.
+// RpcLoop: one thread and one completion queue for all of gRPC in a process that moves tensors.
+// gRPC elects one polling thread for the whole process. If the thread that handles a stream is the
+// only one, a message costs no wake-up and no change of thread. With a second poller, a callback
+// service among them, each message changes threads (docs/benchmarks.md).
+// Ownership: owns queue and thread. Operations under way keep their objects (RpcOperation) and the
+//            queue (Use); the loop's owner calls Stop or the destructor.
 // Threads:   thread-safe; events happen on the loop's thread, one after the other, so they must not
 //            block. Stop and the destructor run on any thread but that one.
 // Errors:    none. An operation that failed happens with ok = false.
@@ -24,7 +24,7 @@ namespace stagecoach {
 
 class RpcLoop {
  public:
-  // What gRPC's tags are here: told once that its operation is over.
+  // The type of gRPC's tags here. It is called once, when its operation is over.
   class Event {
    public:
     virtual void Happened(bool ok) = 0;
@@ -33,7 +33,7 @@ class RpcLoop {
     ~Event() = default;
   };
 
-  // A queue that is shut down takes no new operation: who may still start one holds a Use.
+  // Keeps the queue from being shut down, after which no operation may start.
   class Use {
    public:
     explicit Use(RpcLoop* loop) : loop_(loop) { loop_->Count(+1); }
@@ -46,7 +46,7 @@ class RpcLoop {
     RpcLoop* const loop_;
   };
 
-  RpcLoop();  // for calls to others only
+  RpcLoop();  // for outgoing calls only
   explicit RpcLoop(std::unique_ptr<grpc::ServerCompletionQueue> queue);
   ~RpcLoop() { Stop(); }
   RpcLoop(const RpcLoop&) = delete;
@@ -55,7 +55,7 @@ class RpcLoop {
   grpc::CompletionQueue* queue() { return queue_.get(); }
   grpc::ServerCompletionQueue* server_queue() { return server_queue_; }  // null: calls only
 
-  // Waits until nobody uses the loop, and ends it. A server on it has been shut down before.
+  // Waits for the end of every Use, and ends the loop. Shut down a server on it before.
   void Stop();
 
  private:
@@ -64,14 +64,14 @@ class RpcLoop {
 
   const std::unique_ptr<grpc::CompletionQueue> queue_;
   grpc::ServerCompletionQueue* const server_queue_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable unused_;
   int uses_ = 0;
   bool stopped_ = false;
   Thread thread_;
 };
 
-// An operation of T that is started again and again, one at a time: it keeps its object meanwhile.
+// An operation of T that is started many times, one at a time. It keeps its object meanwhile.
 template <typename T>
 class RpcOperation final : public RpcLoop::Event {
  public:

@@ -1,7 +1,7 @@
 // ServerStream: the accepting end. It reads the hello, waits in the connector until its boundary is
 // accepted, and then belongs to that boundary's core.
-// Ownership: owns its call; kept by its operations, by who it waits with and by its core, until the
-//            call is over.
+// Ownership: owns its call. Its operations, its Waiting and its core keep it until the call is
+//            over.
 // Threads:   as LinkStream; reactions on the loop's thread. The mutex guards the call's state and
 //            the change of owner; neither core nor connector is called under it.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_SERVER_STREAM_H_
@@ -25,7 +25,7 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
  public:
   using Service = v1::LinkService::WithRawMethod_Exchange<v1::LinkService::Service>;
 
-  // Where a stream goes when it is opened, with its hello, and when it ended while waiting.
+  // Receives a stream when it is opened, when its hello is there, and when it ended while waiting.
   class Waiting {
    public:
     virtual ~Waiting() = default;
@@ -40,10 +40,10 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
 
   // The peer's address without its port.
   std::string PeerHost() const;
-  // Who it is, as far as that can be told: the host, and the names in the certificate. Not for
+  // The peer's identity as far as it is known: the host, and the names in the certificate. Not for
   // people.
   std::string PeerSource() const;
-  // What it showed when it connected.
+  // The peer's certificate, from when it connected.
   std::shared_ptr<const grpc::AuthContext> PeerCertificate() const {
     return context_.auth_context();
   }
@@ -61,12 +61,12 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
   void OnFinished(bool) { Release(); }
-  void OnOver(bool);  // the call ended, in whatever way
+  void OnOver(bool);  // the call ended, with or without an error
 
   std::shared_ptr<LinkCore> core();
   void ReadFirst(bool ok);
   void ReadLocked();
-  // An operation was over and its consequences drawn; the last one lets go of the core.
+  // An operation is over and handled. The last one releases the core.
   void Release();
 
   std::optional<RpcLoop::Use> use_;  // until the call is over
@@ -79,7 +79,7 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
       write_{&ServerStream::OnWriteDone}, finish_{&ServerStream::OnFinished},
       over_{&ServerStream::OnOver};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   int under_way_ = 0;
   bool gone_ = false;
   std::shared_ptr<LinkCore> core_;

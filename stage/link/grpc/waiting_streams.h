@@ -30,9 +30,9 @@ class WaitingStreams {
   struct Places {
     size_t all, of_host, of_peer;
   };
-  // A stage has one upstream neighbour for each job that it is about to load, so few are early by
-  // right. Who fills its places with hellos of jobs that never come leaves those of others: of
-  // other hosts, and on its own of other certificates.
+  // A stage has one upstream neighbour for each job that it is about to load, so few are rightly
+  // early. A peer with hellos of jobs that never come can fill its own places alone. Other hosts,
+  // and other certificates on its own host, keep theirs.
   static constexpr Places kSilent = {1024, 512, 256};
   static constexpr Places kEarly = {64, 32, 16};
 
@@ -48,16 +48,16 @@ class WaitingStreams {
   };
 
   absl::Status AddSilent(const StreamPointer& stream, SteadyTime deadline);
-  bool TakeSilent(ServerStream* stream);  // false: it is none, or not any more
+  bool TakeSilent(ServerStream* stream);  // false: it is not a silent one, or no longer
   absl::Status AddEarly(const StreamPointer& stream, const LinkHello& hello, SteadyTime deadline);
-  // In the order in which they came. The neighbour is known only when the boundary is accepted. A
-  // stream that comes first with a forged hello must not keep the neighbour out.
+  // In order of arrival. The neighbour is known only when the boundary is accepted. A stream that
+  // comes first with a forged hello must not keep the neighbour out.
   std::vector<Early> TakeEarly(const BoundaryId& boundary);
   void Forget(ServerStream* stream);  // it ended
-  // Those whose time is over; the seconds are for their texts.
+  // The streams past their deadline; the seconds are for their texts.
   std::vector<Refused> TakeLate(SteadyTime now, double connect_seconds, double hello_seconds);
   std::vector<StreamPointer> TakeAll();
-  SteadyTime Next(SteadyTime otherwise) const;  // when one is late
+  SteadyTime Next(SteadyTime otherwise) const;  // the earliest deadline
 
  private:
   struct Silent {

@@ -14,9 +14,9 @@
 
 namespace stagecoach {
 
-// What goes wrong, shared by the test and the links it made.
+// The faults to inject, shared by the test and its links.
 struct LinkFaults {
-  std::atomic<bool> stalled{false};      // nothing arrives and nothing is taken, without an error
+  std::atomic<bool> stalled{false};      // no message arrives or is accepted, without an error
   std::atomic<int64_t> close_after{-1};  // messages received before the link breaks; -1: never
 };
 

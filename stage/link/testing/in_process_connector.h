@@ -1,7 +1,7 @@
-// InProcessConnector: joins the stages of one process; addresses are ignored, the two ends meet by
-// boundary, whoever comes first.
+// InProcessConnector: joins the stages of one process. It ignores addresses; the two ends meet by
+// boundary, in either order.
 // Messages of any size pass: they are made in this process.
-// Ownership: the links belong to the callers; an end that is never asked for stays here.
+// Ownership: the links belong to the callers; an end that no caller takes stays here.
 // Threads:   thread-safe.
 #ifndef STAGECOACH_STAGE_LINK_TESTING_IN_PROCESS_CONNECTOR_H_
 #define STAGECOACH_STAGE_LINK_TESTING_IN_PROCESS_CONNECTOR_H_

@@ -1,5 +1,5 @@
 // ConvolutionCalls: how a convolution of a micro-batch is cut into oneDNN's calls, and these into
-// tasks for threads. A call computes some whole images or, where there are few, some rows of one
+// tasks for threads. A call computes some whole images or, if there are few, some rows of one
 // (convolution_rows.h). The cut follows from the shape and the number of images alone, so that no
 // bit depends on the number of threads.
 // Ownership: borrows the primitives, which live as long as their kernel.
@@ -20,16 +20,16 @@ namespace stagecoach::cpu {
 inline constexpr double kMostCallFlops = 2e10;  // takes a fifth of a second and shows no progress
 inline constexpr int64_t kMostWidened = kMostWidenedBytes;
 
-// Of one image.
+// Sizes of one image.
 struct ConvolutionSizes {
   explicit ConvolutionSizes(const ConvolutionShape& shape);
-  int64_t WidenedBytes() const;  // of the image and its places
+  int64_t WidenedBytes() const;  // float32 bytes of the image and its places
 
   int64_t image, places, out;  // elements of the image, places, elements of all places
   double flops;
 };
 
-// Elements from the beginning of the images and of their places.
+// Offsets and sizes, in elements, within the images and within their places.
 struct ConvolutionCall {
   const DirectConvolution* one = nullptr;
   int64_t image = 0, image_elements = 0, places = 0, places_elements = 0;
@@ -37,11 +37,11 @@ struct ConvolutionCall {
 
 class ConvolutionCalls {
  public:
-  // Of a forward or an input gradient: tasks that are worth a thread's while, several where there
-  // is work for several.
+  // Tasks of a forward or an input gradient. Each has enough work for a thread; if the work allows,
+  // there are several.
   static ConvolutionCalls OfOutputs(DirectConvolutions& direct, const ConvolutionSizes& sizes,
                                     int64_t samples, bool widens);
-  // Of a weight's gradient: each task is a share (operations/images/convolution.h).
+  // Tasks of a weight's gradient: each is a share (operations/images/convolution.h).
   static ConvolutionCalls OfShares(DirectConvolutions& direct, const ConvolutionSizes& sizes,
                                    int64_t samples, bool widens);
 
@@ -49,9 +49,9 @@ class ConvolutionCalls {
   std::span<const ConvolutionCall> Task(int64_t task) const;  // in order; never empty
   const DirectConvolution& first() const {
     return *calls_.front().one;
-  }  // packed as all of them are
+  }  // all calls have its packing
 
-  // What a worker takes. `sum`: floats beside, where a task has more calls than one; else null.
+  // A worker's scratch memory. `sum`: room for sums if a task has several calls, else null.
   struct Room {
     float *scratch, *image, *places, *sum;
   };
@@ -60,10 +60,10 @@ class ConvolutionCalls {
 
  private:
   explicit ConvolutionCalls(bool widens) : widens_(widens) {}
-  // Tasks of `task` images at most, in calls of as many as oneDNN is fast with.
+  // Adds tasks of `task` images at most. A call has as many images as oneDNN is fast with.
   void AddImages(DirectConvolutions& direct, const ConvolutionSizes& sizes, int64_t samples,
                  int64_t task);
-  // Each image in so many tasks at most; false where it has to stay whole.
+  // Cuts each image into at most `parts` tasks. False: images have to stay whole.
   bool AddRows(DirectConvolutions& direct, const ConvolutionSizes& sizes, int64_t samples,
                int64_t parts);
   void Add(const ConvolutionCall& call, bool begins_task);
@@ -71,7 +71,7 @@ class ConvolutionCalls {
   const bool widens_;
   std::vector<ConvolutionCall> calls_;
   std::vector<size_t> first_calls_;               // by task
-  int64_t scratch_ = 0, image_ = 0, places_ = 0;  // floats at most, of a call
+  int64_t scratch_ = 0, image_ = 0, places_ = 0;  // floats of the largest call
   bool several_ = false;                          // some task has more calls than one
 };
 

@@ -36,10 +36,10 @@ struct ConvolutionWork {
 
   ConvolutionShape s;
   int64_t in, out;    // channels of a group
-  int64_t taps, row;  // row: of a weight, taps * in
+  int64_t taps, row;  // row: elements of a weight's row, taps * in
   int64_t image, places;
   int64_t block_rows, blocks;
-  int64_t full, rest;  // places of a block, and of a lower last one, or 0
+  int64_t full, rest;  // places of a block, and of a smaller last one or 0
 
   bool depthwise() const { return in == 1 && out == 1; }
   int64_t FirstRow(int64_t block) const { return block * block_rows; }
@@ -49,7 +49,7 @@ struct ConvolutionWork {
 };
 
 // Calls body(place of the block, tap, pixel of the image), in ascending order, for taps that lie in
-// the image. The places are those of `rows` rows from `first` on.
+// the image. The block has `rows` rows of places from `first` on.
 template <typename Body>
 void ForEachTapInside(const WindowShape& w, int64_t first, int64_t rows, Body body) {
   for (int64_t i = first; i < first + rows; ++i) {
@@ -68,8 +68,8 @@ void ForEachTapInside(const WindowShape& w, int64_t first, int64_t rows, Body bo
   }
 }
 
-// The same by runs. If taps of one row of the window read neighbouring pixels, they are one call,
-// with their number: body(place, first tap, first pixel, taps).
+// The same by runs. If taps of one row of the window read neighbouring pixels, they become one
+// call: body(place, first tap, first pixel, number of taps).
 template <typename Body>
 void ForEachRunInside(const WindowShape& w, int64_t first, int64_t rows, Body body) {
   if (w.dilation_width != 1) {
@@ -98,7 +98,7 @@ inline void CopyChannels(const float* from, float* to, int64_t n) {
 }
 inline void CopyChannels(const Bfloat16* from, float* to, int64_t n) { Widen(from, to, n); }
 
-// columns = what a block of one sample's places reads of a group.
+// Sets columns to the inputs that a block of one sample's places reads of a group.
 template <typename T>
 void TakeColumns(const ConvolutionWork& work, const T* image, int64_t group, int64_t block,
                  float* columns) {
@@ -114,7 +114,7 @@ void TakeColumns(const ConvolutionWork& work, const T* image, int64_t group, int
                    [&](int64_t place, int64_t tap, int64_t pixel) { take(place, tap, pixel, 1); });
 }
 
-// The other way, adding: an image gets what its pixels had a part in.
+// The inverse of TakeColumns, adding: each pixel gets the sum of the columns that read it.
 inline void AddColumns(const ConvolutionWork& work, const float* columns, int64_t group,
                        int64_t block, float* image) {
   const WindowShape& w = work.s.window;

@@ -1,4 +1,4 @@
-// What both ways of a convolution share: pieces of scratch, the type at hand, floats of a tensor.
+// Helpers of all convolutions: pieces of scratch, dispatch by type, floats of a tensor.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_CONVOLUTION_ROOM_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_CONVOLUTION_ROOM_H_
 
@@ -10,7 +10,7 @@ namespace stagecoach::cpu {
 
 inline constexpr int64_t kFloatBytes = sizeof(float);
 
-// Pieces of a worker's scratch, each on a boundary that oneDNN likes.
+// Pieces of a worker's scratch, each aligned as oneDNN prefers.
 class Pieces {
  public:
   explicit Pieces(float* next) : next_(next) {}

@@ -58,7 +58,7 @@ void ForEachProduct(const ConvolutionShape& s, F f) {
   }
 }
 
-// A part's operands, and the one that it computes as it must be.
+// A part's operands, and the expected values of its result.
 struct ConvolutionNumbers {
   Numbers image, weight, bias, places;
 
@@ -98,7 +98,7 @@ struct ConvolutionNumbers {
   }
 };
 
-// Runs the calls that the part is cut into (convolution_calls.h); what is wrong with one, or empty.
+// Run makes the calls of a part (convolution_calls.h). It returns the first fault, or empty.
 class ConvolutionTrial {
  public:
   ConvolutionTrial(const ConvolutionCase& c, ConvolutionPart part, ConvolutionAlgorithm algorithm)

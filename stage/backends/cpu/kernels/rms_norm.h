@@ -14,8 +14,8 @@ void RmsNormRows(const float* x, const float* weight, float epsilon, float* y, f
 // residual may be null or dx.
 void RmsNormGradientRows(const float* dy, const float* x, const float* weight, const float* rstd,
                          const float* residual, float* dx, int64_t rows, int64_t width);
-// Of dy and x: total adds dy * x * rstd, with rstd[row * stride + column / group] for the block's
-// columns.
+// The block's operands are dy and x. total adds dy * x * rstd, with
+// rstd[row * stride + column / group].
 void RmsNormGradientColumns(const ColumnBlock& block, const float* rstd, int64_t stride,
                             int64_t group);
 

@@ -19,12 +19,12 @@
 namespace stagecoach::cpu {
 
 struct RowPart {
-  int64_t first_image = 0, image_rows = 0;   // of the image
-  int64_t first_place = 0, places_rows = 0;  // of the places
+  int64_t first_image = 0, image_rows = 0;   // rows of the image
+  int64_t first_place = 0, places_rows = 0;  // rows of places
   int64_t padding = 0;                       // above the part's first row
 };
 
-// What one call computes of `whole`.
+// The convolution that one call computes of `whole`.
 inline ConvolutionShape ShapeOfPart(const ConvolutionShape& whole, const RowPart& part) {
   ConvolutionShape shape = whole;
   shape.window.samples = 1;
@@ -34,7 +34,7 @@ inline ConvolutionShape ShapeOfPart(const ConvolutionShape& whole, const RowPart
   return shape;
 }
 
-// The part that makes rows [first, end) of the places; none where these read nothing but padding.
+// The part that makes rows [first, end) of the places; none if these read only padding.
 inline std::optional<RowPart> PartOfPlaces(const WindowShape& w, int64_t first, int64_t end) {
   const int64_t reach = (w.size_height - 1) * w.dilation_height + 1;
   const int64_t above = first * w.stride_height - w.padding_height;
@@ -57,8 +57,8 @@ inline std::optional<RowPart> PartOfImage(const WindowShape& w, int64_t first, i
   return RowPart{first, end - first, low, high - low, padding};
 }
 
-// Rows of `rows` each, the last part with the rest; empty where one of them cannot be a convolution
-// of its own.
+// Parts of `rows` rows each; the last one has the rest. Empty if a part cannot be a convolution of
+// its own.
 template <typename Part>  // PartOfPlaces or PartOfImage
 std::vector<RowPart> CutIntoParts(const WindowShape& w, int64_t all, int64_t rows, Part part) {
   std::vector<RowPart> parts;

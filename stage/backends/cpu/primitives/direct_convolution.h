@@ -8,10 +8,9 @@
 //            (operations/images/convolution.h).
 // Threads:   made on the executor thread under SerialOpenMp; Execute on any compute thread at once,
 //            each with its own scratch.
-// Determinism: as of Matmul (stage/backends/cpu/primitives/matmul.h). With more threads oneDNN would
-// add a
-//            weight's gradient in an order that follows them; callers cut the images into shares by
-//            shape alone.
+// Determinism: as Matmul's (stage/backends/cpu/primitives/matmul.h). With several threads oneDNN
+//            would add a weight's gradient in an order that depends on their number. So callers cut
+//            the images into shares by shape alone.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_DIRECT_CONVOLUTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_DIRECT_CONVOLUTION_H_
 
@@ -31,7 +30,7 @@ namespace stagecoach::cpu {
 enum class ConvolutionPart { kForward, kInputGradient, kWeightGradient };
 enum class ConvolutionAlgorithm { kDirect, kWinograd };
 
-// What a packing follows from, whatever the number of images.
+// The key of a packing.
 struct ConvolutionPacking {
   ConvolutionPart part = ConvolutionPart::kForward;
   ConvolutionShape shape = {};
@@ -50,20 +49,20 @@ struct ConvolutionPacking {
 
 class DirectConvolution {
  public:
-  // packing.shape.window.samples is the number of images. bias: of kForward. like: whose packing it
-  // takes, or null.
+  // packing.shape.window.samples is the number of images. bias: only for kForward. If `like` is not
+  // null, it uses the weight's packing of `like`.
   DirectConvolution(const ConvolutionPacking& packing, const DirectConvolution* like);
   ~DirectConvolution();
 
-  // Made for the shape and this processor; oneDNN's general ways are slower than products of
-  // columns. Where it has no way of the algorithm at all nothing else may be asked.
+  // Whether oneDNN has fast code for this shape here. Its general code is slower than products
+  // of columns. If oneDNN lacks the algorithm, call only fast(), which is then false.
   bool fast() const;
   int64_t scratch_bytes() const;
   int64_t packed_bytes() const;
   void Pack(const float* weight, void* packed) const;
   void AddUnpacked(const void* packed, float* weight) const;  // weight += packed
   // kForward: image, weight to places. kInputGradient: places, weight to image. kWeightGradient:
-  // image and places to weight, which is set. bias: null without.
+  // image and places to weight, which is set. bias: null if there is none.
   void Execute(const float* image, const void* weight, const float* bias, const float* places,
                void* scratch) const;
 
@@ -75,10 +74,10 @@ class DirectConvolution {
 class DirectConvolutions {
  public:
   explicit DirectConvolutions(const ConvolutionPacking& packing) : packing_(packing) {}
-  // The packing is the first one's, so whoever shares packed weights asks for the same number of
-  // images first.
+  // All use the packing of the first one made. So callers that share packed weights first ask for
+  // the same number of images.
   const DirectConvolution& Of(int64_t samples);
-  const DirectConvolution& Of(const RowPart& part);  // of one image
+  const DirectConvolution& Of(const RowPart& part);  // a part of one image
   const ConvolutionPacking& packing() const { return packing_; }
 
  private:

@@ -27,7 +27,7 @@ struct MatmulShape {
   int64_t m = 0, k = 0, n = 0;
   Strides a, b;
   int64_t c_row = 0;
-  bool packed = false;      // B comes reordered by Pack
+  bool packed = false;      // B was reordered by Pack
   bool bias = false;        // + bias[n]
   bool accumulate = false;  // C +=
   bool bfloat16 = false;    // A and B are BF16; only where OneDnnHasBfloat16()
@@ -43,7 +43,7 @@ class Matmul {
   int64_t packed_bytes() const;
   // Reorders the matrix at b (by the shape's strides) into packed.
   void Pack(const void* b, void* packed) const;
-  // b: the packed matrix if the shape says so. bias: null without.
+  // b: the packed matrix if the shape says so. bias: null if there is none.
   void Execute(const void* a, const void* b, const float* bias, float* c, void* scratch) const;
 
  private:

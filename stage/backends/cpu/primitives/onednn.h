@@ -1,5 +1,5 @@
-// What files that call oneDNN share: its engine, a stream, memory of ours as it sees it.
-// Threads: any; a stream is this thread's own.
+// Helpers of files that call oneDNN: its engine, a stream, our memory as oneDNN's objects.
+// Threads: any; each thread has its own stream.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_ONEDNN_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_PRIMITIVES_ONEDNN_H_
 

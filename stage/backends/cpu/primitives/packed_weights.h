@@ -25,7 +25,7 @@ namespace stagecoach::cpu {
 
 class PackedWeights {
  public:
-  // keeps: until Keep says otherwise, and after Clear.
+  // keeps: the setting before the first Keep and after Clear.
   PackedWeights(Allocator* allocator, bool keeps)
       : allocator_(allocator), keeps_at_first_(keeps), keeps_(keeps) {}
 
@@ -33,10 +33,10 @@ class PackedWeights {
     keeps_ = keep;
     if (!keep) entries_.clear();
   }
-  // A weight's packing can be kept: there is room, and its versions are counted.
+  // Whether a weight's packing can be kept: there is room, and the weight has versions.
   bool Keeps(const Tensor& weight) const { return keeps_ && weight.buffer()->version() != 0; }
-  // `weight` in that packing, of so many bytes; `pack` makes it where there is none of this
-  // version. CHECKs that it can be kept: without versions nobody would see that a packing is old.
+  // `weight` in that packing, of `bytes` bytes. If this version was not packed yet, `pack` makes
+  // it. CHECKs Keeps(weight): without versions an old packing could not be told.
   const float* Get(const Tensor& weight, const ConvolutionPacking& packing, int64_t bytes,
                    absl::FunctionRef<void(float* packed)> pack);
   int64_t made() const { return made_; }  // packings since construction

@@ -54,7 +54,7 @@ class WorkerPool {
   std::vector<Thread> threads_;
 };
 
-// While it lives, OpenMP uses one thread for what the current thread calls.
+// While a SerialOpenMp lives, OpenMP uses one thread for calls of the current thread.
 class SerialOpenMp {
  public:
   SerialOpenMp();

@@ -15,7 +15,7 @@
 
 namespace stagecoach::cpu {
 
-// a[rows, k] b[k, n] + bias, b with `strides`.
+// a[rows, k] b[k, n] + bias; b is read with `strides`.
 struct PanelProduct {
   int64_t rows, k, n;
   const Bfloat16* a;
@@ -24,14 +24,14 @@ struct PanelProduct {
   const Bfloat16* bias;  // may be null
 };
 
-// The sums of rows [row, row + rows), columns [column, column + columns), without gaps; and room
-// for as many floats.
+// The dense sums of rows [row, row + rows) and columns [column, column + columns). `room` holds as
+// many floats.
 struct Panel {
   int64_t row, rows, column, columns;
   float *sums, *room;
 
   void Round(float* values, Bfloat16* matrix, int64_t stride) const;
-  // With the same place of `addend`, a matrix like the other, added first.
+  // As Round, but first adds the same place of `addend`, a matrix with the same stride.
   void RoundSum(float* values, const Bfloat16* addend, Bfloat16* matrix, int64_t stride) const;
 };
 using PanelBody = absl::FunctionRef<void(const Panel& panel)>;

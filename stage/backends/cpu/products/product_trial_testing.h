@@ -21,7 +21,7 @@ inline std::string NameOf(const MatmulShape& s) {
                       s.bfloat16 ? ", bfloat16" : "");
 }
 
-// A matrix as a product reads it; between its rows nothing may be written.
+// A matrix as a product reads it. A product may write nothing between its rows.
 struct GuardedMatrix : GuardedMemory {
   const Numbers numbers;
   GuardedMatrix(std::string name, int64_t rows, int64_t columns, Strides strides, bool bfloat16,

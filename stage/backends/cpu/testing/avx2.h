@@ -1,5 +1,5 @@
-// Whether oneDNN has AVX2 to work with. Without it a convolution's gradient goes by columns, which
-// read the weight as it lies: nothing is packed for it.
+// Whether oneDNN can use AVX2. Without AVX2 a convolution's gradient goes by columns. These read
+// the weight in its own order, so nothing is packed for it.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_TESTING_AVX2_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_TESTING_AVX2_H_
 

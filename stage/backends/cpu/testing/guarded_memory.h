@@ -1,5 +1,5 @@
-// GuardedMemory: memory that ends where a page without access begins, or begins where one ends, and
-// what a call does outside of it.
+// GuardedMemory: memory that ends where a page without access begins, or begins where one ends. It
+// reports a call's accesses outside.
 // Threads: one; the handler of SIGSEGV is the process's.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_TESTING_GUARDED_MEMORY_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_TESTING_GUARDED_MEMORY_H_
@@ -48,8 +48,8 @@ class GuardedMemory {
     return reinterpret_cast<T*>(data_);
   }
 
-  // Runs `call`; empty, or the place outside of guarded memory that it touched. Objects that the
-  // call made then are not destroyed.
+  // Runs `call`. Returns empty, or the place outside of guarded memory that the call touched; then
+  // objects that the call made are not destroyed.
   static std::string Outside(absl::FunctionRef<void()> call) {
     struct sigaction action = {}, before = {};
     action.sa_sigaction = [](int, siginfo_t* info, void*) {

@@ -37,7 +37,7 @@ struct GuardedNumbers : GuardedMemory {
   }
 };
 
-// Empty, or the first of the numbers that is another than expected.
+// Empty, or the first number that differs from the expected one.
 inline std::string Difference(const float* actual, const float* expected, int64_t count,
                               float tolerance = 0) {
   for (int64_t i = 0; i < count; ++i) {

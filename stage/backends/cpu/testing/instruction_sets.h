@@ -1,5 +1,5 @@
-// Tests of oneDNN on each instruction set that the machine has, by a process of its own for each:
-// the set is chosen before oneDNN is asked for anything.
+// Tests of oneDNN on each instruction set of the machine. Each has a process of its own, since the
+// set must be chosen before oneDNN's first call.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_TESTING_INSTRUCTION_SETS_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_TESTING_INSTRUCTION_SETS_H_
 
@@ -18,7 +18,8 @@ struct Instructions {
   const char* name;
 };
 
-// The child of a death test. Where the machine has the set it ends with 0 if `passes`, else 1.
+// The child of a death test. It exits with 0 if the machine lacks the set or `passes` is true, with
+// 1 if it is false, and with 2 if oneDNN cannot choose the set.
 inline void TryOn(Instructions instructions, const std::function<bool()>& passes) {
   if (dnnl::set_max_cpu_isa(instructions.set) != dnnl::status::success) std::exit(2);
   if (dnnl::get_effective_cpu_isa() != instructions.set) {

@@ -16,11 +16,11 @@ namespace stagecoach::cpu {
 
 const char* KernelTarget();  // the instruction set chosen here, "AVX3"
 
-// Between BF16 with any distance of rows and float32 without gaps (bfloat16.cc). Widening is exact.
+// Convert between BF16 rows with `stride` and dense float32 (bfloat16.cc). Widening is exact.
 // Narrowing rounds to nearest even and gives the bits of Bfloat16(float).
 void WidenRows(const Bfloat16* x, int64_t stride, float* y, int64_t rows, int64_t columns);
 void NarrowRows(const float* x, Bfloat16* y, int64_t stride, int64_t rows, int64_t columns);
-// y = x + addend rounded once; the distance is addend's and y's.
+// y = x + addend, rounded once; `stride` is addend's and y's.
 void NarrowSumRows(const float* x, const Bfloat16* addend, Bfloat16* y, int64_t stride,
                    int64_t rows, int64_t columns);
 inline void Widen(const Bfloat16* x, float* y, int64_t n) { WidenRows(x, n, y, 1, n); }
@@ -34,7 +34,7 @@ void AddRows(const float* a, const float* b, float* y, int64_t n);         // y 
 void FillWith(float* y, float value, int64_t n);
 
 // Column sums, of layer norm too, add up this many rows at a time. So the error does not grow with
-// the number of rows alone. Sums of one such block at a time into zeros have the same bits.
+// the number of rows alone. If a caller sums block by block into zeros, the bits are the same.
 inline constexpr int64_t kSumRows = 64;
 // sums[c] adds the sum over the rows of x[r, c], for c in [0, columns) (reductions.cc).
 void ColumnSums(const float* x, float* sums, int64_t rows, int64_t stride, int64_t columns);
@@ -65,7 +65,7 @@ struct RmsPropFactors {
 void RmsPropRange(float* value, const float* gradient, float* square, float* velocity,
                   Bfloat16* rounded, int64_t n,
                   const RmsPropFactors& factors);  // velocity may be null
-// The direction takes the gradient's place.
+// Writes the direction over the gradient.
 void LambDirectionRange(const float* value, float* gradient, float* m, float* v, int64_t n,
                         const AdamWFactors& factors);
 // value -= rate * direction.

@@ -52,11 +52,11 @@ HWY_INLINE PhiloxWords PhiloxRounds(PhiloxWords c, PhiloxKey key) {
   return c;
 }
 
-// How many words RandomWords may write beyond the asked ones, before and after: the buffer holds
-// count + kRandomSlack.
+// Upper bound of the words that RandomWords writes before and after those asked for. The buffer
+// holds count + kRandomSlack.
 constexpr int64_t kRandomSlack = 4 + 4 * 8 + 16;
 
-// Writes the words of elements [first, first + count) and returns where the first one stands.
+// Writes the words of elements [first, first + count) and returns the address of the first one.
 HWY_INLINE const uint32_t* RandomWords(const RandomStream& stream, uint64_t first, int64_t count,
                                        uint32_t* buffer) {
   const U64 d;
@@ -80,7 +80,7 @@ HWY_INLINE const uint32_t* RandomWords(const RandomStream& stream, uint64_t firs
   return buffer + skipped;
 }
 
-// Which of the elements whose words these are stay: the rule of DropoutThreshold. Reads a vector.
+// The mask of elements that dropout keeps, by the rule of DropoutThreshold. Reads a vector.
 HWY_INLINE hn::Mask<hn::ScalableTag<float>> KeepMask(const uint32_t* words, uint32_t threshold) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;

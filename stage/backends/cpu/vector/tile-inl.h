@@ -73,8 +73,8 @@ HWY_INLINE void TileColumns(const Scalars& a, Rows b, float* c, int64_t c_stride
   }
 }
 
-// C[rows, columns] for rows <= kTileRows; columns is rounded up to whole vectors, which B and C
-// must have room for.
+// C[rows, columns] for rows <= kTileRows. `columns` is rounded up to whole vectors; B and C must
+// have room for these.
 inline HWY_NOINLINE void Strip(int64_t rows, const Scalars& a, const Rows& b, float* c,
                                int64_t c_stride, int64_t k, int64_t columns, bool add) {
   if (rows == kTileRows) {

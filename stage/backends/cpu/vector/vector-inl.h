@@ -80,7 +80,7 @@ struct PartialAccess {
     hn::StoreU(Narrowed(v), U16(), lanes);
     std::memcpy(p, lanes, static_cast<size_t>(count) * sizeof(Bfloat16));
   }
-  HWY_INLINE F32Vec ZeroRest(F32Vec v) const {  // for sums of what a zero does not map to zero
+  HWY_INLINE F32Vec ZeroRest(F32Vec v) const {  // for sums of functions with f(0) != 0
     return hn::IfThenElseZero(hn::FirstN(F32(), static_cast<size_t>(count)), v);
   }
   HWY_INLINE F32Vec Select(F32Vec v, F32Vec rest) const {

@@ -17,8 +17,8 @@ struct CudnnLibrary {
   int version = 0;         // 91900 means 9.19.0
 };
 
-// "libcudnn.so.9", or what the variable STAGECOACH_CUDNN of the environment says: another file's
-// name or path, or "off".
+// "libcudnn.so.9", or the value of the environment variable STAGECOACH_CUDNN: another file's name
+// or path, or "off".
 std::string CudnnName();
 // UNAVAILABLE: not found, switched off, or none of version 9; the message says what to do.
 absl::StatusOr<CudnnLibrary> OpenCudnnLibrary(const std::string& name);

@@ -1,4 +1,4 @@
-// What a machine offers, cuDNN and a card, and what cuDNN's words mean.
+// CudnnOffer: a machine's cuDNN and card. Functions that read cuDNN's messages.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CUDNN_OFFER_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CUDNN_OFFER_H_
 
@@ -7,7 +7,7 @@
 namespace stagecoach::cudnn {
 
 struct CudnnOffer {
-  int version = 0;             // as cudnnGetVersion says it: 91900 means 9.19.0
+  int version = 0;             // from cudnnGetVersion: 91900 means 9.19.0
   int compute_capability = 0;  // 90 means 9.0
 };
 

@@ -1,5 +1,5 @@
-// The numerical notes of cuDNN's engines, and which engines may compute by them. They are the same
-// for every operation but attention, which has one engine for each graph.
+// The numerical notes of cuDNN's engines, and those that bar an engine. They are the same for every
+// operation but attention, which has one engine for each graph.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ENGINE_NOTES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ENGINE_NOTES_H_
 
@@ -9,13 +9,13 @@
 
 namespace stagecoach::cudnn {
 
-// What cuDNN says of an engine's numbers.
+// A property of an engine's numbers, as cuDNN tells it.
 enum class EngineNote {
   kNondeterministic,      // another order of sums in another run
-  kTensorCores,           // of float32: products of TF32
-  kDownConvertedInputs,   // of float32: products of half precision
+  kTensorCores,           // float32 computed by products of TF32
+  kDownConvertedInputs,   // float32 computed by products of half precision
   kReducedPrecisionSums,  // sums in less than float32
-  kFourier,               // transforms, which round what they multiply
+  kFourier,               // transforms, which round the factors
   kWinograd,              // the same
 };
 // Engines with one of these are not taken.

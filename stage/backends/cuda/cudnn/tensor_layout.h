@@ -1,4 +1,4 @@
-// A tensor as cuDNN is told of it: a view, whatever order the numbers lie in.
+// A tensor's description for cuDNN: a view, in any order of elements.
 // Units: elements.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TENSOR_LAYOUT_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TENSOR_LAYOUT_H_

@@ -44,7 +44,7 @@ class EmulatedBackend final : public KernelBackend {
     emulation::SetOrder(options.threads == 2 ? emulation::Order::kDescending
                                              : emulation::Order::kAscending);
   }
-  // A launch that no card would take ends the test.
+  // A launch that a card would refuse ends the test.
   ~EmulatedBackend() override {
     if (calls_.has_value()) calls_->Settle();
     allocator_->SetBeforeRelease(nullptr);
@@ -70,7 +70,7 @@ class EmulatedBackend final : public KernelBackend {
     return convolution_.has_value() ? convolution_->TakeUsed() : std::vector<std::string>();
   }
 
-  // What they do not take is for own kernels; a workspace of so many bytes.
+  // Convolutions go to these graphs first, with a workspace of `workspace_bytes`.
   void ConvolveBy(std::unique_ptr<cudnn::ConvolutionGraphs> graphs, int64_t workspace_bytes) {
     convolution_.emplace(std::move(graphs), cudnn::LibraryConvolution::Workspace{
                                                 MakeWorkspace(workspace_bytes), workspace_bytes});
@@ -102,7 +102,7 @@ class EmulatedBackend final : public KernelBackend {
     allocator_->SetBeforeRelease([this] { calls_->ForgetGraphs(); });
   }
 
-  // Products with padded rows, of all back ends.
+  // The number of products with padded rows, by all back ends.
   static inline int64_t strided_products = 0;
   // Kernels and products since the start of the program.
   int64_t Launches() const { return static_cast<int64_t>(emulation::Launches()) + products_; }
@@ -112,13 +112,13 @@ class EmulatedBackend final : public KernelBackend {
     if (calls_.has_value()) calls_->Settle();
     return nullptr;
   }
-  // Exactly as large as asked for, so that a sanitizer sees what goes beyond.
+  // Exactly as large as asked for, so that a sanitizer sees accesses beyond.
   void* Scratch(size_t bytes, const char*) override {
     auto scratch = std::make_unique<std::byte[]>(bytes);
     std::byte* const data = scratch.get();
     std::fill_n(data, bytes, std::byte{0xff});
     if (emulation::CurrentRecorder() != nullptr) {
-      recorded_scratch_.push_back(std::move(scratch));  // what was recorded uses it again and again
+      recorded_scratch_.push_back(std::move(scratch));  // every replay of the recording uses it
     } else {
       scratch_ = std::move(scratch);
     }
@@ -168,7 +168,7 @@ class EmulatedBackend final : public KernelBackend {
     }
   }
 
-  // What the tensor cores keep of a float32.
+  // Rounds a float32 as the tensor cores do.
   static float TensorFloat(float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -217,7 +217,7 @@ class EmulatedBackend final : public KernelBackend {
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
   std::vector<std::unique_ptr<std::byte[]>> recorded_scratch_;
-  std::shared_ptr<Buffer> workspace_;  // of the libraries below
+  std::shared_ptr<Buffer> workspace_;  // for the libraries below
   std::optional<cudnn::LibraryConvolution> convolution_;
   std::optional<cudnn::LibraryPool> pool_;
   std::shared_ptr<FakeGraphApi> graphs_;

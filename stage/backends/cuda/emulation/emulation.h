@@ -1,9 +1,9 @@
-// What the kernels' sources need of CUDA C++, on the host: one block at a time, its threads as
-// coroutines that change at barriers. So the tests run the very source that nvcc compiles, on
-// machines without a card. What it cannot show: the card's own arithmetic (fused multiply-add, its
-// expf), memory order between warps, speed.
-// A thread that misses a barrier which others wait at ends the program with a message. The order in
-// which threads run between barriers can be turned round: a result that changes then is a race.
+// The parts of CUDA C++ that the kernels use, on the host. Blocks run one at a time; their threads
+// are coroutines that switch at barriers. So tests without a card run the source that nvcc
+// compiles. They cannot show the card's own arithmetic (fused multiply-add, its expf), memory order
+// between warps, or speed.
+// If a thread misses a barrier that others wait at, the program ends with a message. The order of
+// threads between barriers can be reversed: if a result changes then, there is a race.
 // Threads: one at a time.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATION_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATION_H_
@@ -38,13 +38,13 @@ void SetOrder(Order order);
 
 // Runs body once for each thread of each block.
 cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<void()> body);
-// Kernels run since the start of the program; an empty grid is none.
+// Kernels that ran since the start of the program; an empty grid does not count.
 uint64_t Launches();
-// While there is a recorder, launches are handed to it and not run: a card that captures. Null: run
-// them.
+// While there is a recorder, launches go to it and do not run, as on a card that captures. Null:
+// launches run.
 using Recorder = std::function<void(std::function<void()>)>;
 void SetRecorder(Recorder recorder);
-// Null where launches run.
+// Null: launches run.
 const Recorder* CurrentRecorder();
 float* DynamicSharedMemory();
 void BlockBarrier();

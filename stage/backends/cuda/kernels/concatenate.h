@@ -6,7 +6,7 @@
 
 namespace stagecoach::cuda {
 
-// Of each row `columns` elements; x and y stand at the first one's, rows are so far apart.
+// Copies `columns` elements of each row. x and y point to the first; strides are from row to row.
 struct ColumnCopy {
   int64_t rows, columns, from_stride, to_stride;
 };

@@ -1,4 +1,4 @@
-// What a product leaves undone (operations/linear.h). T: float or Bf16.
+// The parts of a linear layer that a product does not fuse (operations/linear.h). T: float or Bf16.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_LINEAR_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_LINEAR_H_
 

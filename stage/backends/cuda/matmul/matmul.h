@@ -5,8 +5,8 @@
 // Threads:   executor thread only.
 // Errors:    noted in the context.
 //
-// Why bias gradients are no epilogues here (BGRADB): they are written and not added, into another
-// buffer. Nothing says in which order their sums run (docs/architecture/cuda.md, "Bias gradients").
+// Bias gradients are no epilogues here (BGRADB). The library would write them into another buffer
+// instead of adding, in an unknown order of sums (docs/architecture/cuda.md, "Bias gradients").
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_H_
 
@@ -22,7 +22,7 @@
 
 namespace stagecoach::cuda {
 
-// MatmulTrials of it is for tuning: one product at a time, between Synchronize calls.
+// Its MatmulTrials is for tuning: one product at a time, between Synchronize calls.
 class Matmul final : public MatmulTrials {
  public:
   // table: null, or one that fits the card (MatmulTable::CheckFits).
@@ -47,9 +47,9 @@ class Matmul final : public MatmulTrials {
  private:
   struct Plan;
   struct Asked;
-  // Null, and the reason noted, where the library has nothing to offer, or not what the table says.
+  // Null if the library offers nothing, or not the table's algorithm; then it notes the reason.
   Plan* FindPlan(const MatmulShape& shape, const MatmulOperands& operands, const char* what);
-  // What the library offers; nothing where it refuses.
+  // The library's offers; none if it refuses.
   Asked Ask(const MatmulShape& shape, MatmulEpilogue epilogue, const MatmulOperands& operands);
 
   CudaContext* const context_;
@@ -57,7 +57,7 @@ class Matmul final : public MatmulTrials {
   absl::flat_hash_map<MatmulShape, std::unique_ptr<Plan>> plans_;
 };
 
-// Of the card that was opened, for tables.
+// A table's header for the card of this context.
 MatmulTableHeader TableHeaderOf(const CudaContext& context);
 
 }  // namespace stagecoach::cuda

@@ -1,11 +1,10 @@
-// Which of the matrix library's offers is taken: by a table, by their order, or by their times.
-// Pure, so that it is tested without a card.
+// Chooses among the matrix library's offers: by a table, by their order, or by their times. Pure,
+// so that it is tested without a card.
 // Ownership: everything is borrowed for the call.
 // Threads:   pure functions.
 // Units and shapes: seconds, bytes.
-// Errors:    NOT_FOUND where the library offers nothing that may be taken; INVALID_ARGUMENT where
-//            it does not offer what the table says: an error of the job's shape, which other jobs
-//            need not have.
+// Errors:    NOT_FOUND if no offer may be taken. INVALID_ARGUMENT if the table's algorithm is not
+//            among the offers: an error of the job's shape, which other jobs need not have.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_CHOICE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_CHOICE_H_
 
@@ -24,8 +23,7 @@ struct TakenOffer {
   int index = 0;  // among the offers for that epilogue
 };
 
-// What the library offers for a shape with so much of an epilogue, in its own order. Empty:
-// nothing.
+// The library's offers for a shape with this epilogue, in its own order.
 using OffersFor = absl::FunctionRef<std::vector<MatmulCandidate>(MatmulEpilogue)>;
 
 // If the table has the shape, the offer that it names, in any place (null: there is no table). Else
@@ -34,8 +32,8 @@ using OffersFor = absl::FunctionRef<std::vector<MatmulCandidate>(MatmulEpilogue)
 absl::StatusOr<TakenOffer> TakeOffer(const MatmulShape& shape, const MatmulTable* table,
                                      size_t workspace_bytes, OffersFor offers);
 
-// By so much another must be faster than the library's own first: below is noise, and without a
-// reason bits stay as they are.
+// An offer must be faster than the library's own first by this share. Less is noise, and bits do
+// not change without a reason.
 inline constexpr double kFasterBy = 0.03;
 
 // Index of the fastest candidate that may be taken. The first of those stays unless another is

@@ -1,5 +1,5 @@
-// What is asked of the matrix library, as values: the column-major product for each linear
-// operation, and which of the library's offers is taken. Pure, so that it is tested without a card.
+// Questions to the matrix library as values: the column-major product for each linear operation.
+// Also which of the library's offers is taken. Pure, so that it is tested without a card.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_PLANS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_PLANS_H_
 
@@ -18,14 +18,14 @@ enum class MatmulKind : uint8_t {
   kBackwardWeight,  // dw[out, in] adds dy[rows, out]^T x[rows, in]
 };
 
-// In what products are computed; sums are float32 in all of them.
+// The type in which products are computed; sums are float32 in all of them.
 enum class MatmulType : uint8_t {
   kFloat32,        // float32 operands and products
   kTensorFloat32,  // float32 operands, rounded to 10 bits of mantissa before they are multiplied
   kBfloat16,       // bfloat16 operands; results bfloat16, kBackwardWeight's float32
 };
 
-// What happens to a result before it is stored and rounded.
+// Operations on a result before it is stored and rounded.
 enum class MatmulEpilogue : uint8_t {
   kNone,
   kBias,          // kForward: adds bias[out]
@@ -39,13 +39,13 @@ inline bool HasBias(MatmulEpilogue epilogue) {
 inline bool HasGelu(MatmulEpilogue epilogue) {
   return epilogue == MatmulEpilogue::kGelu || epilogue == MatmulEpilogue::kBiasGelu;
 }
-// With a second matrix of the result's shape: the pre-activation, written or read.
+// Whether there is a second matrix of the result's shape: the pre-activation, written or read.
 inline bool HasAux(MatmulEpilogue epilogue) {
   return HasGelu(epilogue) || epilogue == MatmulEpilogue::kGeluGradient;
 }
 // "none", "bias", "gelu", "bias_gelu", "gelu_gradient".
 const char* EpilogueName(MatmulEpilogue epilogue);
-// Forward's epilogue for what is asked for.
+// The epilogue of a forward product.
 MatmulEpilogue ForwardEpilogue(bool bias, bool gelu);
 
 // The key of the plan cache: nothing else decides about a plan, hence about the bits.
@@ -55,8 +55,8 @@ struct MatmulShape {
   MatmulType type = MatmulType::kFloat32;
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   bool residual = false;  // kForward without a GELU: adds a matrix like the result
-  // From one row of y or dy to the next, where that is more than `out`; without epilogue and
-  // residual.
+  // From one row of y or dy to the next, if more than `out`, else 0. Then there is no epilogue and
+  // no residual.
   int64_t out_stride = 0;
 
   friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
@@ -68,7 +68,7 @@ struct MatmulShape {
   }
 };
 
-// Where the operands are, in the shape's types.
+// Addresses of the operands, in the shape's types.
 struct MatmulOperands {
   const void *a = nullptr, *b = nullptr;  // as DescribeMatmul names them
   const void* bias = nullptr;
@@ -92,7 +92,7 @@ struct MatmulProblem {
 // A is the weight for kForward and kBackwardInput, x for kBackwardWeight; B is x, dy, dy.
 MatmulProblem DescribeMatmul(const MatmulShape& shape);
 
-// Epilogues to ask the library for, the most first, kNone last. Kernels do the missing part. The
+// Epilogues to ask the library for, the largest first, kNone last. Kernels do the missing part. The
 // library fuses a GELU only in bfloat16. It does not say how exactly it evaluates tanh: float32 is
 // held to 1e-5 of the reference, bfloat16 keeps 8 bits. And m must be divisible by 8: it is the
 // leading dimension of the library's second matrix.
@@ -101,11 +101,11 @@ std::vector<MatmulEpilogue> EpiloguesToTry(const MatmulShape& shape);
 // Reduction schemes as cublasLtReductionScheme_t numbers them.
 inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2,
                           kReductionOutputType = 4;
-// The schemes that we ask for. A pass of its own adds partial products in float from the workspace.
-// Blocks never add into the result in the order in which they come.
+// The schemes that we ask for. A separate pass adds partial products in float from the workspace.
+// Blocks never add into the result in the order in which they finish.
 inline constexpr uint32_t kReductionMask = kReductionComputeType;
 
-// An algorithm in the library's own numbers (cublasLtMatmulAlgoConfigAttributes_t): what tells the
+// An algorithm in the library's own numbers (cublasLtMatmulAlgoConfigAttributes_t), which tell the
 // offers for one shape apart.
 struct MatmulAlgorithm {
   int32_t id = 0;
@@ -117,9 +117,9 @@ struct MatmulAlgorithm {
 
   friend bool operator==(const MatmulAlgorithm&, const MatmulAlgorithm&) = default;
 };
-// "66 tile 20 stages 14 split-k 1 cluster 3": what people know algorithms by.
+// For people: "66 tile 20 stages 14 split-k 1 cluster 3".
 std::string AlgorithmText(const MatmulAlgorithm& algorithm);
-// Its result does not depend on which of its blocks comes first.
+// Whether the result is independent of the order in which blocks finish.
 bool HasFixedOrder(const MatmulAlgorithm& algorithm);
 
 struct MatmulCandidate {
@@ -127,7 +127,7 @@ struct MatmulCandidate {
   MatmulAlgorithm algorithm;
   size_t workspace_bytes = 0;
 };
-// It can run, fits, and has a fixed order.
+// Whether it can run, fits, and has a fixed order.
 bool MayTake(const MatmulCandidate& candidate, size_t workspace_bytes);
 // Index of the first offer whose result does not depend on timing and that fits, -1 if none does.
 // The library orders them by its forecast of time.

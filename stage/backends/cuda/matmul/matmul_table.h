@@ -2,7 +2,7 @@
 // of card. Another algorithm adds in another order. So the table is a part of the back end's
 // fingerprint: stages that use the same one compute the same bits.
 // Ownership: plain value.
-// Threads:   none of its own; one that is not changed may be read by any.
+// Threads:   thread-compatible.
 // Units and shapes: the shapes are MatmulShape's; bytes.
 // Errors:    Parse: INVALID_ARGUMENT naming field, value and remedy. CheckFits: FAILED_PRECONDITION
 //            naming the table's card and library, and those here.
@@ -26,7 +26,7 @@
 
 namespace stagecoach::cuda {
 
-// What the library's offers depend on beside the shape: a table is good where all of it is equal.
+// The library's offers depend on these besides the shape. A table fits if all of them are equal.
 struct MatmulTableHeader {
   std::string card;             // as the driver names it
   int compute_capability = 0;   // 90 means 9.0
@@ -50,14 +50,14 @@ class MatmulTable {
 
   const MatmulTableHeader& header() const { return header_; }
   size_t size() const { return choices_.size(); }
-  // False, and nothing changes, where the shape has a choice already.
+  // False, and no change, if the shape has a choice already.
   bool Add(const MatmulShape& shape, const MatmulChoice& choice);
-  // Null where it has none.
+  // Null: the table has none for the shape.
   const MatmulChoice* Find(const MatmulShape& shape) const;
 
   // Equal tables have equal texts.
   std::string Format() const;
-  // SHA-256 of that text, 64 digits: how the file is laid out does not matter.
+  // SHA-256 of Format(), 64 digits. So the file's layout does not matter.
   std::string Digest() const;
   absl::Status CheckFits(const MatmulTableHeader& here) const;
 
@@ -71,7 +71,7 @@ class MatmulTable {
 // "forward of 8192 x 1600 by 4800, bfloat16, bias and a residual": rows, in, out.
 std::string ShapeText(const MatmulShape& shape);
 
-// How a table is made anew, for errors.
+// The remedy for error texts: how to make a new table.
 inline constexpr char kMakeMatmulTable[] =
     "make one on this card: gpu-operations --matmul-table-out=FILE";
 

@@ -3,8 +3,8 @@
 // Threads:   any.
 // Units and shapes: a table has at most 1 MiB.
 // Errors:    with the file's name. Load: INVALID_ARGUMENT for a file that is not there, too large
-//            or no table: an operator named it. Save: what the system says; the file is the old one
-//            or the new one.
+//            or no table: an operator named it. Save: the system's error; the file is then the old
+//            one or the new one.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_TABLE_FILE_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_TABLE_FILE_H_
 
@@ -20,7 +20,7 @@ namespace stagecoach::cuda {
 inline constexpr size_t kMostMatmulTableBytes = size_t{1} << 20;
 
 absl::StatusOr<MatmulTable> LoadMatmulTable(const std::string& path);
-// Before a long measurement: whether Save could write there.
+// Checks, before a long measurement, whether Save could write there.
 absl::Status CheckMatmulTableFile(const std::string& path);
 absl::Status SaveMatmulTable(const MatmulTable& table, const std::string& path);
 

@@ -3,8 +3,8 @@
 // Ownership: everything is borrowed for the call.
 // Threads:   one: the executor's, as the products are queued by it.
 // Units and shapes: seconds of one run of a call.
-// Errors:    what timing answers: then the table has what was chosen before. An offer that the
-//            library refuses to run after all is not chosen.
+// Errors:    those of `time`; the table then has the choices made before. If the library refuses to
+//            run an offer, that one is not chosen.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_TUNING_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_MATMUL_TUNING_H_
 
@@ -23,39 +23,39 @@ struct MatmulOffer {
   MatmulCandidate candidate;
 };
 
-// The library behind a back end, as somebody sees it who tries its offers. A card in the programs.
+// The matrix library behind a back end, for trying its offers. In the programs it is a card's.
 class MatmulTrials {
  public:
   virtual ~MatmulTrials() = default;
-  // What a table made here is of.
+  // The header of a table made here.
   virtual MatmulTableHeader Header() const = 0;
-  // Of the products since it was asked last, each once, sorted.
+  // The shapes of the products since the last call, each once, sorted.
   virtual std::vector<MatmulShape> TakeShapes() = 0;
-  // For a shape that has run, those with the most of its epilogue first, each in the library's
-  // order.
+  // The offers for a shape that has run, those with the most of its epilogue first. For equal
+  // epilogues in the library's order.
   virtual std::vector<MatmulOffer> Offers(const MatmulShape& shape) = 0;
-  // Products of the shape are computed by this offer from now on. NOT_FOUND: it is none.
+  // Products of the shape are computed by this offer from now on. NOT_FOUND: no such offer.
   virtual absl::Status Take(const MatmulShape& shape, const MatmulChoice& choice) = 0;
-  // Whether the library refused to run what was taken. No fault of the device.
+  // Whether the library refused to run the offer taken. That is no fault of the device.
   virtual bool Refused(const MatmulShape& shape) const = 0;
   // Products of the shape are computed as if none had been tried.
   virtual void Forget(const MatmulShape& shape) = 0;
 };
 
-// Seconds of one run of a call, by the products as they are computed now.
+// Seconds of one run of a call, with the offers taken at present.
 using TimeCall = std::function<absl::StatusOr<double>()>;
 
-// What came out for one product.
+// The result for one product.
 struct TunedProduct {
   MatmulShape shape;
   std::vector<MatmulOffer> offers;
   std::vector<double> seconds;  // of the call with each offer; NaN: not timed
-  int first = -1;               // that the library would be believed; -1: it has none
+  int first = -1;               // the choice without timing; -1: none
   int chosen = -1;
 };
 
-// For each product that the call makes and the table has not. What is timed is the call and not the
-// product alone: where the library fuses less, kernels follow, whose time counts.
+// Tunes each product of the call that the table lacks. It times the call and not the product alone:
+// if the library fuses less, the time of the kernels that follow counts too.
 absl::StatusOr<std::vector<TunedProduct>> TuneMatmul(MatmulTrials& trials, const TimeCall& time,
                                                      MatmulTable& table);
 

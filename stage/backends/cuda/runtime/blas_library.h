@@ -1,11 +1,11 @@
-// BlasLibrary: cuBLASLt, loaded while a program runs and only where a card is asked for.
+// BlasLibrary: cuBLASLt, loaded while a program runs and only if it uses a card.
 // Ownership: the library stays loaded until the process ends.
 // Threads:   any.
-// Errors:    UNAVAILABLE with the file that was not found, what is wrong with it, and the remedy.
+// Errors:    UNAVAILABLE with the missing file, the loader's error, and the remedy.
 //
-// Why it is not linked: it has 94 KB of thread-local storage. If it is there from the start, the
-// loader takes that from the stack of every thread. Some libraries give their threads 100 KB, as
-// civetweb does, and could start none. A library that comes later has its storage on the heap.
+// It is not linked because it has 94 KB of thread-local storage. The loader would take that from
+// the stack of every thread. Some libraries, as civetweb, give their threads 100 KB and could start
+// none. A library that is loaded later has its storage on the heap.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_RUNTIME_BLAS_LIBRARY_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_RUNTIME_BLAS_LIBRARY_H_
 
@@ -37,16 +37,16 @@ struct BlasLibrary {
   decltype(&cublasLtMatmul) Matmul = nullptr;
 };
 
-// "libcublasLt.so.13": of the major version that this was compiled with.
+// "libcublasLt.so.13", with the major version at compile time.
 std::string BlasLibraryName();
 
 // `name`: a file's name for the loader, or a path.
 absl::StatusOr<BlasLibrary> OpenBlasLibrary(const std::string& name);
 
-// The process's own, opened at the first call: by its name, then in the toolkit's folder.
+// The process's library, opened at the first call: by its name, then in the toolkit's folder.
 const absl::StatusOr<BlasLibrary>& SharedBlasLibrary();
 
-// For those who were given a context: there it was opened.
+// The same for callers that have a CudaContext: Open has loaded the library.
 const BlasLibrary& Blas();
 
 }  // namespace stagecoach::cuda

@@ -7,9 +7,8 @@
 
 namespace stagecoach {
 
-// What a call of the runtime answered, as DeviceApi and GraphApi say it. A failed call also leaves
-// its error for the next cudaGetLastError, which asks about a launch and must not find what is
-// reported here.
+// The result of a runtime call as a code of DeviceApi and GraphApi. A failed call also leaves its
+// error for cudaGetLastError. It is cleared here, because the next caller asks about a launch.
 inline int CudaCode(cudaError_t error) {
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
   return error;

@@ -34,27 +34,26 @@ namespace stagecoach {
 
 class CudaContext {
  public:
-  // memory_limit_bytes 0: what the card has. The limit covers the workspace as well. reuse: of the
-  // card's memory.
+  // memory_limit_bytes 0: all of the card's memory. The limit covers the workspace as well.
   static absl::StatusOr<std::unique_ptr<CudaContext>> Open(int ordinal, int64_t memory_limit_bytes,
                                                            Reuse reuse = Reuse::kLast);
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
-  ~CudaContext();  // waits for what is queued
+  ~CudaContext();  // waits for queued work
 
   int ordinal() const;
   cudaStream_t stream() const;
   cublasLtHandle_t blas() const;
-  // For one operation at a time, in stream order: cuBLASLt's workspace, partial sums.
+  // Scratch for one operation at a time, in stream order: cuBLASLt's workspace, partial sums.
   void* workspace() const;
-  size_t workspace_bytes() const;  // the same for every limit, as algorithms depend on it
+  size_t workspace_bytes() const;  // the same for every memory limit: algorithms depend on it
 
   const std::string& card() const;  // as the driver names it
   int multiprocessors() const;
   int compute_capability() const;  // 90 means 9.0
 
   void MakeCurrent();
-  // Where errors are noted, with a literal that names the operation: "LinearForward".
+  // Notes errors, with a literal that names the operation: "LinearForward".
   const std::shared_ptr<DeviceFault>& fault() const;
   void NoteBlas(cublasStatus_t status, const char* what);
   bool ok() const;
@@ -66,7 +65,7 @@ class CudaContext {
   LinkStaging& staging();       // for CopyToLink and CopyFromLink
   DeviceClock& clock();         // of the compute stream
   DeviceProgress& progress();   // of the compute stream
-  // Card, compute capability, runtime, cuBLASLt: what must be equal for equal bits.
+  // Equal bits need the same text: card, compute capability, runtime, cuBLASLt.
   std::string fingerprint() const;
 
  private:

@@ -23,7 +23,7 @@
 
 namespace stagecoach {
 
-// A record of an event: who waits for it does not wait for later ones.
+// A record of an event. A wait for it does not wait for later records.
 struct FakeRecord {
   DeviceStream stream = nullptr;
   bool passed = false;
@@ -35,17 +35,17 @@ class FakeDeviceApi final : public DeviceApi {
   static constexpr int kIllegalAddress = 700;
 
   int driver = 13000, runtime = 13000, cards = 2;
-  int count_code = 0;                 // what DeviceCount answers
+  int count_code = 0;                 // result of DeviceCount
   int64_t total = 1 << 20, used = 0;  // bytes of the card
-  int fault = 0;                      // once set, every call on the card meets it, as on a real one
+  int fault = 0;                      // once set, every call on the card fails, as on a real one
   int pinned_code = 0;
-  int event_code = 0;  // what the next event that is made answers
+  int event_code = 0;  // result of the next creation of an event
   int current = -1;
   int capability = 90;
   int device_allocations = 0, pinned_allocations = 0;
-  int run_per_query = 0;    // pieces of work that a card does between two looks at an event
+  int run_per_query = 0;    // pieces of work that the card does before each QueryEvent
   int64_t now_nanos = 0;    // its clock
-  uint64_t order_seed = 0;  // of the order in which streams go on
+  uint64_t order_seed = 0;  // draws the order of the streams
   std::map<void*, std::shared_ptr<FakeRecord>> events;  // their last records
   std::map<void*, int64_t> blocks;                      // of the card
   std::set<void*> pinned;
@@ -56,7 +56,7 @@ class FakeDeviceApi final : public DeviceApi {
     for (auto& [event, record] : events) delete static_cast<char*>(event);
   }
 
-  // Runs queued work; what a card does in its own time.
+  // Runs all queued work, as a card does in its own time.
   void RunAll() { RunSome(std::numeric_limits<int>::max()); }
   void RunSome(int pieces) {
     for (; pieces > 0; --pieces) {
@@ -158,7 +158,7 @@ class FakeDeviceApi final : public DeviceApi {
   int CopyFromHost(void* target, const void* source, int64_t bytes, DeviceStream stream) override {
     return Queue([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); }, stream);
   }
-  // Work of any kind.
+  // Queues work of any kind.
   int Queue(std::function<void()> run, DeviceStream stream) {
     if (fault == 0) streams_.at(stream)->push_back({.run = std::move(run)});
     return fault;
@@ -225,7 +225,7 @@ class FakeDeviceApi final : public DeviceApi {
     stream->pop_front();
     if (work.run) work.run();
   }
-  // Runs no more than what must come before.
+  // Runs the work that must come before the record, and no more.
   void Pass(const FakeRecord& record) {
     while (!record.passed) RunNext(streams_.at(record.stream).get());
   }

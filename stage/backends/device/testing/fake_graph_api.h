@@ -1,5 +1,5 @@
-// FakeGraphApi: captures as functions, for tests. Launches are handed to Do: they run at once, or
-// are written down while somebody captures. Any call can be told to fail.
+// FakeGraphApi: captures as functions, for tests. Launches go to Do: they run at once, or are
+// recorded during a capture. Any call can be told to fail.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_TESTING_FAKE_GRAPH_API_H_
 
@@ -21,7 +21,7 @@ class FakeGraphApi final : public GraphApi {
   int begin_code = 0, end_code = 0, launch_code = 0;
   int captures = 0, launches = 0, destroyed = 0;
   int done = 0;                            // launches of kernels, from graphs or not
-  std::function<void(bool)> on_capturing;  // told when a capture begins, and when it has ended
+  std::function<void(bool)> on_capturing;  // called when a capture begins and when it has ended
 
   // Graphs that nobody destroyed are a leak.
   ~FakeGraphApi() override { CHECK(graphs_.empty()) << graphs_.size() << " graphs are left"; }

@@ -1,4 +1,4 @@
-// For tests that speak as another protobuf peer would: the checksum of a message of link.proto.
+// For tests that act as another protobuf peer: the checksum of a message of link.proto.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGES_CHECKSUM_TESTING_H_
 #define STAGECOACH_STAGE_LINK_GRPC_MESSAGES_CHECKSUM_TESTING_H_
 
@@ -12,7 +12,7 @@
 
 namespace stagecoach {
 
-// Of a message whose checksum and data are not set yet.
+// The checksum of a message whose checksum and data are not set yet.
 inline uint32_t ChecksumOf(const google::protobuf::MessageLite& message) {
   const std::string text = message.SerializeAsString();
   return Crc32c(std::as_bytes(std::span<const char>(text.data(), text.size())));

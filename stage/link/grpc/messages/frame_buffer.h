@@ -1,7 +1,7 @@
 // Link messages as gRPC buffers, without a copy of any payload on either side.
-// Ownership: a frame's buffer keeps the tensor's memory alive until gRPC lets go of the slice,
-//            which may be after the write was reported done. ReceivedMessage keeps what gRPC
-//            received.
+// Ownership: a frame's buffer keeps the tensor's memory alive until gRPC releases the slice, which
+//            may be after the write was reported done. ReceivedMessage keeps gRPC's received
+//            slices.
 // Errors:    as DecodeLinkMessage; INTERNAL if gRPC cannot read its own buffer.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGES_FRAME_BUFFER_H_
 #define STAGECOACH_STAGE_LINK_GRPC_MESSAGES_FRAME_BUFFER_H_

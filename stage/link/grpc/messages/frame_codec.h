@@ -3,7 +3,7 @@
 // ExchangeResponse have the same bytes.
 // Ownership: decoding borrows the pieces; a decoded frame refers to its payload by position.
 // Errors:    DATA_LOSS for damage: bytes that are no message, or whose checksum is not their own.
-//            INVALID_ARGUMENT for what came whole and no correct peer sends, naming the field.
+//            INVALID_ARGUMENT for a whole message that no correct peer sends, naming the field.
 //            Never a crash, and no allocation from an unchecked number.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGES_FRAME_CODEC_H_
@@ -29,7 +29,7 @@ inline constexpr uint32_t kMaxTensorsPerMessage = 64;  // kMaxCutValues of netwo
 struct LinkHello {
   BoundaryId boundary;
   uint32_t protocol = kLinkProtocol;
-  uint32_t capacity = 0;  // messages that the sender of this hello takes before it gives credit
+  uint32_t capacity = 0;  // messages that the hello's sender accepts before it gives credit
   friend bool operator==(const LinkHello&, const LinkHello&) = default;
 };
 
@@ -75,7 +75,7 @@ using Pieces = std::span<const std::span<const std::byte>>;
 // One message that arrived in pieces.
 absl::StatusOr<LinkMessage> DecodeLinkMessage(Pieces pieces);
 
-// Copies target.size() bytes from `position` on; they were checked to be there.
+// Copies target.size() bytes from `position` on; the caller has checked that they are there.
 void CopyPieces(Pieces pieces, uint64_t position, std::span<std::byte> target);
 
 }  // namespace stagecoach

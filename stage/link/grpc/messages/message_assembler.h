@@ -24,15 +24,15 @@ class MessageAssembler {
   struct Result {
     std::optional<TensorMessage> message;  // complete with this chunk
     bool stale = false;                    // dropped
-    bool stale_message_ended = false;      // and its credit is due
+    bool stale_message_ended = false;      // a stale message is complete; its credit is due
   };
 
-  // from_above: what comes flows down.
-  // most_bytes: of a message's tensors together.
+  // from_above: messages flow down.
+  // most_bytes: upper bound of a message's tensors together.
   MessageAssembler(const BoundaryId& boundary, bool from_above, Allocator* allocator,
                    int64_t most_bytes = kAnyMessageBytes);
   absl::StatusOr<Result> Add(const LinkFrame& frame, Pieces pieces);
-  void Drop() { message_.reset(); }  // the message at hand
+  void Drop() { message_.reset(); }  // drops the unfinished message
 
  private:
   absl::Status CheckOrder(const LinkFrame& frame) const;
@@ -43,9 +43,9 @@ class MessageAssembler {
   const bool from_above_;
   Allocator* const allocator_;
   const uint64_t most_bytes_;
-  std::optional<TensorMessage> message_;  // at hand
+  std::optional<TensorMessage> message_;  // the unfinished one
   uint32_t tensor_count_ = 0;
-  uint64_t begun_bytes_ = 0;  // of its tensors, up to the one at hand
+  uint64_t begun_bytes_ = 0;  // of its tensors so far, the last one included
   uint64_t next_offset_ = 0;  // in the last tensor of message_
 };
 

@@ -1,7 +1,6 @@
-// ReadRepeats: what one end does about messages that arrive damaged. It asks for them again, in
-// rounds, and ignores frames until the peer has answered the newest round. Damage behind three
-// rounds without progress ends the link: what damages everything is no accident, and another
-// connection may be better.
+// ReadRepeats: the repeats that one end asks for if messages arrive damaged. It asks in rounds, and
+// ignores frames until the peer has answered the newest round. After three rounds without progress
+// further damage ends the link: the fault is permanent, and another connection may be better.
 // Threads:   thread-compatible; LinkCore's mutex guards it.
 // See:       docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGES_READ_REPEATS_H_
@@ -16,11 +15,11 @@
 
 namespace stagecoach {
 
-// Counts what happens again without anything between.
+// Counts events without progress between them.
 class RepeatLimit {
  public:
   explicit RepeatLimit(int most) : most_(most) {}
-  // progress: a number that grows with whatever gets on. False: once too often.
+  // progress: a number that grows with progress. False: one event too many.
   [[nodiscard]] bool Allow(uint64_t progress) {
     if (progress > progress_) count_ = 0;
     progress_ = std::max(progress, progress_);
@@ -36,13 +35,13 @@ class RepeatLimit {
 class ReadRepeats {
  public:
   static constexpr int kMostRounds = 3;
-  // A damaged message that is larger was no hello, credit or repeat.
+  // A larger damaged message was no hello, credit or repeat.
   static constexpr size_t kMostControlBytes = 64;
 
-  // Something of `bytes` was damaged. False: the link ends.
+  // A message of `bytes` bytes was damaged. False: the link ends.
   [[nodiscard]] bool OnDamage(size_t bytes, uint64_t progress) {
-    // Of a frame that would be ignored anyway nothing is missed. Several may be damaged before an
-    // answer can be here.
+    // A damaged frame that would be ignored anyway is no loss. There may be several before the
+    // peer's answer.
     if (!is_answered_ && bytes > kMostControlBytes) return true;
     if (!limit_.Allow(progress)) return false;
     ++round_;
@@ -50,7 +49,7 @@ class ReadRepeats {
     is_due_ = true;
     return true;
   }
-  // The peer's own repeat shows that ours may be what was damaged.
+  // The peer asked for a repeat: perhaps our own repeat was damaged.
   void SayAgain() { is_due_ = is_due_ || !is_answered_; }
   // A credit of that round was read.
   absl::Status OnAnswer(uint32_t round) {
@@ -66,10 +65,10 @@ class ReadRepeats {
     return absl::OkStatus();
   }
   bool ignores_frames() const { return !is_answered_; }
-  // So many bytes of frames were ignored, with these, since the last answer.
+  // Adds ignored bytes of frames. Returns the number since the last answer.
   uint64_t Ignore(uint64_t bytes) { return ignored_bytes_ += bytes; }
   uint32_t round() const { return round_; }
-  // Whether it is to be written now; once.
+  // Whether a repeat is to be written now; then false until the next one is due.
   [[nodiscard]] bool TakeDue() {
     const bool due = is_due_;
     is_due_ = false;

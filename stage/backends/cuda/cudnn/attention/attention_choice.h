@@ -14,7 +14,7 @@
 
 namespace stagecoach::cudnn {
 
-// Empty: cuDNN on this card may be used at all.
+// Empty: cuDNN may be used on this card.
 std::string WhyNotOnThisCard(const CudnnOffer& offer);
 // Empty: cuDNN takes it; else the reason, for people: "the context, 100, is no multiple of 128".
 std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnOffer& offer);

@@ -1,11 +1,12 @@
-// The seam where cuDNN begins: attention graphs that are built for a shape and then run on a
-// stream. Behind it is cudnn-frontend in production (frontend/), plain loops in tests, and a
-// sentence where the programs were built without cudnn-frontend (absent/).
+// Interface to cuDNN's attention: a graph is built for a shape, then run on a CUDA stream. In
+// production cudnn-frontend is behind it (frontend/), in tests plain loops. Programs built without
+// cudnn-frontend have only an error text there (absent/).
 // Ownership: graphs borrow their AttentionGraphs. Pointers and workspace of Run are borrowed until
-//            the stream has passed.
+//            the stream has finished the run.
 // Threads:   one at a time, with the card current.
-// Errors:    Build: UNIMPLEMENTED where cuDNN does not support the graph; else, and from Run,
-//            INTERNAL with cuDNN's message, or RESOURCE_EXHAUSTED if it was refused memory.
+// Errors:    Build: UNIMPLEMENTED if cuDNN does not support the graph. Other errors of Build, and
+//            all of Run: RESOURCE_EXHAUSTED if cuDNN was refused memory, else INTERNAL with its
+//            message.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_
 
@@ -40,7 +41,7 @@ class AttentionGraphs {
  public:
   virtual ~AttentionGraphs() = default;
   virtual CudnnOffer offer() const = 0;
-  // What must be equal for equal bits: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
+  // Equal bits need the same text: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
   virtual std::string version() const = 0;
   virtual absl::StatusOr<std::unique_ptr<AttentionGraph>> Build(
       Direction direction, const AttentionLayouts& layouts) = 0;

@@ -28,12 +28,12 @@ struct AttentionProblem {
 };
 AttentionProblem ProblemOf(const AttentionShape& shape);  // CHECKs that heads divide the width
 
-// Of one execution. Either kind's log_sum_exp is packed, which cuDNN before 9.26 takes for granted
-// in the backward pass.
+// The slice that is the whole problem. A slice's log_sum_exp is always packed; cuDNN before 9.26
+// assumes that in the backward pass.
 inline AttentionSlice WholeOf(const AttentionProblem& problem) {
   return {problem.sequences, problem.heads};
 }
-// As the memory forecast cuts it too: LargestAttentionSlice.
+// The memory forecast has the same cut: LargestAttentionSlice.
 AttentionSlice ChooseSlice(const AttentionProblem& problem, int64_t bytes);
 
 struct AttentionLayouts {    // of sequence, head, row, column
@@ -43,7 +43,7 @@ struct AttentionLayouts {    // of sequence, head, row, column
 };
 AttentionLayouts LayoutsOf(const AttentionProblem& problem, const AttentionSlice& slice);
 
-// Where a slice begins in the whole tensors.
+// Offsets at which a slice begins in the whole tensors.
 struct SliceStart {
   int64_t queries = 0, keys = 0, values = 0, out = 0, log_sum_exp = 0;
 };

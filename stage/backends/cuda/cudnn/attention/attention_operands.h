@@ -1,7 +1,6 @@
-// What attention on a card is given, whoever computes it: own kernels or a library.
-// Units and shapes: qkv and d_qkv [n, packed_width()], out and d_out [n, width], n = sequences *
-// context;
-//            log_sum_exp [sequences * heads, context].
+// The operands of attention on a card, for own kernels and for a library.
+// Units and shapes: qkv and d_qkv [n, packed_width()], out and d_out [n, width],
+//            n = sequences * context; log_sum_exp [sequences * heads, context].
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_OPERANDS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_OPERANDS_H_
 

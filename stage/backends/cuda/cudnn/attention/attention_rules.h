@@ -13,13 +13,13 @@ namespace stagecoach::cudnn {
 // wrong in several ways. For context % 128 == 64, rows with a log-sum-exp below -88.7 give NaN
 // (cudnn-frontend #628, PyTorch #196678). Up to version 9.15, memory beyond the keys was read.
 inline constexpr int64_t kTile = 128;
-// Backward passes take no wider heads on Ampere, and loads are of 16 bytes.
+// On Ampere, backward passes take no wider heads. Loads have 16 bytes.
 inline constexpr int64_t kWidestHead = 128, kHeadMultiple = 8;
-// Backward passes that are repeatable store their score matrices; so much at once. A constant,
-// since bits may depend on how the work is cut.
+// Repeatable backward passes store their score matrices, at most this much at once. A constant, as
+// bits may depend on how the work is cut.
 inline constexpr int64_t kScoreBytes = int64_t{256} << 20;
 
-// For a forecast: a card with cuDNN of a version that may be used.
+// For a forecast: a card that has a cuDNN version that may be used.
 inline AttentionKernels Attention() {
   return {.name = "cuDNN",
           .precisions = {Precision::kBfloat16},

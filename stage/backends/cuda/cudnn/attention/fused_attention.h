@@ -1,5 +1,5 @@
-// FusedAttention: the back end's attention through attention graphs, for shapes that these take. It
-// decides, keeps the plans of each shape, and cuts backward passes to a bounded workspace.
+// FusedAttention: the back end's attention through attention graphs. It decides whether graphs take
+// a shape, keeps each shape's plans, and cuts backward passes to a bounded workspace.
 // Ownership: owns the graphs; borrows allocator and the fixed workspace.
 // Threads:   executor thread only.
 // Units and shapes: as AttentionForwardArgs and AttentionBackwardArgs.
@@ -27,8 +27,8 @@ class FusedAttention {
     void* data = nullptr;
     int64_t bytes = 0;
   };
-  // graphs: OpenAttentionGraphs; an error means that own kernels do everything. What does not fit
-  // into `fixed` comes from the allocator for the time of a call.
+  // graphs: OpenAttentionGraphs; an error means that own kernels do everything. If a workspace does
+  // not fit into `fixed`, the allocator gives it for the time of a call.
   FusedAttention(absl::StatusOr<std::unique_ptr<AttentionGraphs>> graphs, Allocator* allocator,
                  Workspace fixed, int64_t score_bytes = kScoreBytes);
   ~FusedAttention();
@@ -37,16 +37,16 @@ class FusedAttention {
   absl::StatusOr<bool> Forward(const AttentionForwardArgs& args);
   absl::StatusOr<bool> Backward(const AttentionBackwardArgs& args);
 
-  // Calls so far that took memory of the allocator, as the fixed workspace was too small.
+  // Calls so far that took memory from the allocator, because the fixed workspace was too small.
   int64_t rooms_taken() const { return rooms_taken_; }
 
-  // What a forecast counts; none: own kernels do everything.
+  // The kernels for a memory forecast; none: own kernels do everything.
   std::optional<AttentionKernels> kernels() const;
-  // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
+  // Equal bits need the same text: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
-  // Who computes this shape, cuDNN asked: the plans are there afterwards.
+  // Builds the shape's plans, and says whether cuDNN or own kernels compute it.
   absl::StatusOr<AttentionWay> Way(const AttentionShape& shape, DType dtype);
-  // Why own kernels take this shape; empty if they do not, as far as is known before it is built.
+  // The reason why own kernels take this shape. Empty: cuDNN is asked, and may still refuse.
   std::string WhyOwn(const AttentionShape& shape, DType dtype) const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace stagecoach::cudnn {
 
-// Empty: cuDNN on this card may be used for convolutions at all.
+// Empty: cuDNN may be used for convolutions on this card.
 std::string WhyNoConvolutions(const CudnnOffer& offer);
 // Empty: cuDNN is asked; else the reason, for people: "the image has 4294967296 elements".
 std::string WhyOwnKernels(const ConvolutionProblem& problem, const CudnnOffer& offer,

@@ -25,7 +25,7 @@ namespace stagecoach::cudnn {
 // output (forward) or its gradient.
 struct ConvolutionPointers {
   void *image = nullptr, *weight = nullptr, *places = nullptr;
-  void* bias = nullptr;  // of a problem that has one
+  void* bias = nullptr;  // if the problem has one
 };
 
 class ConvolutionGraph {

@@ -17,19 +17,19 @@ namespace stagecoach {
 enum class ConvolutionPass : uint8_t {
   kForward,         // places = image and weight [and bias]
   kInputGradient,   // image = places and weight; a transposed convolution too
-  kWeightGradient,  // weight adds places and image; float32 whatever the others are
+  kWeightGradient,  // weight adds places and image; always float32
 };
 
 struct ConvolutionArgs {
   ConvolutionPass pass = ConvolutionPass::kForward;
   ConvolutionShape shape{};                   // all samples are in it
-  Precision precision = Precision::kFloat32;  // what products are computed in
+  Precision precision = Precision::kFloat32;  // of the products
   Tensor image, weight, places;
-  Tensor bias = {};  // [out]; of kForward, and may be empty
+  Tensor bias = {};  // [out]; only for kForward; may be empty
 };
 
-// What own kernels do around a library's weight gradient, queued on the same stream. What goes
-// wrong is noted by whoever queues.
+// Own kernels around a library's weight gradient, queued on the same stream. The functions
+// themselves note their errors.
 struct AroundConvolution {
   // wide[n] = the numbers of `narrow`, BF16, from element `first` on.
   std::function<void(const Tensor& narrow, int64_t first, float* wide, int64_t n)> widen;

@@ -1,10 +1,9 @@
-// A convolution as a value. It says what to ask of a library that takes [samples, channels, height,
-// width] with strides. It says how the project's tensors look to that library, and how the fixed
-// workspace is cut. Tensors are views without copies, except for weight gradients in BF16. There
-// cuDNN has no convolution with float32 sums as its result, and the contract wants these. They are
-// computed from float32 copies of some samples at a time, with products in TF32. A BF16 number is a
-// TF32 number, so nothing is rounded that BF16 would not have had. Pure values, so that they are
-// tested without a card.
+// A convolution as a value: the problem for a library that takes [samples, channels, height, width]
+// with strides. It has the layouts of the project's tensors for that library, and the cut of the
+// fixed workspace. Tensors are views without copies, except for weight gradients in BF16. For these
+// the contract requires float32 results, and cuDNN has no such convolution. They are computed from
+// float32 copies of some samples at a time, with products in TF32. A BF16 number is a TF32 number,
+// so the products' operands are not rounded. Pure values, so that they are tested without a card.
 // Units and shapes: layouts in elements, workspaces in bytes.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
@@ -29,9 +28,9 @@ struct ConvolutionProblem {
   int64_t stride_height = 1, stride_width = 1, padding_height = 0, padding_width = 0;
   int64_t dilation_height = 1, dilation_width = 1, groups = 1;
 
-  // Whether the result is added to what is there. Graphs write; own kernels add behind them.
+  // Whether the result is added to the target. Graphs write; then own kernels add.
   bool accumulates() const { return pass == ConvolutionPass::kWeightGradient; }
-  // Whether it is computed of float32 copies.
+  // Whether it is computed from float32 copies.
   bool widens() const { return accumulates() && precision == Precision::kBfloat16; }
   DType dtype() const { return ComputeDType(precision); }  // of all but a weight's gradient
 
@@ -46,7 +45,7 @@ struct ConvolutionProblem {
 };
 ConvolutionProblem ProblemOf(const ConvolutionArgs& args);  // CHECKs that groups divide channels
 
-// Of the graph's tensors: sample (or output channel), channel, row, column.
+// Layouts of the graph's tensors: sample (or output channel), channel, row, column.
 struct ConvolutionLayouts {
   TensorLayout image, weight, places, bias;
 };
@@ -55,18 +54,17 @@ ConvolutionLayouts LayoutsOf(const ConvolutionProblem& problem);
 // How the fixed workspace is cut for one execution. A weight's gradient comes first, from 0 on.
 struct ConvolutionRoom {
   int64_t samples = 0;            // of one execution; divides those of the problem
-  int64_t image = 0, places = 0;  // where float32 copies begin; of a problem that widens
+  int64_t image = 0, places = 0;  // where float32 copies begin, if the problem widens
   int64_t library = 0;            // where the library's own workspace begins
   int64_t library_bytes = 0;      // and its size: no plan may want more
   friend bool operator==(const ConvolutionRoom&, const ConvolutionRoom&) = default;
 };
-// samples is 0 where `bytes` are too few for one sample.
+// If `bytes` are too few for one sample, samples is 0.
 ConvolutionRoom CutWorkspace(const ConvolutionProblem& problem, int64_t bytes);
-// What one sample needs at least.
+// The workspace that one sample needs at least, in bytes.
 int64_t LeastWorkspace(const ConvolutionProblem& problem);
 
-// What the library is asked for, with the samples of one execution: the problem, or its float32
-// form.
+// The problem for the library, with the samples of one execution: the same, or its float32 form.
 ConvolutionProblem ExecutionOf(const ConvolutionProblem& problem, const ConvolutionRoom& room);
 
 }  // namespace stagecoach::cudnn

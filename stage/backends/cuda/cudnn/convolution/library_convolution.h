@@ -1,8 +1,7 @@
-// LibraryConvolution: the back end's convolutions through convolution graphs where these take them:
-// decides, keeps the plan of each problem, cuts the fixed workspace. Takes no other memory, so no
-// forecast has to count it: what does not fit is for own kernels.
-// Ownership: owns the graphs; borrows the workspace, which is the stream's, as every operation's
-//            is.
+// LibraryConvolution: the back end's convolutions through convolution graphs. It decides whether
+// graphs take a problem, keeps each problem's plan, and cuts the fixed workspace. It takes no other
+// memory, so no forecast has to count it. If a problem does not fit, own kernels take it.
+// Ownership: owns the graphs; borrows the stream's workspace, which all operations share.
 // Threads:   executor thread only.
 // Units and shapes: as ConvolutionArgs.
 // Errors:    of Build and Run (convolution_graphs.h). "Not supported" is none: own kernels take
@@ -34,7 +33,7 @@ class LibraryConvolution {
   // True: queued. False: it is for own kernels, and nothing was done.
   absl::StatusOr<bool> Run(const ConvolutionArgs& args, const AroundConvolution& around);
 
-  // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
+  // Equal bits need the same text: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
   // How convolutions were computed since the last call, each way once. For example "cuDNN
   // convolution, engine 28 k2=4 k3=0", or "own convolution kernels, as there are no samples". Empty

@@ -1,5 +1,5 @@
-// The description of an attention graph for cudnn-frontend. To build and run a graph needs a card.
-// The description is apart from that, so tests let the headers check it without a card.
+// The description of an attention graph for cudnn-frontend. Building and running a graph need a
+// card. The description does not: tests check it with cudnn-frontend's headers alone.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
 
@@ -22,7 +22,7 @@ std::shared_ptr<cudnn_frontend::graph::Graph> DescribeAttention(Direction direct
                                                                 const AttentionLayouts& layouts,
                                                                 int compute_capability);
 
-// What the headers say to the graph without a card: OK, or why not. Needs the library.
+// Lets the headers check the graph without a card: OK, or the reason. Needs the library.
 absl::Status CheckDescription(Direction direction, const AttentionLayouts& layouts,
                               int compute_capability);
 

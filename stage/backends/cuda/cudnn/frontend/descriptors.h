@@ -2,8 +2,7 @@
 // have. It is set attribute by attribute, then finished, then given to others.
 // Ownership: owns cuDNN's object. Objects that Set gave it must outlive it.
 // Threads:   one at a time.
-// Errors:    the first one of all calls comes back from Finish, as ToStatus of frontend_calls.h has
-//            it.
+// Errors:    Finish returns the first error of all calls, as ToStatus (frontend_calls.h) says.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_
 
@@ -37,7 +36,7 @@ class Descriptor {
   void Set(cudnnBackendAttributeName_t name, const Descriptor& other) {
     Set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
   }
-  // As many values as there are, `most` at most; nothing where cuDNN does not say.
+  // The attribute's values, `most` at most; empty if cuDNN does not answer.
   template <typename T>
   std::optional<std::vector<T>> Get(cudnnBackendAttributeName_t name,
                                     cudnnBackendAttributeType_t type, int64_t most) const {
@@ -51,7 +50,7 @@ class Descriptor {
     return values;
   }
 
-  // step: "looking for an engine"; version: who is asked.
+  // For the error's text. step: "looking for an engine"; version: FrontendVersion.
   absl::Status Finish(const std::string& version, const char* step);
 
  private:
@@ -62,14 +61,14 @@ class Descriptor {
   std::string message_;  // of the first error
 };
 
-// A started library, or the properties of a card that is not here. For the latter, plans are made
-// and not run.
+// A started library, or the properties of an absent card. With the latter, plans are made but not
+// run.
 struct PlanningFor {
   cudnnHandle_t handle = nullptr;
-  cudnnBackendDescriptor_t properties = nullptr;  // where there is no handle
+  cudnnBackendDescriptor_t properties = nullptr;  // if there is no handle
 };
 
-// A plan and what it may refer to.
+// A plan and the descriptors that it may refer to.
 struct FoundPlan {
   std::vector<Descriptor> parts;  // the last one is the plan
   int64_t workspace_bytes = 0;

@@ -1,5 +1,5 @@
-// What every file that talks to cudnn-frontend needs of it. The headers take a minute to compile:
-// only files of this folder include it.
+// Helpers of the files that call cudnn-frontend. Its headers take a minute to compile, so only
+// files of this folder include this one.
 // Threads:   one at a time.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_FRONTEND_CALLS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_FRONTEND_CALLS_H_
@@ -24,20 +24,20 @@ namespace fe = ::cudnn_frontend;
 inline constexpr char kRemedy[] =
     "; STAGECOACH_CUDNN=off in the environment computes without cuDNN";
 
-// UNIMPLEMENTED where nobody takes the graph, else as attention_graphs.h and convolution_graphs.h
+// UNIMPLEMENTED if no engine takes the graph, else as attention_graphs.h and convolution_graphs.h
 // say.
 absl::Status ToStatus(const fe::error_t& error, const std::string& version, const char* step);
 
 // BarredNotes of engine_notes.h, in cuDNN's names.
 std::vector<cudnnBackendNumericalNote_t> NotesBarredFor(Precision precision);
 
-// What cuDNN says of the call that just failed: "CUDNN_STATUS_NOT_SUPPORTED: why".
+// cuDNN's message about the call that just failed: "CUDNN_STATUS_NOT_SUPPORTED: why".
 std::string LastMessage(cudnnStatus_t status);
-// As ToStatus, of what a function of cuDNN answered; message: LastMessage of it.
+// As ToStatus, for the result of a function of cuDNN; message: its LastMessage.
 absl::Status LibraryStatus(cudnnStatus_t status, const std::string& message,
                            const std::string& version, const char* step);
 
-// The headers throw where they cannot load something.
+// Calls `body` and catches exceptions: the headers throw if they cannot load something.
 template <typename Body>
 auto Guard(const std::string& version, const Body& body) -> decltype(body()) {
   try {
@@ -50,7 +50,7 @@ auto Guard(const std::string& version, const Body& body) -> decltype(body()) {
 // "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
 std::string FrontendVersion(const CudnnOffer& offer);
 
-// cuDNN started for a stream, which is borrowed.
+// A handle of cuDNN for a stream, which it borrows.
 class CudnnHandle {
  public:
   explicit CudnnHandle(cudaStream_t stream) : stream_(stream) {}
@@ -58,7 +58,7 @@ class CudnnHandle {
   CudnnHandle(const CudnnHandle&) = delete;
   CudnnHandle& operator=(const CudnnHandle&) = delete;
 
-  // Nothing if it is started already.
+  // Does nothing if it is started already.
   absl::Status Start(const std::string& version);
   cudnnHandle_t get() const { return handle_; }
 
@@ -69,7 +69,7 @@ class CudnnHandle {
 
 // An input of a graph.
 fe::graph::Tensor_attributes Describe(const char* name, int64_t id, const TensorLayout& layout);
-// Makes a tensor of a graph one that is written.
+// Makes a tensor of a graph its output.
 void Output(const std::shared_ptr<fe::graph::Tensor_attributes>& tensor, int64_t id,
             const TensorLayout& layout);
 

@@ -1,4 +1,4 @@
-// Plans of pools for a card that is not here: tests let the library make them without one.
+// Plans of pools for an absent card: so tests let the library make plans without a card.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_POOL_GRAPH_BUILDER_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_POOL_GRAPH_BUILDER_H_
 

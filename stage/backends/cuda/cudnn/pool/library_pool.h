@@ -1,8 +1,7 @@
-// LibraryPool: the back end's averages over windows through pool graphs where these take them:
-// decides and keeps the plan of each problem. Takes no memory but the fixed workspace, so no
-// forecast has to count it: a plan that wants more is for own kernels.
-// Ownership: owns the graphs; borrows the workspace, which is the stream's, as every operation's
-//            is.
+// LibraryPool: the back end's averages over windows through pool graphs. It decides whether graphs
+// take a problem, and keeps each problem's plan. It takes no memory but the fixed workspace, so no
+// forecast has to count it. If a plan wants more, own kernels take the problem.
+// Ownership: owns the graphs; borrows the stream's workspace, which all operations share.
 // Threads:   executor thread only.
 // Units and shapes: as AveragePoolArgs.
 // Errors:    of Build and Run (pool_graphs.h). "Not supported" is none: own kernels take over.
@@ -33,10 +32,10 @@ class LibraryPool {
   // True: queued. False: it is for own kernels, and nothing was done.
   absl::StatusOr<bool> Run(const AveragePoolArgs& args);
 
-  // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
+  // Equal bits need the same text: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
-  // Who computed what was run since it was asked last, each once: "cuDNN average pool, engine 1",
-  // "own pool kernels, as there are no samples". Nothing where there is no cuDNN.
+  // How pools were computed since the last call, each way once. For example "cuDNN average pool,
+  // engine 1", or "own pool kernels, as there are no samples". Empty without cuDNN.
   std::vector<std::string> TakeUsed();
 
  private:

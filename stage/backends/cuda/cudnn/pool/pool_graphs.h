@@ -1,12 +1,12 @@
-// The seam where cuDNN's pools begin: graphs that are built for a problem and then run on a stream.
-// In production cuDNN is behind it (frontend/), in tests plain loops. Programs built without
+// Interface to cuDNN's pools: a graph is built for a problem, then run on a CUDA stream. In
+// production cuDNN is behind it (frontend/), in tests plain loops. Programs built without
 // cudnn-frontend have only an error text there (absent/).
 // Ownership: graphs borrow their PoolGraphs. Pointers and workspace of Run are borrowed until the
-//            stream has passed.
+//            stream has finished the run.
 // Threads:   one at a time, with the card current.
 // Errors:    Build: UNIMPLEMENTED if no allowed engine supports the problem in the available
-//            workspace. Else, and from Run: RESOURCE_EXHAUSTED if cuDNN was refused memory,
-//            INTERNAL with its message otherwise.
+//            workspace. Other errors of Build, and all of Run: RESOURCE_EXHAUSTED if cuDNN was
+//            refused memory, else INTERNAL with its message.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_GRAPHS_H_
 
@@ -20,7 +20,8 @@
 
 namespace stagecoach::cudnn {
 
-// Tensors in the layouts of LayoutsOf(problem). The pass says which one is written, and not read.
+// Tensors in the layouts of LayoutsOf(problem). The pass decides which one is written; it is not
+// read.
 struct PoolPointers {
   void *image = nullptr, *places = nullptr;
 };
@@ -37,9 +38,9 @@ class PoolGraphs {
  public:
   virtual ~PoolGraphs() = default;
   virtual CudnnOffer offer() const = 0;
-  // What must be equal for equal bits: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
+  // Equal bits need the same text: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
   virtual std::string version() const = 0;
-  // A graph by an engine without barred notes (engine_notes.h), and with at most so much workspace.
+  // Builds a graph by an engine without barred notes (engine_notes.h) and within the workspace.
   virtual absl::StatusOr<std::unique_ptr<PoolGraph>> Build(const PoolProblem& problem,
                                                            int64_t workspace_bytes) = 0;
 };

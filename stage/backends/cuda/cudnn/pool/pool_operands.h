@@ -1,8 +1,7 @@
-// What an average over windows on a card is given, whoever computes it: own kernels or a library.
+// The operands of an average over windows on a card, for own kernels and for a library.
 // Units and shapes: images are [samples, height, width, channels], x or dx of
 //            operations/images/pool.h, and places [samples, places' height, places' width,
-//            channels], y or dy. A mean over the image has
-//            one place.
+//            channels], y or dy. A mean over the image has one place.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_OPERANDS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_OPERANDS_H_
 
@@ -15,14 +14,14 @@ namespace stagecoach {
 
 enum class PoolPass : uint8_t {
   kForward,   // places = averages of the image
-  kGradient,  // image = what its elements get from places
+  kGradient,  // image = the sum of the places' gradients for each element
 };
 
 struct AveragePoolArgs {
   PoolPass pass = PoolPass::kForward;
   WindowShape shape{};  // all samples are in it
   bool count_padding =
-      false;  // a sum is divided by the window's size, not by how much lies in the image
+      false;  // a sum is divided by the window's size, not by the part in the image
   Tensor image, places;
 };
 

@@ -1,4 +1,4 @@
-// An average over windows as a value: what to ask of a library, and how the project's tensors look
+// An average over windows as a value: the problem for a library, and how the project's tensors look
 // to it. Windows of cuDNN are over [samples, channels, height, width]. Its engines that are not
 // compiled at run time take images whose channels are outermost; ours are innermost. So ours are
 // described as one channel of volumes [height, width, channels]. Windows are one wide in the third
@@ -39,7 +39,7 @@ PoolProblem ProblemOf(const AveragePoolArgs& args);
 // Whether each element of the image lies in one window, and no window reaches beyond the image.
 bool Tiles(const PoolProblem& problem);
 
-// Of the graph's tensors: sample, the one channel, row, column, our channel.
+// Layout of a graph's tensor: sample, the one channel, row, column, our channel.
 struct VolumeLayout {
   std::array<int64_t, 5> dims{}, strides{};
   int64_t elements() const { return dims[0] * strides[0]; }

@@ -1,10 +1,10 @@
-// A card for which plans are made where none is. For tests.
+// A card's properties, so that tests make plans without a card.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_H100_PROPERTIES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_TESTING_H100_PROPERTIES_H_
 
 namespace stagecoach::cudnn {
 
-// An H100 of 80 GB as cuDNN 9.19 writes one down; put together from the card's public figures.
+// An H100 of 80 GB in the text form of cuDNN 9.19, put together from the card's public figures.
 inline constexpr char kH100[] =
     R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],)"
     R"("regsPerBlock":65536,"multiProcessorCount":132,"warpSize":32,)"

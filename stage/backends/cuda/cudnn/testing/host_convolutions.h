@@ -16,13 +16,13 @@
 
 namespace stagecoach::cudnn {
 
-// What a test watches and decides; outlives the graphs.
+// Calls for a test to check, and answers that it sets; outlives the graphs.
 struct ConvolutionLog {
   std::vector<ConvolutionProblem> built;
-  std::vector<int64_t> limits;    // of the workspace, of each that was built
-  std::vector<void*> workspaces;  // of each run
-  int64_t workspace_bytes = 64;   // what graphs ask for
-  absl::Status build, run;        // what Build and Run answer
+  std::vector<int64_t> limits;    // workspace limit of each Build
+  std::vector<void*> workspaces;  // workspace of each Run
+  int64_t workspace_bytes = 64;   // that graphs ask for
+  absl::Status build, run;        // results of Build and Run
 };
 
 class HostConvolution final : public ConvolutionGraph {
@@ -36,7 +36,7 @@ class HostConvolution final : public ConvolutionGraph {
   absl::Status Run(const ConvolutionPointers& pointers, void* workspace) override {
     if (!log_->run.ok()) return log_->run;
     log_->workspaces.push_back(workspace);
-    // All of it, so that a sanitizer sees what is too small, and a test what overlaps.
+    // Fills all of it: a sanitizer sees a workspace that is too small, a test one that overlaps.
     std::memset(workspace, 0xff, static_cast<size_t>(log_->workspace_bytes));
     switch (p_.pass) {
       case ConvolutionPass::kForward:
@@ -72,7 +72,7 @@ class HostConvolution final : public ConvolutionGraph {
     }
   }
 
-  // f(offsets of pixel, tap and place) for every product that there is.
+  // Calls f(offsets of pixel, tap and place) for every product.
   template <typename F>
   void ForEachProduct(F f) const {
     const int64_t in = p_.channels / p_.groups, out = p_.out / p_.groups;
@@ -128,7 +128,7 @@ class HostConvolutions final : public ConvolutionGraphs {
   std::string version() const override { return "plain loops"; }
   absl::StatusOr<std::unique_ptr<ConvolutionGraph>> Build(const ConvolutionProblem& problem,
                                                           int64_t workspace_bytes) override {
-    // As cuDNN 9.19 has none.
+    // cuDNN 9.19 has none.
     CHECK(!problem.widens()) << "a weight's gradient of BF16 numbers";
     log_->built.push_back(problem);
     log_->limits.push_back(workspace_bytes);

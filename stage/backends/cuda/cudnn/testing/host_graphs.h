@@ -18,14 +18,14 @@
 
 namespace stagecoach::cudnn {
 
-// What a test watches and decides; outlives the graphs.
+// Calls for a test to check, and answers that it sets; outlives the graphs.
 struct HostLog {
   std::vector<std::pair<Direction, AttentionLayouts>> built;
   int forward_runs = 0, backward_runs = 0;
-  std::vector<void*> workspaces;   // of each run
-  int64_t workspace_bytes = 64;    // what graphs ask for
-  absl::Status forward, backward;  // what Build answers
-  absl::Status run;                // what Run answers
+  std::vector<void*> workspaces;   // workspace of each Run
+  int64_t workspace_bytes = 64;    // that graphs ask for
+  absl::Status forward, backward;  // results of Build
+  absl::Status run;                // result of Run
 };
 
 class HostGraph final : public AttentionGraph {
@@ -38,7 +38,7 @@ class HostGraph final : public AttentionGraph {
   absl::Status Run(const AttentionPointers& pointers, void* workspace) override {
     if (!log_->run.ok()) return log_->run;
     log_->workspaces.push_back(workspace);
-    // All of it, so that a sanitizer sees what is too small.
+    // Fills all of it, so that a sanitizer sees a workspace that is too small.
     std::memset(workspace, 0xff, static_cast<size_t>(log_->workspace_bytes));
     const bool forward = direction_ == Direction::kForward;
     ++(forward ? log_->forward_runs : log_->backward_runs);

@@ -17,13 +17,13 @@
 
 namespace stagecoach::cudnn {
 
-// What a test watches and decides; outlives the graphs.
+// Calls for a test to check, and answers that it sets; outlives the graphs.
 struct PoolLog {
   std::vector<PoolProblem> built;
-  std::vector<int64_t> limits;  // of the workspace, of each that was built
+  std::vector<int64_t> limits;  // workspace limit of each Build
   int runs = 0;
-  int64_t workspace_bytes = 64;  // what graphs ask for
-  absl::Status build, run;       // what Build and Run answer
+  int64_t workspace_bytes = 64;  // that graphs ask for
+  absl::Status build, run;       // results of Build and Run
 };
 
 class HostPool final : public PoolGraph {
@@ -37,7 +37,7 @@ class HostPool final : public PoolGraph {
   absl::Status Run(const PoolPointers& pointers, void* workspace) override {
     if (!log_->run.ok()) return log_->run;
     ++log_->runs;
-    // All of it, so that a sanitizer sees what is too small.
+    // Fills all of it, so that a sanitizer sees a workspace that is too small.
     std::memset(workspace, 0xff, static_cast<size_t>(log_->workspace_bytes));
     p_.pass == PoolPass::kForward ? Forward(pointers) : Gradient(pointers);
     return absl::OkStatus();
@@ -65,7 +65,7 @@ class HostPool final : public PoolGraph {
     }
   }
 
-  // f(offset of the place, offsets of what its window covers of the image).
+  // Calls f(offset of the place, offsets of the image's elements in its window).
   template <typename F>
   void ForEachPlace(F f) const {
     const auto& d = layouts_.places.dims;

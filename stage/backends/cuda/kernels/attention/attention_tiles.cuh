@@ -1,7 +1,7 @@
-// What the attention kernels share: which tile a block works on, where its rows are, and how they
-// come into shared memory. A tile is 32 rows of one head of one sequence; of the block's 128
-// threads four share a row: thread t has row t / 4, columns 8 (t % 4) .. + 7 of a score tile and
-// columns t % 4, t % 4 + 4, ... of an output row.
+// Helpers of the attention kernels: the tile that a block works on, its rows, and their copy into
+// shared memory. A tile is 32 rows of one head of one sequence. Four of a block's 128 threads share
+// a row: thread t has row t / 4, columns 8 (t % 4) .. + 7 of a score tile and columns t % 4,
+// t % 4 + 4, ... of an output row.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_ATTENTION_ATTENTION_TILES_CUH_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_ATTENTION_ATTENTION_TILES_CUH_
 
@@ -19,11 +19,11 @@ __host__ __device__ constexpr int TileStride(int padded_width) { return padded_w
 // One head of one sequence.
 struct AttentionUnit {
   int64_t sequence, head;
-  int64_t tile;  // of the block
+  int64_t tile;  // the block's
 };
 
-// Blocks of one tile index stand together, so that the long ones can start first. heads: those that
-// have blocks.
+// Blocks of one tile index are neighbours, so that the long ones can start first. heads: the number
+// of heads that have blocks.
 __device__ __forceinline__ AttentionUnit UnitOfBlock(const AttentionKernelShape& s, int64_t heads) {
   const int64_t units = s.sequences * heads;
   const int64_t unit = blockIdx.x % units;
@@ -49,13 +49,13 @@ __device__ __forceinline__ int64_t OutputOffset(const AttentionKernelShape& s,
                                                 const AttentionUnit& unit) {
   return unit.sequence * s.context * s.heads * s.head_width + unit.head * s.head_width;
 }
-// Of row 0 in log_sum_exp.
+// Place of the unit's row 0 in log_sum_exp.
 __device__ __forceinline__ int64_t StatisticOffset(const AttentionKernelShape& s,
                                                    const AttentionUnit& unit) {
   return (unit.sequence * s.heads + unit.head) * s.context;
 }
 
-// Rows [first, first + 32) of a unit, zeros where there is no row or column. wide: heads begin at
+// Loads rows [first, first + 32) of a unit; missing elements are zeros. wide: heads begin at
 // multiples of 16 bytes.
 template <int kWidth, typename T>
 __device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, bool wide, const T* source,
@@ -71,14 +71,13 @@ __device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, bool wid
   }
 }
 
-// Does a row attend to a column? A row beyond the last one sees as much as it would if it were
-// there.
+// Whether a row attends to a column. The causal rule also holds for rows beyond the last one.
 __device__ __forceinline__ bool Attends(const AttentionKernelShape& s, int64_t row,
                                         int64_t column) {
   return s.full ? column < s.context : column <= row;
 }
-// Tiles of keys that a tile of queries attends to: up to this one; tiles of queries that attend to
-// one of keys: from it.
+// A tile of queries attends to tiles of keys up to LastKeyTile. The tiles of queries that attend to
+// a tile of keys begin at FirstQueryTile.
 __device__ __forceinline__ int64_t LastKeyTile(const AttentionKernelShape& s, int64_t tile) {
   return s.full ? AttentionTiles(s) - 1 : tile;
 }
@@ -97,7 +96,7 @@ __device__ __forceinline__ float RowMax(float value) {
   return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-// What a probability is multiplied by: 0 or the scale.
+// The factor of a probability: 0 or the scale.
 __device__ __forceinline__ float KeepFactor(const DropoutRule& rule, PhiloxReader& reader,
                                             uint64_t element) {
   return reader.Bits(element) >= rule.threshold ? rule.scale : 0.0f;

@@ -6,7 +6,7 @@
 
 namespace stagecoach::cuda {
 
-// Of a row: the heads of queries, then those of keys, then as many of values.
+// A row has `queries` heads of queries, then `keys` heads of keys, then `keys` heads of values.
 struct HeadNormShape {
   int64_t rows, queries, keys, head_width;
 };

@@ -7,7 +7,7 @@
 
 namespace stagecoach::cuda {
 
-// rows: with the token's.
+// rows: including the token's.
 struct PrependTokenShape {
   int64_t samples, rows, width;
 };

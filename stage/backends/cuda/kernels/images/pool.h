@@ -19,7 +19,7 @@ cudaError_t AveragePool(cudaStream_t stream, const WindowShape& shape, bool coun
 template <typename T>
 cudaError_t AveragePoolGradient(cudaStream_t stream, const WindowShape& shape, bool count_padding,
                                 const T* dy, T* dx);
-// Of `places` rows of channels a sample.
+// A sample has `places` rows of channels.
 template <typename T>
 cudaError_t GlobalAveragePool(cudaStream_t stream, int64_t samples, int64_t places,
                               int64_t channels, const T* x, T* y);

@@ -6,7 +6,7 @@
 
 namespace stagecoach::cuda {
 
-// The small images, and how often a pixel is repeated.
+// Extents of the small images, and how often a pixel is repeated.
 struct UpsampleShape {
   int64_t samples, height, width, channels, times_height, times_width;
 };

@@ -23,8 +23,8 @@ inline size_t LossScratch(const LossRows& shape) {
   return static_cast<size_t>(shape.rows) * (static_cast<size_t>(shape.sums) * sizeof(double) +
                                             (shape.counts_classes ? sizeof(int32_t) : 0));
 }
-// weights: one a row, or null. scale: one number. d_logits may be null or logits. sums: those of
-// the shape, then the counts of classes if they are asked for.
+// weights: one a row, or null. scale: one number. d_logits may be null or logits. sums: shape.sums
+// numbers, then the counts of classes if they are asked for.
 template <typename T>
 cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
                              const int32_t* targets, const float* weights, const float* scale,

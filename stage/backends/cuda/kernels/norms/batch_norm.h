@@ -18,7 +18,7 @@ template <typename T>
 cudaError_t BatchNormSums(cudaStream_t stream, ChannelShape shape, const T* dy, const T* x,
                           const float* mean, const float* rstd, float* d_weight, float* d_bias,
                           float* scratch);
-// By channel.
+// One number per channel each.
 struct BatchNormFactors {
   const float *weight, *mean, *rstd, *d_weight, *d_bias;
 };
@@ -32,7 +32,7 @@ template <typename T>
 cudaError_t BatchNormFixed(cudaStream_t stream, ChannelShape shape, const T* x, const float* weight,
                            const float* bias, const float* mean, const float* variance,
                            float epsilon, T* y);
-// moments: [3, channels]; shape.rows: values of a channel that are new.
+// moments: [3, channels]; shape.rows: the number of new values of a channel.
 cudaError_t BatchNormFold(cudaStream_t stream, ChannelShape shape, const float* mean,
                           const float* variance, double* moments);
 cudaError_t BatchNormCommit(cudaStream_t stream, int64_t channels, const double* moments,

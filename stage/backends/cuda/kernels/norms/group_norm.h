@@ -24,7 +24,7 @@ struct GroupNormFactors {
 template <typename T>
 cudaError_t GroupNormInputGradient(cudaStream_t stream, GroupShape shape,
                                    const GroupNormFactors& factors, const T* dy, const T* x, T* dx);
-// target [channels] adds what sums [samples, channels] has over the samples.
+// target [channels] adds, for each channel, the total of sums [samples, channels].
 // scratch: PlanColumnSum(samples, channels, 1, .).
 cudaError_t GroupNormWeightGradient(cudaStream_t stream, GroupShape shape, const float* sums,
                                     float* target, float* scratch);

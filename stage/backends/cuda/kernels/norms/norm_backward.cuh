@@ -2,10 +2,10 @@
 // mean, and g = dy * weight:
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) + residual,
 //   d_weight += the sum of dy * xhat over the rows, d_bias += that of dy.
-// A block has a chunk of rows and takes kNormRows of them at a time, so that many loads are on
-// their way: once from memory, for the sums over each row, and then from its cache. A thread has
-// the same columns of every row and adds what they give to sums of its own, row after row; a second
-// kernel adds those of the chunks.
+// A block has a chunk of rows and takes kNormRows of them at a time, so that many loads are under
+// way. It reads them from memory for the sums over each row, then from its cache. A thread has the
+// same columns of every row and adds their terms, row after row, to its own sums. A second kernel
+// adds the sums of the chunks.
 // Bits: chunks depend on the shape alone (PlanNormBackward), and roundings are written out, so each
 // part has the bits that it has when both are computed at once.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_NORMS_NORM_BACKWARD_CUH_
@@ -23,10 +23,10 @@ struct NormChunks {
   int64_t rows_per_chunk, chunks;
   float* sums;  // [chunks, sum_elements] of dy * xhat; behind them those of dy
   int64_t sum_elements;
-  bool sums_in_shared;  // until the chunk is done
+  bool sums_in_shared;  // until the chunk's last row
 };
 
-// What all columns of a row have in common.
+// Values that all columns of a row share.
 struct NormRow {
   int64_t at;
   bool there;  // false: a row of the chunk again, which is read and not used
@@ -101,7 +101,7 @@ __device__ __forceinline__ void WriteInputGradient(const NormGradients<T>& s, co
   }
 }
 
-// What these rows give to the sums of a pack of columns, in the order of the rows.
+// Adds these rows' terms to the sums of a pack of columns, in the order of the rows.
 template <typename T, bool kCentred>
 __device__ __forceinline__ void AddColumns(const NormRow (&rows)[kNormRows],
                                            const Floats<kPack<T>> (&d)[kNormRows],
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kMaxRowThreads) NormBackwardKernel(NormChunks<
   }
   if constexpr (kWeight) {
     if (!c.sums_in_shared) return;
-    // Each thread its own columns.
+    // Each thread stores its own columns.
     for (int64_t i = start; i < s.width; i += stride) {
       StorePack(LoadPack<kCount>(sums + i), partial + i);
       if constexpr (kCentred) StorePack(LoadPack<kCount>(bias + i), partial_bias + i);

@@ -1,5 +1,5 @@
-// The gradients of a norm over rows, layer norm or RMS norm: of what goes in, of the weights, or
-// both in one pass.
+// The gradients of a norm over rows, layer norm or RMS norm: of the input, of the weights, or both
+// in one pass.
 // Units and shapes: dy, x, dx, residual [rows, width]; mean, rstd [rows]; weights and their
 //            gradients [width].
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_NORMS_NORM_BACKWARD_H_
@@ -11,8 +11,8 @@ namespace stagecoach::cuda {
 
 enum class NormPart { kBoth, kInput, kWeight };
 
-// Unused fields may be null. For kWeight these are weight and dx, for kInput the gradients that are
-// added to. An RMS norm uses neither mean nor d_bias.
+// Unused fields may be null: for kWeight weight and dx, for kInput the weights' gradients. An RMS
+// norm uses neither mean nor d_bias.
 template <typename T>
 struct NormGradients {
   int64_t rows = 0, width = 0;

@@ -13,7 +13,7 @@ struct RowsShape {
 template <typename T>
 cudaError_t RmsNorm(cudaStream_t stream, RowsShape shape, const T* x, const float* weight,
                     float epsilon, T* y, float* rstd);
-// Without mean and d_bias. scratch: PlanNormBackward(rows, width, 1, elements of T in 16 bytes).
+// mean and d_bias stay null. scratch: PlanNormBackward(rows, width, 1, elements of T in 16 bytes).
 template <typename T>
 cudaError_t RmsNormBackward(cudaStream_t stream, NormPart part, const NormGradients<T>& all,
                             float* scratch);

@@ -1,4 +1,4 @@
-// Of one value, element by element (operations/pointwise/activations.cc), on the card. T: float or
+// Activations, element by element (operations/pointwise/activations.cc), on the card. T: float or
 // Bf16. Outputs may be inputs.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_POINTWISE_ACTIVATIONS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_POINTWISE_ACTIVATIONS_H_

@@ -1,5 +1,5 @@
-// One random word a sample (operations/pointwise/drop_path.h), on the card. T: float or Bf16. y may
-// be x.
+// Drop path, one random word a sample (operations/pointwise/drop_path.h), on the card. T: float or
+// Bf16. y may be x.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_POINTWISE_DROP_PATH_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_POINTWISE_DROP_PATH_H_
 

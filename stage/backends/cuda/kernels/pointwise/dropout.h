@@ -1,5 +1,5 @@
-// One random word an element (operations/pointwise/dropout.h), on the card. T: float or Bf16. y may
-// be x.
+// Dropout, one random word an element (operations/pointwise/dropout.h), on the card. T: float or
+// Bf16. y may be x.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_POINTWISE_DROPOUT_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_POINTWISE_DROPOUT_H_
 
