@@ -13,174 +13,153 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json ProfileJson(const std::vector<LayerProfile>& profile) {
-  Json json = Json::array();
-  for (const LayerProfile& layer : profile) {
-    json.push_back({layer.forward_seconds, layer.backward_seconds});
+// JSON has no word for a number that is not finite: 0 stands for it, with a text beside it.
+// Without the text, the number holds.
+std::string LossText(const char* key) { return absl::StrCat(key, "_text"); }
+
+// A writer and a reader are shown the same list of members, by their keys or places.
+class JsonWriter {
+ public:
+  explicit JsonWriter(Json* json) : json_(*json) {}
+  template <typename Key, typename T>
+  void Field(Key key, const T& value) {
+    json_[key] = value;
   }
-  return json;
-}
-
-Json FailuresJson(const std::map<uint64_t, StepFailures>& failures) {
-  Json json = Json::array();
-  for (const auto& [step, failed] : failures) json.push_back({step, failed.count, failed.stages});
-  return json;
-}
-
-Json DeathsJson(const StageDeaths& deaths) {
-  return {{"count", deaths.count},   {"step", deaths.step}, {"instruction", deaths.instruction},
-          {"stages", deaths.stages}, {"term", deaths.term}, {"generation", deaths.generation}};
-}
-
-StageDeaths ReadDeaths(const Json& json) {
-  return {json.at("count"),  json.at("step"), json.at("instruction"),
-          json.at("stages"), json.at("term"), json.at("generation")};
-}
-
-Json StagesJson(const std::vector<StageSlot>& slots) {
-  Json json = Json::array();
-  for (const StageSlot& slot : slots) {
-    json.push_back({{"name", slot.stage.name},
-                    {"address", slot.stage.address},
-                    {"place", slot.place},
-                    {"first_layer", slot.first_layer},
-                    {"last_layer", slot.last_layer}});
+  void Loss(const char* key, double value) {
+    json_[key] = std::isfinite(value) ? value : 0;
+    if (!std::isfinite(value)) json_[LossText(key)] = absl::StrCat(value);
   }
-  return json;
-}
-
-Json MeasuresJson(const std::vector<Measure>& measures) {
-  Json json = Json::array();
-  for (const Measure& measure : measures) json.push_back({measure.name, measure.value});
-  return json;
-}
-
-// A value that was no finite number was written as null.
-std::vector<Measure> ReadMeasures(const Json& json, const char* key) {
-  std::vector<Measure> measures;
-  for (const Json& entry : json.at(key)) {
-    if (entry.at(1).is_number()) measures.push_back({entry.at(0), entry.at(1)});
+  void Measures(const char* key, const std::vector<Measure>& measures) {
+    List(key, measures, [](JsonWriter row, const Measure& measure) {
+      row.Field(0, measure.name);
+      row.Field(1, measure.value);
+    });
   }
-  return measures;
-}
-
-// JSON has no word for a number that is not finite. Absent: the number beside it holds.
-constexpr char kLossText[] = "loss_text";
-constexpr char kEvaluationLossText[] = "evaluation_loss_text";
-
-void AddText(const char* key, double value, Json* json) {
-  if (!std::isfinite(value)) (*json)[key] = absl::StrCat(value);
-}
-
-double FiniteOr0(double value) { return std::isfinite(value) ? value : 0; }
-
-double ReadLoss(const Json& json, const char* key, const char* text_key) {
-  double value = json.at(key);
-  const std::string text = json.value(text_key, std::string());
-  if (!text.empty() && !absl::SimpleAtod(text, &value)) {
-    value = std::numeric_limits<double>::quiet_NaN();
+  template <typename T, typename Visit>
+  void List(const char* key, const std::vector<T>& values, Visit visit) {
+    Json& list = json_[key] = Json::array();
+    for (const T& value : values) visit(JsonWriter(&list.emplace_back()), value);
   }
-  return value;
+  JsonWriter Object(const char* key) { return JsonWriter(&json_[key]); }
+
+ private:
+  Json& json_;
+};
+
+class JsonReader {
+ public:
+  explicit JsonReader(const Json* json) : json_(*json) {}
+  template <typename Key, typename T>
+  void Field(Key key, T& value) {
+    json_.at(key).get_to(value);
+  }
+  void Loss(const char* key, double& value) {
+    Field(key, value);
+    const std::string text = json_.value(LossText(key), std::string());
+    if (!text.empty() && !absl::SimpleAtod(text, &value)) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  // A value that was no finite number was written as null.
+  void Measures(const char* key, std::vector<Measure>& measures) {
+    for (const Json& row : json_.at(key)) {
+      if (row.at(1).is_number()) measures.push_back({row.at(0), row.at(1)});
+    }
+  }
+  template <typename T, typename Visit>
+  void List(const char* key, std::vector<T>& values, Visit visit) {
+    for (const Json& entry : json_.at(key)) visit(JsonReader(&entry), values.emplace_back());
+  }
+  JsonReader Object(const char* key) { return JsonReader(&json_.at(key)); }
+
+ private:
+  const Json& json_;
+};
+
+template <typename Visitor, typename State>
+void VisitPlacement(Visitor& visit, State& state) {
+  visit.List("profile", state.profile, [](auto row, auto& layer) {
+    row.Field(0, layer.forward_seconds);
+    row.Field(1, layer.backward_seconds);
+  });
+  visit.Field("profile_tried", state.profile_tried);
+  visit.List("stages", state.slots, [](auto stage, auto& slot) {
+    stage.Field("name", slot.stage.name);
+    stage.Field("address", slot.stage.address);
+    stage.Field("place", slot.place);
+    stage.Field("first_layer", slot.first_layer);
+    stage.Field("last_layer", slot.last_layer);
+  });
+  auto data = visit.Object("data");
+  data.Field("bytes", state.data.bytes);
+  data.Field("sha256", state.data.sha256);
+  data.Field("train_sequences", state.data.train_samples);
+  data.Field("evaluation_sequences", state.data.evaluation_samples);
 }
 
-void ReadOutcome(const Json& json, JobState* state) {
-  state->step = json.at("step");
-  state->skipped_steps = json.at("skipped_steps");
-  state->reached_step = json.at("reached_step");
-  state->reached_text = json.at("reached_text");
-  state->applied_at_start = json.at("applied_at_start");
-  state->consecutive_nonfinite = json.at("consecutive_nonfinite");
-  state->nonfinite_since = json.at("nonfinite_since");
-  state->nonfinite_evaluation_since = json.at("nonfinite_evaluation_since");
-  state->last_loss = ReadLoss(json, "loss", kLossText);
-  state->has_loss = json.at("has_loss");
-  state->evaluation_loss = ReadLoss(json, "evaluation_loss", kEvaluationLossText);
-  state->has_evaluation_loss = json.at("has_evaluation_loss");
-  state->last_measures = ReadMeasures(json, "measures");
-  state->evaluation_measures = ReadMeasures(json, "evaluation_measures");
-  state->tokens_per_second = json.at("tokens_per_second");
-  state->step_seconds = json.at("step_seconds");
-  state->bubble = json.at("bubble");
-  state->bubble_ideal = json.at("bubble_ideal");
-  state->forecast_step_seconds = json.at("forecast_step_seconds");
-  state->finished_unix_seconds = json.at("finished_unix_seconds");
-  state->weights_digest = json.at("weights_digest");
-  state->weights_folder = json.at("weights_folder");
+template <typename Visitor, typename State>
+void VisitOutcome(Visitor& visit, State& state) {
+  visit.Field("step", state.step);
+  visit.Field("skipped_steps", state.skipped_steps);
+  visit.Field("reached_step", state.reached_step);
+  visit.Field("reached_text", state.reached_text);
+  visit.Field("applied_at_start", state.applied_at_start);
+  visit.Field("consecutive_nonfinite", state.consecutive_nonfinite);
+  visit.Field("nonfinite_since", state.nonfinite_since);
+  visit.Field("nonfinite_evaluation_since", state.nonfinite_evaluation_since);
+  visit.Loss("loss", state.last_loss);
+  visit.Field("has_loss", state.has_loss);
+  visit.Loss("evaluation_loss", state.evaluation_loss);
+  visit.Field("has_evaluation_loss", state.has_evaluation_loss);
+  visit.Measures("measures", state.last_measures);
+  visit.Measures("evaluation_measures", state.evaluation_measures);
+  visit.Field("tokens_per_second", state.tokens_per_second);
+  visit.Field("step_seconds", state.step_seconds);
+  visit.Field("bubble", state.bubble);
+  visit.Field("bubble_ideal", state.bubble_ideal);
+  visit.Field("forecast_step_seconds", state.forecast_step_seconds);
+  visit.Field("finished_unix_seconds", state.finished_unix_seconds);
+  visit.Field("weights_digest", state.weights_digest);
+  visit.Field("weights_folder", state.weights_folder);
 }
 
-void ReadPlacement(const Json& json, JobState* state) {
-  for (const Json& layer : json.at("profile")) {
-    state->profile.push_back({layer.at(0), layer.at(1)});
-  }
-  state->profile_tried = json.at("profile_tried");
-  for (const Json& stage : json.at("stages")) {
-    StageSlot slot;
-    slot.stage.name = stage.at("name");
-    slot.stage.address = stage.at("address");
-    slot.place = stage.at("place");
-    slot.first_layer = stage.at("first_layer");
-    slot.last_layer = stage.at("last_layer");
-    state->slots.push_back(std::move(slot));
-  }
-  const Json& data = json.at("data");
-  state->data.bytes = data.at("bytes");
-  state->data.sha256 = data.at("sha256");
-  state->data.train_samples = data.at("train_sequences");
-  state->data.evaluation_samples = data.at("evaluation_sequences");
+// All but the phase and the failures of steps.
+template <typename Visitor, typename State>
+void VisitState(Visitor visit, State& state) {
+  visit.Field("message", state.message);
+  visit.Field("generation", state.generation);
+  visit.Field("recoveries", state.recoveries);
+  visit.Field("records", state.records);
+  visit.Field("wanted_stages", state.wanted_stages);
+  visit.Field("furthest_step", state.furthest_step);
+  auto deaths = visit.Object("deaths");
+  deaths.Field("count", state.deaths.count);
+  deaths.Field("step", state.deaths.step);
+  deaths.Field("instruction", state.deaths.instruction);
+  deaths.Field("stages", state.deaths.stages);
+  deaths.Field("term", state.deaths.term);
+  deaths.Field("generation", state.deaths.generation);
+  visit.Field("last_checkpoint_step", state.last_checkpoint_step);
+  visit.Field("snapshots", state.snapshots.taken);
+  visit.Field("fingerprint", state.fingerprint);
+  visit.Field("resumed_data_sha256", state.resumed_data_sha256);
+  visit.Field("resume_step", state.resume_step);
+  auto weights = visit.Object("weights");
+  weights.Field("bytes", state.weights.bytes);
+  weights.Field("sha256", state.weights.sha256);
+  VisitPlacement(visit, state);
+  VisitOutcome(visit, state);
 }
 
 }  // namespace
 
 std::string EncodeJobState(const JobState& state) {
-  Json json = {
-      {"phase", static_cast<int>(state.phase)},
-      {"message", state.message},
-      {"generation", state.generation},
-      {"recoveries", state.recoveries},
-      {"records", state.records},
-      {"wanted_stages", state.wanted_stages},
-      {"furthest_step", state.furthest_step},
-      {"failures", FailuresJson(state.failures)},
-      {"deaths", DeathsJson(state.deaths)},
-      {"last_checkpoint_step", state.last_checkpoint_step},
-      {"snapshots", state.snapshots.taken},
-      {"fingerprint", state.fingerprint},
-      {"resumed_data_sha256", state.resumed_data_sha256},
-      {"resume_step", state.resume_step},
-      {"weights", {{"bytes", state.weights.bytes}, {"sha256", state.weights.sha256}}},
-      {"data",
-       {{"bytes", state.data.bytes},
-        {"sha256", state.data.sha256},
-        {"train_sequences", state.data.train_samples},
-        {"evaluation_sequences", state.data.evaluation_samples}}},
-      {"profile", ProfileJson(state.profile)},
-      {"profile_tried", state.profile_tried},
-      {"stages", StagesJson(state.slots)},
-      {"step", state.step},
-      {"skipped_steps", state.skipped_steps},
-      {"reached_step", state.reached_step},
-      {"reached_text", state.reached_text},
-      {"consecutive_nonfinite", state.consecutive_nonfinite},
-      {"applied_at_start", state.applied_at_start},
-      {"nonfinite_since", state.nonfinite_since},
-      {"nonfinite_evaluation_since", state.nonfinite_evaluation_since},
-      {"loss", FiniteOr0(state.last_loss)},
-      {"has_loss", state.has_loss},
-      {"evaluation_loss", FiniteOr0(state.evaluation_loss)},
-      {"has_evaluation_loss", state.has_evaluation_loss},
-      {"measures", MeasuresJson(state.last_measures)},
-      {"evaluation_measures", MeasuresJson(state.evaluation_measures)},
-      {"tokens_per_second", state.tokens_per_second},
-      {"step_seconds", state.step_seconds},
-      {"bubble", state.bubble},
-      {"bubble_ideal", state.bubble_ideal},
-      {"forecast_step_seconds", state.forecast_step_seconds},
-      {"finished_unix_seconds", state.finished_unix_seconds},
-      {"weights_digest", state.weights_digest},
-      {"weights_folder", state.weights_folder},
-  };
-  AddText(kLossText, state.last_loss, &json);
-  AddText(kEvaluationLossText, state.evaluation_loss, &json);
+  Json json = {{"phase", static_cast<int>(state.phase)}};
+  VisitState(JsonWriter(&json), state);
+  Json& failures = json["failures"] = Json::array();
+  for (const auto& [step, failed] : state.failures) {
+    failures.push_back({step, failed.count, failed.stages});
+  }
   // A message may quote bytes from anywhere: what is not UTF-8 is replaced.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -195,26 +174,11 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
       return absl::DataLossError(absl::StrCat("journal: job ", job, ": phase ", phase));
     }
     state->phase = static_cast<JobPhase>(phase);
-    state->message = ShownText(std::string(json.at("message")));
-    state->generation = json.at("generation");
-    state->recoveries = json.at("recoveries");
-    state->records = json.at("records");
-    state->wanted_stages = json.at("wanted_stages");
-    state->furthest_step = json.at("furthest_step");
+    VisitState(JsonReader(&json), *state);
+    state->message = ShownText(state->message);
     for (const Json& entry : json.at("failures")) {
-      StepFailures& failed = state->failures[entry.at(0)];
-      failed.count = entry.at(1);
-      failed.stages = entry.at(2).get<std::set<std::string>>();
+      state->failures[entry.at(0)] = {entry.at(1), entry.at(2)};
     }
-    state->deaths = ReadDeaths(json.at("deaths"));
-    state->last_checkpoint_step = json.at("last_checkpoint_step");
-    state->snapshots.taken = json.at("snapshots");
-    state->fingerprint = json.at("fingerprint");
-    state->resumed_data_sha256 = json.at("resumed_data_sha256");
-    state->resume_step = json.at("resume_step");
-    state->weights = {json.at("weights").at("bytes"), json.at("weights").at("sha256")};
-    ReadPlacement(json, state);
-    ReadOutcome(json, state);
   } catch (const Json::exception& error) {
     return absl::DataLossError(absl::StrCat("journal: state of job ", job, ": ", error.what()));
   }

@@ -1,6 +1,5 @@
 #include "services/coordinator/convert/convert_job.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
@@ -10,9 +9,38 @@
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_plan.h"
+#include "services/common/convert/fields/message_fields.h"
 #include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
+
+// Not the identity: whoever knows it may take the name of a stage that lives.
+static void VisitFields(MessageVisitor& visit, StageRegistration& stage) {
+  visit.Field("name", stage.name);
+  visit.Field("incarnation", stage.incarnation);
+  visit.Field("address", stage.address);
+  visit.Field("device", stage.device);
+  visit.Field("version", stage.version);
+  visit.Field("fingerprint", stage.fingerprint);
+  visit.Field("memory_limit_bytes", stage.memory_limit_bytes);
+}
+
+static void VisitFields(MessageVisitor& visit, NeighbourTotals& link) {
+  visit.Field("peer", link.peer);
+  visit.Field("sent_bytes", link.sent_bytes);
+  visit.Field("received_bytes", link.received_bytes);
+  visit.Field("inflight_messages", link.inflight_messages);
+  visit.Field("reconnects", link.reconnects);
+  visit.Field("transfer_p95_seconds", link.transfer_p95_seconds);
+}
+
+static void VisitFields(MessageVisitor& visit, StageTotals& totals) {
+  visit.Field("memory", totals.memory);
+  visit.Field("memory_peak", totals.memory_peak);
+  visit.Field("memory_limit_bytes", totals.memory_limit_bytes);
+  visit.Field("links", totals.neighbours);
+  visit.Field("uptime_seconds", totals.uptime_seconds);
+}
 
 v1::JobState JobStateOf(JobPhase phase) {
   switch (phase) {
@@ -195,31 +223,18 @@ absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& show
 }
 
 v1::Stage ToProto(const StageRegistration& registration) {
-  v1::Stage proto;
-  proto.set_name(registration.name);
-  proto.set_incarnation(registration.incarnation);
-  proto.set_address(registration.address);
-  proto.set_device(registration.device);
-  proto.set_version(registration.version);
-  proto.set_fingerprint(registration.fingerprint);
-  proto.set_memory_limit_bytes(registration.memory_limit_bytes);
-  // Not the identity: whoever knows it may take the name of a stage that lives.
+  auto proto = MessageOf<v1::Stage>(registration);
   if (registration.card) *proto.mutable_card() = ToProto(*registration.card);
   *proto.mutable_processor() = ToProto(registration.host);
   return proto;
 }
 
 StageRegistration FromProto(const v1::Stage& proto) {
-  return {proto.name(),
-          proto.incarnation(),
-          proto.address(),
-          proto.device(),
-          proto.version(),
-          proto.fingerprint(),
-          proto.memory_limit_bytes(),
-          proto.identity(),
-          proto.has_card() ? std::optional(FromProto(proto.card())) : std::nullopt,
-          FromProto(proto.processor())};
+  auto registration = ValueOf<StageRegistration>(proto);
+  registration.identity = proto.identity();
+  if (proto.has_card()) registration.card = FromProto(proto.card());
+  registration.host = FromProto(proto.processor());
+  return registration;
 }
 
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {
@@ -234,38 +249,16 @@ StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {
 }
 
 v1::StageTelemetry ToProto(const StageTotals& totals) {
-  v1::StageTelemetry proto;
+  auto proto = MessageOf<v1::StageTelemetry>(totals);
   *proto.mutable_phases() = ToProto(totals.phases);
-  *proto.mutable_memory() = ToProto(totals.memory);
-  *proto.mutable_memory_peak() = ToProto(totals.memory_peak);
-  proto.set_memory_limit_bytes(totals.memory_limit_bytes);
-  for (const NeighbourTotals& neighbour : totals.neighbours) {
-    v1::LinkTelemetry& link = *proto.add_links();
-    link.set_peer(neighbour.peer);
-    link.set_sent_bytes(neighbour.sent_bytes);
-    link.set_received_bytes(neighbour.received_bytes);
-    link.set_inflight_messages(neighbour.inflight_messages);
-    link.set_reconnects(neighbour.reconnects);
-    link.set_transfer_p95_seconds(neighbour.transfer_p95_seconds);
-  }
-  proto.set_uptime_seconds(totals.uptime_seconds);
   return proto;
 }
 
 StageTotals FromProto(const v1::StageTelemetry& proto) {
-  StageTotals totals;
+  auto totals = ValueOf<StageTotals>(proto);
   totals.phases = FromProto(proto.phases());
-  totals.memory = FromProto(proto.memory());
-  totals.memory_peak = FromProto(proto.memory_peak());
-  totals.memory_limit_bytes = proto.memory_limit_bytes();
-  const int neighbours = std::min(proto.links_size(), StageTotals::kMaxNeighbours);
-  for (int i = 0; i < neighbours; ++i) {
-    const v1::LinkTelemetry& link = proto.links(i);
-    totals.neighbours.push_back({link.peer(), link.sent_bytes(), link.received_bytes(),
-                                 link.inflight_messages(), link.reconnects(),
-                                 link.transfer_p95_seconds()});
-  }
-  totals.uptime_seconds = proto.uptime_seconds();
+  constexpr size_t kMost = StageTotals::kMaxNeighbours;
+  if (totals.neighbours.size() > kMost) totals.neighbours.resize(kMost);
   return totals;
 }
 

@@ -18,7 +18,6 @@
 #include "operations/catalogue.h"
 #include "services/common/convert/fields/known_fields.h"
 #include "services/common/convert/network/convert_network.h"
-#include "services/common/convert/network/network_enums.h"
 #include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
@@ -38,6 +37,17 @@ absl::Status CheckText(const char* what, const std::string& text) {
   return Refused("a ", what, " of ", text.size(), " bytes; at most ", kLongestName);
 }
 
+// Values stand in one order on both sides (network_writer.cc); 0 of a message is none.
+template <typename Value, typename Proto>
+absl::StatusOr<Value> ReadEnum(const char* what, Proto proto) {
+  const auto* const type = google::protobuf::GetEnumDescriptor<Proto>();
+  const int number = proto;
+  if (number != 0 && type->FindValueByNumber(number) != nullptr) {
+    return static_cast<Value>(number - 1);
+  }
+  return Refused(what, " ", number, ": this version does not know that value");
+}
+
 absl::StatusOr<ValueType> ReadType(Element element, Leading leading,
                                    const google::protobuf::RepeatedField<int64_t>& extents) {
   if (extents.size() > Shape::kMaxRank) {
@@ -49,7 +59,7 @@ absl::StatusOr<ValueType> ReadType(Element element, Leading leading,
 }
 
 absl::StatusOr<ValueType> ReadType(const v1::Network::ValueType& proto) {
-  ASSIGN_OR_RETURN(const Element element, FromProto(proto.element()));
+  ASSIGN_OR_RETURN(const Element element, ReadEnum<Element>("element", proto.element()));
   return ReadType(element, proto.once() ? Leading::kOne : Leading::kSamples, proto.extents());
 }
 
@@ -85,34 +95,25 @@ absl::StatusOr<Attributes> ReadAttributes(
   return attributes;
 }
 
-// The operations of a network, by their place. Each is looked up where it is called, so that the
-// error says where.
-class Operations {
- public:
-  explicit Operations(const v1::Network& proto) : proto_(proto) {}
-
-  absl::StatusOr<const Operation*> At(int place) const {
-    if (place < 0 || place >= proto_.operations_size()) {
-      return Refused("operation ", place, " of ", proto_.operations_size());
-    }
-    const v1::Network::Operation& wanted = proto_.operations(place);
-    if (wanted.name().size() > kLongestName) return CheckText("name", wanted.name());
-    const absl::StatusOr<const Operation*> found = FindOperation(absl::CEscape(wanted.name()));
-    if (!found.ok()) return absl::InvalidArgumentError(found.status().message());
-    if ((*found)->version() == wanted.version()) return *found;
-    return Refused(wanted.name(), ": version ", wanted.version(), "; this program has version ",
-                   (*found)->version());
+// Each is looked up where it is called, so that the error says where.
+absl::StatusOr<const Operation*> OperationAt(int place, const v1::Network& proto) {
+  if (place < 0 || place >= proto.operations_size()) {
+    return Refused("operation ", place, " of ", proto.operations_size());
   }
-
- private:
-  const v1::Network& proto_;
-};
+  const v1::Network::Operation& wanted = proto.operations(place);
+  RETURN_IF_ERROR(CheckText("name", wanted.name()));
+  const absl::StatusOr<const Operation*> found = FindOperation(absl::CEscape(wanted.name()));
+  if (!found.ok()) return absl::InvalidArgumentError(found.status().message());
+  if ((*found)->version() == wanted.version()) return *found;
+  return Refused(wanted.name(), ": version ", wanted.version(), "; this program has version ",
+                 (*found)->version());
+}
 
 // One form: its values again, in their order. Parameters and states have their paths for names.
 class FormReader {
  public:
-  FormReader(const v1::Network::Form& form, const Operations& operations)
-      : form_(form), operations_(operations) {}
+  FormReader(const v1::Network::Form& form, const v1::Network& network)
+      : form_(form), network_(network) {}
 
   absl::StatusOr<BuiltLayer> Read() {
     RETURN_IF_ERROR(CheckText("label", form_.label()));
@@ -153,7 +154,7 @@ class FormReader {
   }
 
   absl::Status ReadParameter(const v1::Network::Parameter& proto) {
-    ASSIGN_OR_RETURN(const Element element, FromProto(proto.element()));
+    ASSIGN_OR_RETURN(const Element element, ReadEnum<Element>("element", proto.element()));
     if (element != Element::kActivation && element != Element::kFloat32) {
       return Refused(proto.path(), ": must be read as activation or float32");
     }
@@ -161,7 +162,8 @@ class FormReader {
     ParameterSpec parameter;
     parameter.name = proto.path();
     parameter.shape = type.shape;
-    ASSIGN_OR_RETURN(parameter.init, FromProto(proto.initial()));
+    ASSIGN_OR_RETURN(parameter.init,
+                     ReadEnum<ParameterSpec::Init>("initial value", proto.initial()));
     parameter.init_stddev = proto.initial_stddev();
     parameter.index = static_cast<int>(layer_.parameters.size());
     parameter.decay = proto.decay();
@@ -182,24 +184,21 @@ class FormReader {
   }
 
   absl::Status ReadCall(const v1::Network::Call& proto) {
-    ASSIGN_OR_RETURN(const Operation* const operation, operations_.At(proto.operation()));
+    ASSIGN_OR_RETURN(const Operation* const operation, OperationAt(proto.operation(), network_));
     const std::string name(operation->name());
-    absl::StatusOr<Attributes> attributes = ReadAttributes(proto.attributes());
-    if (!attributes.ok()) return Annotate(attributes.status(), name);
-    absl::StatusOr<std::vector<ValueId>> inputs = Ids(proto.inputs());
-    if (!inputs.ok()) return Annotate(inputs.status(), name);
-    const std::vector<ValueId> made =
-        writer_.Emit(name, *std::move(attributes), *std::move(inputs));
+    ASSIGN_OR_RETURN(Attributes attributes, Annotate(ReadAttributes(proto.attributes()), name));
+    ASSIGN_OR_RETURN(std::vector<ValueId> inputs, Annotate(Ids(proto.inputs()), name));
+    const std::vector<ValueId> made = writer_.Emit(name, std::move(attributes), std::move(inputs));
     RETURN_IF_ERROR(writer_.status());
     if (made.size() != static_cast<size_t>(proto.outputs_size())) {
       return Refused(name, ": gives ", proto.outputs_size(), " values here and ", made.size(),
                      " by its rule");
     }
     for (size_t i = 0; i < made.size(); ++i) {
-      absl::StatusOr<ValueType> type = ReadType(proto.outputs(static_cast<int>(i)));
-      if (!type.ok()) return Annotate(type.status(), name);
-      if (*type == writer_.type(made[i])) continue;
-      return Refused(name, ": gives ", FormatType(*type), " here and ",
+      ASSIGN_OR_RETURN(const ValueType type,
+                       Annotate(ReadType(proto.outputs(static_cast<int>(i))), name));
+      if (type == writer_.type(made[i])) continue;
+      return Refused(name, ": gives ", FormatType(type), " here and ",
                      FormatType(writer_.type(made[i])), " by its rule");
     }
     values_ += static_cast<int>(made.size());
@@ -217,7 +216,7 @@ class FormReader {
   }
 
   const v1::Network::Form& form_;
-  const Operations& operations_;
+  const v1::Network& network_;
   LayerWriter writer_;
   BuiltLayer layer_;
   int values_ = 0;
@@ -225,7 +224,7 @@ class FormReader {
 
 class Reader {
  public:
-  explicit Reader(const v1::Network& proto) : proto_(proto), operations_(proto) {}
+  explicit Reader(const v1::Network& proto) : proto_(proto) {}
 
   absl::StatusOr<Network> Read() {
     RETURN_IF_ERROR(CheckAllKnown(proto_, "network"));
@@ -281,8 +280,7 @@ class Reader {
     const v1::Network::Form& form = proto_.forms(proto.form());
     auto known = forms_.find(proto.form());
     if (known == forms_.end()) {
-      ASSIGN_OR_RETURN(BuiltLayer read,
-                       Annotate(FormReader(form, operations_).Read(), PathOf(index)));
+      ASSIGN_OR_RETURN(BuiltLayer read, Annotate(FormReader(form, proto_).Read(), PathOf(index)));
       known = forms_.emplace(proto.form(), std::move(read)).first;
     }
     BuiltLayer layer = known->second;
@@ -325,12 +323,13 @@ class Reader {
     ASSIGN_OR_RETURN(network.precision, PrecisionFromProto(proto_.precision()));
     Objective& objective = network.objective;
     ASSIGN_OR_RETURN(const Operation* const loss,
-                     Annotate(operations_.At(proto.operation()), "objective"));
+                     Annotate(OperationAt(proto.operation(), proto_), "objective"));
     objective.operation = loss->name();
     ASSIGN_OR_RETURN(objective.attributes,
                      Annotate(ReadAttributes(proto.attributes()), "objective"));
     objective.target_type = network.wire(targets).type;
-    ASSIGN_OR_RETURN(objective.target_type.element, FromProto(proto.target_element()));
+    ASSIGN_OR_RETURN(objective.target_type.element,
+                     ReadEnum<Element>("element", proto.target_element()));
     const bool ids = objective.target_type.element == Element::kIds;
     if (ids != (network.wire(targets).type.element == Element::kIds)) {
       return Refused("objective: targets must be loaded as what they are");
@@ -361,7 +360,6 @@ class Reader {
   }
 
   const v1::Network& proto_;
-  const Operations operations_;
   NetworkBuilder builder_{0, {}};
   std::map<int, BuiltLayer> forms_;  // that have been read
 };

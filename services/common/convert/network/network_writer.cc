@@ -12,13 +12,22 @@
 #include "network/passes/tied.h"
 #include "operations/catalogue.h"
 #include "services/common/convert/network/convert_network.h"
-#include "services/common/convert/network/network_enums.h"
 #include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
 namespace {
 
 using Form = v1::Network::Form;
+
+// Values stand in one order on both sides; 0 of a message is none.
+static_assert(static_cast<int>(Element::kIds) + 1 == v1::Network::ELEMENT_IDS);
+static_assert(static_cast<int>(ParameterSpec::Init::kNormal) + 1 == v1::Network::INITIAL_NORMAL);
+v1::Network::Element ToProto(Element element) {
+  return static_cast<v1::Network::Element>(static_cast<int>(element) + 1);
+}
+v1::Network::Initial ToProto(ParameterSpec::Init init) {
+  return static_cast<v1::Network::Initial>(static_cast<int>(init) + 1);
+}
 
 void WriteExtents(const Shape& shape, google::protobuf::RepeatedField<int64_t>* extents) {
   extents->Add(shape.extents().begin(), shape.extents().end());

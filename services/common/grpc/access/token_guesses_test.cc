@@ -11,7 +11,7 @@ namespace stagecoach {
 namespace {
 
 constexpr char kHere[] = "10.0.0.1", kThere[] = "10.0.0.2";
-constexpr int kStock = static_cast<int>(TokenGuesses::kStock);
+constexpr int kGuesses = static_cast<int>(TokenGuesses::kStock);
 
 class TokenGuessesTest : public ::testing::Test {
  protected:
@@ -33,7 +33,7 @@ class TokenGuessesTest : public ::testing::Test {
 };
 
 TEST_F(TokenGuessesTest, ThirtyAtOnceThenOneASecondFromAnAddress) {
-  EXPECT_EQ(Guess(1000), kStock);
+  EXPECT_EQ(Guess(1000), kGuesses);
   clock_.AdvanceNanos(2'500'000'000);
   EXPECT_EQ(Guess(1000), 2);
   EXPECT_TRUE(guesses_.MayTry(kThere, "any"));
@@ -46,7 +46,7 @@ TEST_F(TokenGuessesTest, ARepeatCostsNothingAndIsLookedUpWhateverIsLeft) {
     ASSERT_TRUE(guesses_.MayTry(kHere, "old"));
     guesses_.Failed(kHere, "old");
   }
-  EXPECT_EQ(Guess(1000), kStock - 1);
+  EXPECT_EQ(Guess(1000), kGuesses - 1);
   EXPECT_FALSE(guesses_.MayTry(kHere, "right")) << "or guesses would not be slowed at all";
   EXPECT_TRUE(guesses_.MayTry(kHere, "old"));
   EXPECT_TRUE(guesses_.MayTry(kHere, "guess-0")) << "its answer is known, and was paid for";
@@ -56,7 +56,7 @@ TEST_F(TokenGuessesTest, ARepeatCostsNothingAndIsLookedUpWhateverIsLeft) {
 
 TEST_F(TokenGuessesTest, OneAddressPaysForItself) {
   guesses_.Failed(kThere, "old");
-  EXPECT_EQ(Guess(1000), kStock);
+  EXPECT_EQ(Guess(1000), kGuesses);
   EXPECT_FALSE(guesses_.MayTry(kHere, "old")) << "nobody paid for it here";
 }
 
