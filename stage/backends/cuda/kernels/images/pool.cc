@@ -3,7 +3,7 @@
 #include "stage/backends/cuda/cudnn/pool/pool_operands.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
-#include "stage/backends/pool_shape.h"
+#include "stage/backends/call_shapes.h"
 
 namespace stagecoach::cuda {
 namespace {
