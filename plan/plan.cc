@@ -12,7 +12,6 @@
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
-#include "plan/costs/process_memory.h"
 #include "plan/costs/saturate.h"
 
 namespace stagecoach {

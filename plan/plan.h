@@ -65,7 +65,7 @@ struct StagePlan {
   int64_t parameters = 0;
   double forward_seconds = 0, backward_seconds = 0;  // of one full micro-batch
   StageMemory memory;
-  int64_t process_bytes = 0;  // plan/costs/process_memory.h; 0: on a card
+  int64_t process_bytes = 0;  // plan/costs/host_memory.h; 0: on a card
 };
 
 // A layer as the plan shows it. Of one sample.

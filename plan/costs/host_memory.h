@@ -54,6 +54,15 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
 SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t limit,
                            const HostProfile& host);
 
+// The memory that a stage's process takes of its machine or container: the tensors, two snapshots
+// of the stage's own state at most and, with K > 1, two of the stage before it
+// (docs/ARCHITECTURE.md, "Recovery from memory"). Besides, the program with gRPC's buffers, and the
+// library's memory of each thread. If the stage has a limit (--memory-limit-bytes,
+// --memory-per-stage), tensors stay below the forecast. Without one the allocator keeps what was
+// freed, and the process takes more. Not counted: the index of the data, some 100 bytes a file.
+// before: the stage whose snapshots this one keeps; null with K = 1.
+int64_t ProcessBytes(const StageMemory& own, const StageMemory* before, int threads);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_PLAN_COSTS_HOST_MEMORY_H_

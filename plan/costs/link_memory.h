@@ -21,6 +21,7 @@
 #include <limits>
 #include <vector>
 
+#include "network/network.h"
 #include "plan/schedules/schedule.h"
 
 namespace stagecoach {
@@ -49,6 +50,14 @@ struct LinkPeak {
 // in each direction.
 std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
                                  const BoundaryMessages& messages, int capacity);
+
+// The largest messages that reach a cell, layers [first, last), with micro-batches of at most
+// `samples`: activations or tied values from the cell before, gradients from the one behind. Bytes
+// of the tensors, without frames.
+struct ArrivingMessages {
+  int64_t from_before = 0, from_behind = 0;
+};
+ArrivingMessages MessagesOfCell(const Network& network, int first, int last, int64_t samples);
 
 }  // namespace stagecoach
 

@@ -3,8 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/field_check.h"
 #include "network/passes/later_rows.h"
-#include "plan/data/text_check.h"
-#include "plan/data/text_split.h"
+#include "plan/data/text_file.h"
 #include "plan/job/data_kinds.h"
 
 namespace stagecoach {

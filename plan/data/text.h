@@ -1,6 +1,6 @@
-// text: bytes of a text file as tokens (plan/data/text_check.h says what is refused); the last 10 %
-// are held out for evaluation (plan/data/text_split.h). Gives tokens and targets, ids [context];
-// targets are tokens shifted by one.
+// text: bytes of a text file as tokens; the last 10 % are held out for evaluation
+// (plan/data/text_file.h). Gives tokens and targets, ids [context]; targets are tokens shifted by
+// one.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_H_
 #define STAGECOACH_PLAN_DATA_TEXT_H_
 

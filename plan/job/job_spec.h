@@ -18,7 +18,6 @@
 #include "base/numbers/precision.h"
 #include "network/network.h"
 #include "network/network_spec.h"
-#include "plan/job/evaluation_batches.h"
 
 namespace stagecoach {
 
@@ -187,6 +186,9 @@ struct SnapshotSpec {
   }
   friend bool operator==(const SnapshotSpec&, const SnapshotSpec&) = default;
 };
+
+// Mini-batches of an evaluation, at most. What is held out has fewer, so the most is all of them.
+inline constexpr int64_t kMostEvaluationBatches = 1'000'000;
 
 struct EvaluationSpec {
   int64_t every_steps = 0;  // 0: never

@@ -16,8 +16,9 @@
 #include "stage/data/picture_measure.h"
 #include "stage/data/read_ahead.h"
 #include "stage/data/sample_order.h"
-#include "stage/data/shown_picture.h"
 #include "stage/pictures/augment.h"
+#include "stage/pictures/encode.h"
+#include "stage/pictures/resample.h"
 
 namespace stagecoach {
 namespace {
@@ -41,6 +42,18 @@ std::vector<int64_t> CountLabels(const PictureSplits& splits) {
     }
   }
   return counts;
+}
+
+// A small PNG file for people to look at. Empty: there was no memory.
+std::string ShownPicture(const Picture& picture) {
+  const int64_t longer = std::max(picture.height, picture.width);
+  const auto shown = [longer](int64_t side) {
+    return longer <= kShownSide ? side : std::max<int64_t>(1, side * kShownSide / longer);
+  };
+  const PictureBox whole{.height = picture.height, .width = picture.width};
+  const auto file =
+      EncodePng(Resample(picture, whole, shown(picture.height), shown(picture.width)));
+  return file.ok() ? std::string(file->begin(), file->end()) : "";
 }
 
 class PictureSource final : public BatchSource {

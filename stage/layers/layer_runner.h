@@ -28,7 +28,6 @@
 #include "network/network.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/kernel.h"
-#include "stage/layers/layer_state.h"
 #include "stage/layers/parameter.h"
 #include "stage/tensor/tensor.h"
 

@@ -1,10 +1,12 @@
-// Parameter: one trainable array in a stage's memory.
-// Ownership: the LayerRunner that allocated it owns it.
+// Parameter: one trainable array in a stage's memory. LayerState: an array that a layer keeps
+// beside its parameters (network/state.h).
+// Ownership: the LayerRunner that allocated them owns them.
 // Threads:   executor thread only.
 #ifndef STAGECOACH_STAGE_LAYERS_PARAMETER_H_
 #define STAGECOACH_STAGE_LAYERS_PARAMETER_H_
 
 #include "network/parameter.h"
+#include "network/state.h"
 #include "operations/value_type.h"
 #include "stage/tensor/tensor.h"
 
@@ -21,6 +23,11 @@ struct Parameter {
   // bfloat16 a BF16 copy. The optimizer writes the copy with each apply, Cell::RefreshCompute after
   // any other change of value. Statistics are computed with value.
   Tensor compute;
+};
+
+struct LayerState {
+  StateSpec spec;
+  Tensor value;  // F32
 };
 
 inline const Tensor& ReadByOperations(const Parameter& parameter, const ValueType& type) {

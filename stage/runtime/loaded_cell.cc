@@ -4,9 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/errors/error_place.h"
 #include "base/errors/status.h"
-#include "plan/costs/cell_messages.h"
+#include "base/threads/current_work.h"
 #include "plan/costs/host_memory.h"
+#include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
 #include "stage/data/open_source.h"
 #include "stage/runtime/attention_ways.h"
@@ -233,6 +235,49 @@ void LoadedCell::CloseLinks(const absl::Status& reason) {
   for (Link* link : {upstream.get(), downstream.get()}) {
     if (link != nullptr) link->Close(reason);
   }
+}
+
+std::string LoadedCell::Unconnected() const {
+  std::string text;
+  if (upstream != nullptr && !upstream->statistics().connected) {
+    absl::StrAppend(&text, "; stage ", command.stage.value - 1, " has not dialled this one");
+  }
+  if (downstream != nullptr && !downstream->statistics().connected) {
+    absl::StrAppend(&text, "; stage ", command.stage.value + 1, " at ", command.downstream_address,
+                    " has not answered the link; can this machine reach it?");
+  }
+  return text;
+}
+
+absl::StatusOr<bool> LoadedCell::IsNew(const ApplyDecision& decision) const {
+  if (decision.step == next_step && undecided == decision.step) return true;
+  if (decision.step + 1 == next_step && last_decision == decision) return false;
+  return absl::FailedPreconditionError(
+      absl::StrCat("decision about step ", decision.step, ": stage ", command.stage.value, " has ",
+                   undecided.has_value()
+                       ? absl::StrCat("gradients of step ", *undecided)
+                       : absl::StrCat("no gradients, and has decided all before step ", next_step),
+                   decision.step + 1 == next_step ? " otherwise" : ""));
+}
+
+absl::Status LoadedCell::Apply(const ApplyDecision& decision, Backend& backend) {
+  ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
+  if (!is_new) return absl::OkStatus();
+  NoteInstruction("apply");
+  if (decision.apply) {
+    // Before the update, whose averages follow the states too.
+    RETURN_IF_ERROR(cell->CommitStates());
+    optimizer->Apply(decision.optimizer_steps, decision.learning_rate, decision.gradient_scale);
+    copied = Weights::kStale;
+  }
+  cell->ZeroGradients();
+  RETURN_IF_ERROR(AnnotateAt(backend.Synchronize(),
+                             absl::StrCat("stage ", command.stage.value, ", job ",
+                                          command.fence.job, ", apply of step ", decision.step)));
+  undecided.reset();
+  last_decision = decision;
+  next_step = decision.step + 1;
+  return absl::OkStatus();
 }
 
 void LoadedCell::Hold(Weights weights) {

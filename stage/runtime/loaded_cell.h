@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "checkpoint/files/file_system.h"
@@ -46,6 +47,12 @@ struct LoadedCell {
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
+  std::string Unconnected() const;  // neighbours that no link has reached yet, for an error
+  // Whether the decision is still to be applied. FAILED_PRECONDITION: it is neither new nor the
+  // last one.
+  absl::StatusOr<bool> IsNew(const ApplyDecision& decision) const;
+  // A no-op if it is the last one again.
+  absl::Status Apply(const ApplyDecision& decision, Backend& backend);
   // Swaps the held values, if necessary. Call it before other work, but not after a program: tied
   // parameters that it has sent may still be on their way.
   void Hold(Weights weights);

@@ -13,6 +13,7 @@
 #include "checkpoint/folder_probe.h"
 #include "stage/cell/layer_profile.h"
 #include "stage/executor/shown_answers.h"
+#include "stage/runtime/command_checks.h"
 #include "stage/runtime/shard_tensors.h"
 
 namespace stagecoach {
@@ -43,43 +44,20 @@ StageEngine::StageEngine(const Parts& parts)
       phases_(parts.clock, &tracer_),
       snapshots_(parts.options, parts.backend, parts.clock),
       news_(parts.clock) {
-  status_.state = "empty";
   parts_.backend->OnLinkCopyDone(parts_.link_ready);
 }
 
-absl::Status StageEngine::CheckLoad(const LoadCommand& command) const {
-  RETURN_IF_ERROR(parts_.mailbox->AbortOf(command.fence));
-  if (loaded_ == nullptr || Supersedes(command.fence, loaded_->command.fence)) {
-    return absl::OkStatus();
-  }
-  const Fence& loaded = loaded_->command.fence;
-  if (command.fence.job != loaded.job || CompareIncarnation(command.fence, loaded) < 0) {
-    return absl::AbortedError(absl::StrCat("load of ", command.fence.ToString(),
-                                           " is older than what is loaded, ", loaded.ToString()));
-  }
-  RETURN_IF_ERROR(Annotate(loaded_->aborted, "load of a cell that has ended"));
-  if (command.fence == loaded && command.stage == loaded_->command.stage) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("load of ", command.fence.ToString(), " as stage ",
-                                         command.stage.value, ": ", loaded.ToString(),
-                                         " is loaded as stage ", loaded_->command.stage.value,
-                                         "; another placement needs a higher generation"));
-}
-
 absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
-  RETURN_IF_ERROR(CheckLoad(command));
+  RETURN_IF_ERROR(parts_.mailbox->AbortOf(command.fence));
+  RETURN_IF_ERROR(CheckLoad(command, loaded_.get()));
   if (loaded_ != nullptr && loaded_->command.fence == command.fence) return loaded_->result;
   if (loaded_ != nullptr) {
     EndCell(absl::AbortedError(absl::StrCat("replaced by a load of ", command.fence.ToString())));
     Drop();
   }
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    status_.fence = command.fence;
-    status_.stage = command.stage;
-  }
   BeginWork(command.fence);
   NoteInstruction("load");
-  Publish("loading");
+  status_.Loading(command.fence, command.stage);
   // Before anything is read or drawn: on another disk the load would find no checkpoint, or a wrong
   // one. A full disk keeps nobody from training on.
   absl::Status folder;
@@ -107,7 +85,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
     Drop();
     return AnnotateAt(status, where);
   }
-  Publish("ready");
+  status_.AtRest("ready", *loaded_);
   return loaded_->result;
 }
 
@@ -127,69 +105,14 @@ absl::Status StageEngine::Build(LoadCommand command) {
   return absl::OkStatus();
 }
 
-absl::Status StageEngine::CheckFence(const Fence& fence) const {
-  if (loaded_ == nullptr) {
-    return absl::AbortedError(absl::StrCat("nothing is loaded here (", fence.ToString(), ")"));
-  }
-  const Fence& loaded = loaded_->command.fence;
-  if (fence.job == loaded.job && CompareIncarnation(fence, loaded) < 0) {
-    return absl::AbortedError(
-        absl::StrCat(fence.ToString(), " is older than what is loaded, ", loaded.ToString()));
-  }
-  if (fence.job != loaded.job || CompareIncarnation(fence, loaded) > 0) {
-    return absl::AbortedError(
-        absl::StrCat(fence.ToString(), " is not loaded here, ", loaded.ToString(), " is"));
-  }
-  return Annotate(loaded_->aborted, "the cell has ended");
-}
-
-absl::StatusOr<bool> StageEngine::IsNew(const ApplyDecision& decision) const {
-  if (decision.step == loaded_->next_step && loaded_->undecided == decision.step) return true;
-  if (decision.step + 1 == loaded_->next_step && loaded_->last_decision == decision) return false;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "decision about step ", decision.step, ": stage ", loaded_->command.stage.value, " has ",
-      loaded_->undecided.has_value()
-          ? absl::StrCat("gradients of step ", *loaded_->undecided)
-          : absl::StrCat("no gradients, and has decided all before step ", loaded_->next_step),
-      decision.step + 1 == loaded_->next_step ? " otherwise" : ""));
-}
-
-absl::Status StageEngine::CheckRun(const RunCommand& command) const {
-  if (command.average && (command.work != WorkKind::kEvaluate || command.apply.has_value() ||
-                          loaded_->command.spec.training.average.decay == 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "average: only evaluations of a job that keeps averages (", command.fence.ToString(), ")"));
-  }
-  uint64_t next = loaded_->next_step;
-  bool undecided = loaded_->undecided.has_value();
-  if (command.apply.has_value()) {
-    ASSIGN_OR_RETURN(const bool is_new, IsNew(*command.apply));
-    if (is_new) {
-      ++next;
-      undecided = false;
-    }
-  }
-  if (command.fence.step != next) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "step ", command.fence.step, " asked for, step ", next, " is the next one on stage ",
-        loaded_->command.stage.value, " (", command.fence.ToString(), ")"));
-  }
-  if (command.work == WorkKind::kTrain && undecided) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("step ", next, " has run on stage ", loaded_->command.stage.value,
-                     " and waits for its decision; to run it again, load again (",
-                     command.fence.ToString(), ")"));
-  }
-  return absl::OkStatus();
-}
-
 StageEngine::Going StageEngine::Begin(const RunCommand& command) {
   CHECK(!run_.has_value()) << "one command at a time";
-  if (const absl::Status fence = CheckFence(command.fence); !fence.ok()) return {.answer = fence};
+  if (const absl::Status fence = CheckFence(command.fence, loaded_.get()); !fence.ok())
+    return {.answer = fence};
   if (last_run_.has_value() && SameWork(last_run_->command, command)) {
     return {.answer = last_run_->report};
   }
-  if (const absl::Status next = CheckRun(command); !next.ok()) return {.answer = next};
+  if (const absl::Status next = CheckRun(command, *loaded_); !next.ok()) return {.answer = next};
   tracer_.Begin(command.fence, loaded_->command.stage);
   BeginWork(command.fence);
   // Getting ready counts as the decision that comes first.
@@ -202,13 +125,11 @@ StageEngine::Going StageEngine::Begin(const RunCommand& command) {
 
 absl::Status StageEngine::Start(const RunCommand& command) {
   parts_.backend->allocator().ResetPeak();
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    status_.fence = command.fence;
-  }
-  Publish("running");
+  status_.Running(command.fence, *loaded_);
   loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
-  if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
+  if (command.apply.has_value()) {
+    RETURN_IF_ERROR(loaded_->Apply(*command.apply, *parts_.backend));
+  }
   if (snapshots_.Wants(command)) {
     phases_.Enter(Phase::kCheckpoint);
     NoteInstruction("snapshot");
@@ -242,30 +163,8 @@ StageEngine::Going StageEngine::End(absl::StatusOr<StepReport> report) {
   }
   SetTimes(run.before, after, &*report);
   last_run_ = LastRun{run.command, *report};
-  Publish("ready");
+  status_.AtRest("ready", *loaded_);
   return {.answer = std::move(report)};
-}
-
-absl::Status StageEngine::Apply(const ApplyDecision& decision) {
-  ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
-  if (!is_new) return absl::OkStatus();
-  NoteInstruction("apply");
-  if (decision.apply) {
-    // Before the update, whose averages follow the states too.
-    RETURN_IF_ERROR(loaded_->cell->CommitStates());
-    loaded_->optimizer->Apply(decision.optimizer_steps, decision.learning_rate,
-                              decision.gradient_scale);
-    loaded_->copied = LoadedCell::Weights::kStale;
-  }
-  loaded_->cell->ZeroGradients();
-  RETURN_IF_ERROR(
-      AnnotateAt(parts_.backend->Synchronize(),
-                 absl::StrCat("stage ", loaded_->command.stage.value, ", job ",
-                              loaded_->command.fence.job, ", apply of step ", decision.step)));
-  loaded_->undecided.reset();
-  loaded_->last_decision = decision;
-  loaded_->next_step = decision.step + 1;
-  return absl::OkStatus();
 }
 
 void StageEngine::BeginProgram(const RunCommand& command) {
@@ -288,7 +187,7 @@ StageEngine::Going StageEngine::Advance() {
   if (!interruption.ok()) return End(interruption);
   const absl::StatusOr<Progress> progress = loaded_->executor->Advance(1);
   if (!progress.ok()) return End(progress.status());
-  PublishPosition();
+  status_.Position(*loaded_);
   if (*progress == Progress::kFinished) {
     loaded_->copied = loaded_->held;
     return End(Finished(loaded_->executor->TakeReport()));
@@ -315,25 +214,10 @@ absl::StatusOr<std::chrono::nanoseconds> StageEngine::Wait() {
   if (still_nanos >= limit_nanos) limit_nanos = std::max(limit_nanos, news_.PatienceNanos(timeout));
   if (still_nanos >= limit_nanos) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "no operation done for ", static_cast<double>(limit_nanos) * 1e-9,
-        " s: ", loaded_->executor->WaitingFor(), "; ", news_.Words(still_nanos), Unconnected()));
+        "no operation done for ", static_cast<double>(limit_nanos) * 1e-9, " s: ",
+        loaded_->executor->WaitingFor(), "; ", news_.Words(still_nanos), loaded_->Unconnected()));
   }
   return std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - still_nanos));
-}
-
-std::string StageEngine::Unconnected() const {
-  const int stage = loaded_->command.stage.value;
-  const Link* const up = loaded_->upstream.get();
-  const Link* const down = loaded_->downstream.get();
-  std::string text;
-  if (up != nullptr && !up->statistics().connected) {
-    absl::StrAppend(&text, "; stage ", stage - 1, " has not dialled this one");
-  }
-  if (down != nullptr && !down->statistics().connected) {
-    absl::StrAppend(&text, "; stage ", stage + 1, " at ", loaded_->command.downstream_address,
-                    " has not answered the link; can this machine reach it?");
-  }
-  return text;
 }
 
 absl::Status StageEngine::Interruption() const {
@@ -372,7 +256,7 @@ void StageEngine::FailCell(const absl::Status& reason) {
   loaded_->executor->Abandon();
   snapshots_.End();
   phases_.Enter(Phase::kIdle);
-  Publish("aborted");
+  status_.AtRest("aborted", *loaded_);
 }
 
 void StageEngine::Drop() {
@@ -382,27 +266,19 @@ void StageEngine::Drop() {
   parts_.backend->EndCell();
   parts_.backend->allocator().ReleaseCached();
   parts_.backend->link_allocator().ReleaseCached();
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    status_ = StageStatus{};
-  }
-  Publish("empty");
+  status_.Empty();
 }
 
 absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& command) {
   if (!command.snapshot_files.empty()) {
     return AnnotateAt(snapshots_.Write(*parts_.file_system, command), command.fence.ToString());
   }
-  RETURN_IF_ERROR(CheckFence(command.fence));
+  RETURN_IF_ERROR(CheckFence(command.fence, loaded_.get()));
   if (last_shard_.has_value() && last_shard_->command.fence == command.fence &&
       last_shard_->command.folder == command.folder) {
     return last_shard_->info;
   }
-  if (command.fence.step != loaded_->next_step) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "shard of step ", command.fence.step, " asked for, stage ", loaded_->command.stage.value,
-        " is at step ", loaded_->next_step, " (", command.fence.ToString(), ")"));
-  }
+  RETURN_IF_ERROR(CheckShard(command, *loaded_));
   BeginWork(command.fence);
   NoteInstruction("checkpoint");
   tracer_.Begin(command.fence, loaded_->command.stage);
@@ -439,50 +315,17 @@ absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const ProfileComm
                                                       loaded_->command.fence.ToString(),
                                                       " is loaded; release it first"));
   }
-  Publish("loading");
+  status_.Loading({}, {});
   auto profile = ProfileLayers(command.spec, *command.network, *parts_.backend, *parts_.clock,
                                [this] { return parts_.mailbox->closed(); });
   parts_.backend->EndCell();
   parts_.backend->allocator().ReleaseCached();
-  Publish("empty");
+  status_.Empty();
   return profile;
 }
 
-void StageEngine::Publish(const char* state) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  status_.state = state;
-  CopyPositionLocked();
-}
-
-void StageEngine::PublishPosition() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  CopyPositionLocked();
-}
-
-void StageEngine::CopyPositionLocked() {
-  if (loaded_ == nullptr) return;
-  const StageExecutor& executor = *loaded_->executor;
-  status_.stage = loaded_->command.stage;
-  if (status_.state != "running") {
-    status_.fence = loaded_->command.fence;
-    status_.fence.step = loaded_->next_step;
-  }
-  status_.bad_records = loaded_->data == nullptr ? 0 : loaded_->data->bad_records();
-  status_.micro_batch = executor.current_micro_batch();
-  status_.waiting_for = executor.WaitingFor();
-  if (loaded_->upstream != nullptr) status_.upstream = loaded_->upstream->statistics();
-  if (loaded_->downstream != nullptr) status_.downstream = loaded_->downstream->statistics();
-  // What the executor dropped was stale as well; it does not tell the links apart.
-  auto& counted = status_.upstream.has_value() ? status_.upstream : status_.downstream;
-  if (counted.has_value()) counted->stale_frames += executor.stale_messages();
-}
-
 StageStatus StageEngine::Status() const {
-  StageStatus status;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    status = status_;
-  }
+  StageStatus status = status_.Status();
   status.progress = parts_.progress->count();
   status.phase = phases_.current();
   status.phases = phases_.Totals();

@@ -4,7 +4,7 @@
 // A load waits for what it reads: files, or another stage's memory, for a part of which
 // SnapshotPeers has a deadline.
 // Ownership: owns the loaded cell; borrows the rest for its life.
-// Threads:   executor thread only, but for Snapshot and TellJobProgress (any thread).
+// Threads:   executor thread only, but for snapshots, Status and TellJobProgress (any thread).
 // Errors:    see StageRuntime.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
@@ -12,7 +12,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "stage/runtime/loaded_cell.h"
 #include "stage/runtime/stage_mailbox.h"
 #include "stage/runtime/stage_runtime.h"
+#include "stage/runtime/status_board.h"
 #include "stage/watch/phase_clock.h"
 #include "stage/watch/step_tracer.h"
 
@@ -83,28 +83,18 @@ class StageEngine {
     ShardInfo info;
   };
 
-  absl::Status CheckLoad(const LoadCommand& command) const;
-  absl::Status Build(LoadCommand command);            // loaded_
-  absl::Status CheckFence(const Fence& fence) const;  // of the loaded incarnation, and not aborted
-  absl::Status CheckRun(const RunCommand& command) const;
-  // Whether the decision is still to be applied; an error if it is neither new nor the last one.
-  absl::StatusOr<bool> IsNew(const ApplyDecision& decision) const;
+  absl::Status Build(LoadCommand command);  // loaded_
   // The decision, and the first instruction's turn is next.
   absl::Status Start(const RunCommand& command);
   Going End(absl::StatusOr<StepReport> report);  // of the Run at hand
   StepReport Finished(StepReport report);
-  absl::Status Apply(const ApplyDecision& decision);
   void BeginProgram(const RunCommand& command);
   absl::StatusOr<std::chrono::nanoseconds> Wait();
-  std::string Unconnected() const;
   absl::Status Interruption() const;
   // The error of a command, with what befell the device where that is not in it yet.
   absl::Status WithFault(const absl::Status& status) const;
   void FailCell(const absl::Status& reason);  // the first error of a cell
   void EndCell(const absl::Status& reason);   // its links close with it
-  void Publish(const char* state);
-  void PublishPosition();
-  void CopyPositionLocked();
 
   const Parts parts_;
   StepTracer tracer_;
@@ -114,11 +104,8 @@ class StageEngine {
   std::optional<CurrentRun> run_;
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;
-
   JobNews news_;
-
-  mutable std::mutex mutex_;  // guards status_
-  StageStatus status_;
+  StatusBoard status_;
 };
 
 }  // namespace stagecoach

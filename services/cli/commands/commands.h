@@ -1,5 +1,5 @@
-// Commands: `stagecoach X`, one function and one file each; the command line is read in
-// services/cli/command_line.h. Every function returns the exit code.
+// Commands: what `stagecoach X` does, a function each. services/cli/command_line.h reads the
+// command line. Every function returns the exit code.
 // Threads:   the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_
@@ -161,7 +161,7 @@ int RunWatch(const std::string& job, CommandContext& context);
 int RunWait(const std::string& job, CommandContext& context);
 int RunCancel(const std::string& job, CommandContext& context);
 int RunStages(CommandContext& context);
-int RunHealth(CommandContext& context);
+int RunHealth(const std::string& server, CommandContext& context);  // empty: the coordinator
 int RunVersion(CommandContext& context);
 
 }  // namespace stagecoach

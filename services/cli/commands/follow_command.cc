@@ -67,6 +67,18 @@ std::string HowToGoOn(const v1::Job& job, const std::string& resume) {
                       resume);
 }
 
+int Follow(const std::string& id, bool quiet, CommandContext& context) {
+  const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
+  if (!client.ok()) return context.console->Fail(client.status());
+  const absl::StatusOr<v1::Job> job = (*client)->Get(id);
+  if (!job.ok()) return context.console->Fail(job.status());
+  const int code = FollowAndReport(**client, *job, quiet, context);
+  if (code == kExitInterrupted) {
+    context.console->Note(absl::StrCat("the job goes on; to end it:  stagecoach cancel ", id));
+  }
+  return code;
+}
+
 }  // namespace
 
 int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
@@ -138,6 +150,14 @@ std::string MakeJobId(const std::string& name) {
 absl::StatusOr<ValidSpecFile> ReadValidSpec(const std::string& file) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(file));
   return ValidateSpecFile(std::move(spec_file));
+}
+
+int RunWatch(const std::string& job, CommandContext& context) {
+  return Follow(job, /*quiet=*/false, context);
+}
+
+int RunWait(const std::string& job, CommandContext& context) {
+  return Follow(job, /*quiet=*/true, context);
 }
 
 }  // namespace stagecoach

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "plan/job/data_kinds.h"
-#include "plan/job/evaluation_batches.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
 #include "services/common/convert/fields/message_fields.h"

@@ -10,7 +10,7 @@
 
 #include "base/threads/progress.h"
 #include "operations/images/winograd.h"
-#include "stage/backends/convolution_shape.h"
+#include "stage/backends/call_shapes.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/convolution/column_convolution.h"
 #include "stage/backends/cpu/convolution/convolution_calls.h"

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "operations/images/pool.h"
+#include "stage/backends/call_shapes.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/vector/vector-inl.h"
 #include "stage/backends/pool_loops.h"
-#include "stage/backends/pool_shape.h"
 
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_POOL_ONCE_
 #define STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_POOL_ONCE_

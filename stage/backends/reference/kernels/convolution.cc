@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/threads/progress.h"
-#include "stage/backends/convolution_shape.h"
+#include "stage/backends/call_shapes.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "stage/backends/call_shapes.h"
 #include "stage/backends/pool_loops.h"
-#include "stage/backends/pool_shape.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {

@@ -1,6 +1,6 @@
 #include "stage/backends/cuda/kernels/images/convolution.h"
 
-#include "stage/backends/convolution_shape.h"
+#include "stage/backends/call_shapes.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"

@@ -1,9 +1,9 @@
 #include "stage/backends/cuda/kernels/images/pool.h"
 
+#include "stage/backends/call_shapes.h"
 #include "stage/backends/cuda/cudnn/pool/pool_operands.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
-#include "stage/backends/pool_shape.h"
 
 namespace stagecoach::cuda {
 namespace {

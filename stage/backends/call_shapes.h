@@ -1,8 +1,9 @@
-// The window of a convolution from its attributes and types.
-#ifndef STAGECOACH_STAGE_BACKENDS_CONVOLUTION_SHAPE_H_
-#define STAGECOACH_STAGE_BACKENDS_CONVOLUTION_SHAPE_H_
+// The windows of convolutions and pools from their attributes and types.
+#ifndef STAGECOACH_STAGE_BACKENDS_CALL_SHAPES_H_
+#define STAGECOACH_STAGE_BACKENDS_CALL_SHAPES_H_
 
 #include "operations/images/convolution.h"
+#include "operations/images/pool.h"
 #include "operations/operation.h"
 #include "stage/backends/window_shape.h"
 
@@ -29,6 +30,25 @@ inline ConvolutionShape WeightGradientShape(const ConvolutionSteps& steps, const
   return ShapeOfConvolution(steps, types.inputs[1], types.adds[0], types.inputs[0]);
 }
 
+// Of a pool: `image` is x or dx, `places` y or dy; samples are those of the call.
+inline WindowShape PoolShape(const PoolSteps& steps, const ValueType& image,
+                             const ValueType& places) {
+  return {.samples = 0,
+          .height = image.shape[0],
+          .width = image.shape[1],
+          .channels = image.shape[2],
+          .places_height = places.shape[0],
+          .places_width = places.shape[1],
+          .size_height = steps.window.height,
+          .size_width = steps.window.width,
+          .stride_height = steps.stride.height,
+          .stride_width = steps.stride.width,
+          .padding_height = steps.padding.height,
+          .padding_width = steps.padding.width,
+          .dilation_height = 1,
+          .dilation_width = 1};
+}
+
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CONVOLUTION_SHAPE_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CALL_SHAPES_H_

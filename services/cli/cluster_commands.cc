@@ -1,0 +1,129 @@
+// The commands that ask a coordinator.
+#include <optional>
+#include <string>
+
+#include "services/cli/command_tree.h"
+
+namespace stagecoach {
+namespace {
+
+// A trace of so many steps is more than a viewer can show.
+constexpr uint32_t kMostTracedSteps = 10000;
+constexpr uint32_t kMostLogLines = 1000000;
+
+void AddJob(CLI::App* command, std::string* job) {
+  command->add_option("job", *job, "job id")->type_name("JOB")->required();
+}
+
+void AddJobCommand(CommandTree& tree, const std::string& name, const std::string& description,
+                   int (*run)(const std::string&, CommandContext&)) {
+  const auto [command, job] = tree.Add(name, description, run);
+  AddJob(command, &job);
+}
+
+void AddTrace(CommandTree& tree) {
+  const auto [command, options] =
+      tree.Add("trace", "Write what every stage did in a job's last steps", RunTrace);
+  AddJob(command, &options.job);
+  command->add_option("--steps", options.steps, "how many steps back; 0: all that there are")
+      ->check(CLI::Range(uint32_t{0}, kMostTracedSteps))
+      ->capture_default_str();
+  command
+      ->add_option("--file", options.file,
+                   "Chrome trace JSON, opens in ui.perfetto.dev; - for standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  // Hides the shared option of this name, which once named the file and still may.
+  command
+      ->add_option_function<std::string>(
+          "-o,--output",
+          [&context = tree.context(), &file = options.file](const std::string& given) {
+            const std::optional<OutputFormat> format = ParseOutputFormat(given);
+            if (format.has_value()) context.output = *format;
+            if (!format.has_value()) file = given;
+          },
+          "table, json or ndjson: how to tell what was written; anything else is --file")
+      ->type_name("{table,json,ndjson}")
+      ->default_str("table");
+}
+
+int RunLogsAsPrinted(const LogsOptions& given, CommandContext& context) {
+  LogsOptions options = given;
+  options.json = given.json || context.output != OutputFormat::kTable;
+  return RunLogs(options, context);
+}
+
+void AddLogs(CommandTree& tree) {
+  const auto [command, options] =
+      tree.Add("logs", "Read the logs of a job's coordinator and stages", RunLogsAsPrinted);
+  AddJob(command, &options.job);
+  command->add_flag("-f,--follow", options.follow, "go on until the job ends");
+  command->add_option("--stage", options.stage, "only this stage of the pipeline, from 0")
+      ->check(CLI::Range(int32_t{0}, static_cast<int32_t>(kMostStages)));
+  command->add_option("--tail", options.tail, "only the last lines; default: all")
+      ->check(CLI::Range(uint32_t{1}, kMostLogLines));
+  command
+      ->add_option_function<std::string>(
+          "--format", [&json = options.json](const std::string& name) { json = name == "json"; },
+          "text, or json: one object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
+}
+
+void AddCheckpoints(CommandTree& tree) {
+  CLI::App* checkpoints = tree.app().add_subcommand("checkpoints", "List or verify checkpoints");
+  checkpoints->require_subcommand(1);
+  const auto add = [&](const std::string& name, const std::string& description, bool verify) {
+    const auto [command, options] = tree.Add(name, description, RunCheckpoints, checkpoints);
+    AddJob(command, &options.job);
+    options.verify = verify;
+  };
+  add("list", "List a job's checkpoints", false);
+  add("verify", "Also check every size and digest", true);
+}
+
+void AddExport(CommandTree& tree) {
+  const auto [command, options] =
+      tree.Add("export", "Write a checkpoint's weights as one safetensors file", RunExport);
+  command
+      ->add_option("job", options.job,
+                   "job id; with --names also a file or folder, as `generate` takes them")
+      ->type_name("JOB|PATH")
+      ->required();
+  command->add_option("--step", options.step, "default: the newest checkpoint")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* average =
+      command->add_flag("--average", options.average,
+                        "the averages of the weights (training.average) in their place");
+  CLI::Option* names =
+      command
+          ->add_option("--names", options.names,
+                       "also write the weights in these names and layouts: torchvision or timm")
+          ->type_name("{torchvision,timm}");
+  CLI::Option* to = command->add_option("--to", options.to, "the file for --names")
+                        ->type_name("FILE")
+                        ->needs(names);
+  names->needs(to)->excludes(average);
+  command->add_option("--job-file", options.job_file, "with --names, the job of a checkpoint")
+      ->type_name("FILE")
+      ->needs(names);
+}
+
+}  // namespace
+
+void AddClusterCommands(CommandTree& tree) {
+  tree.Add("list", "List jobs", RunList);
+  AddJobCommand(tree, "describe", "Show one job", RunDescribe);
+  AddJobCommand(tree, "watch", "Follow a job to its end", RunWatch);
+  AddJobCommand(tree, "wait", "Wait for the end of a job", RunWait);
+  AddJobCommand(tree, "cancel", "End a job", RunCancel);
+  AddTrace(tree);
+  AddLogs(tree);
+  AddCheckpoints(tree);
+  AddExport(tree);
+  tree.Add("stages", "List the stage servers", RunStages);
+  const auto [health, server] = tree.Add("health", "Ask a server whether it serves", RunHealth);
+  health->add_option("server", server, "host:port; default: the coordinator");
+}
+
+}  // namespace stagecoach

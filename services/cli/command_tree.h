@@ -1,0 +1,68 @@
+// CommandTree: the commands of `stagecoach` with their options, and the function of the one that a
+// command line chooses.
+// Ownership: owns all options; borrows console and stop signal.
+// Threads:   the main thread.
+#ifndef STAGECOACH_SERVICES_CLI_COMMAND_TREE_H_
+#define STAGECOACH_SERVICES_CLI_COMMAND_TREE_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/cli/commands/commands.h"
+
+namespace stagecoach {
+
+// Limit of a number on the command line; the limits of a job are its validator's.
+inline constexpr int64_t kMostStages = 1024;
+
+class CommandTree {
+ public:
+  CommandTree(Console* console, StopSignal* stop);
+
+  int Run(int argc, const char* const* argv);  // the exit code
+
+  template <typename Options>
+  struct Command {
+    CLI::App* app;
+    Options& options;  // lives as long as the tree
+  };
+  // parent: null for the program itself.
+  template <typename Options>
+  Command<Options> Add(const std::string& name, const std::string& description,
+                       int (*run)(const Options&, CommandContext&), CLI::App* parent = nullptr) {
+    const auto options = std::make_shared<Options>();
+    const auto chosen = [this, options, run] { return run(*options, context_); };
+    return {AddChoice(parent, name, description, chosen), *options};
+  }
+  void Add(const std::string& name, const std::string& description, int (*run)(CommandContext&)) {
+    AddChoice(nullptr, name, description, [this, run] { return run(context_); });
+  }
+
+  CLI::App& app() { return app_; }
+  CommandContext& context() { return context_; }
+
+ private:
+  CLI::App* AddChoice(CLI::App* parent, const std::string& name, const std::string& description,
+                      std::function<int()> run);
+  void AddSharedOptions();
+  void AddCompletion();
+  int ReportParse(const CLI::ParseError& error);
+
+  CLI::App app_;
+  CommandContext context_;
+  std::function<int()> run_;
+  CLI::Option* address_ = nullptr;
+  std::string shell_;
+  std::vector<std::string> line_;  // to complete
+};
+
+void AddRunCommands(CommandTree& tree);      // run a job, or look at one before it runs
+void AddClusterCommands(CommandTree& tree);  // ask a coordinator
+void AddWeightCommands(CommandTree& tree);   // use trained weights
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_COMMAND_TREE_H_

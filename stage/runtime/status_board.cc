@@ -1,0 +1,55 @@
+#include "stage/runtime/status_board.h"
+
+namespace stagecoach {
+
+void StatusBoard::Empty() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  status_ = {.state = "empty"};
+}
+
+void StatusBoard::Loading(const Fence& fence, StageId stage) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  status_.state = "loading";
+  status_.fence = fence;
+  status_.stage = stage;
+}
+
+void StatusBoard::Running(const Fence& fence, const LoadedCell& loaded) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  status_.state = "running";
+  status_.fence = fence;
+  CopyLocked(loaded);
+}
+
+void StatusBoard::AtRest(const char* state, const LoadedCell& loaded) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  status_.state = state;
+  status_.fence = loaded.command.fence;
+  status_.fence.step = loaded.next_step;
+  CopyLocked(loaded);
+}
+
+void StatusBoard::Position(const LoadedCell& loaded) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  CopyLocked(loaded);
+}
+
+void StatusBoard::CopyLocked(const LoadedCell& loaded) {
+  const StageExecutor& executor = *loaded.executor;
+  status_.stage = loaded.command.stage;
+  status_.bad_records = loaded.data == nullptr ? 0 : loaded.data->bad_records();
+  status_.micro_batch = executor.current_micro_batch();
+  status_.waiting_for = executor.WaitingFor();
+  if (loaded.upstream != nullptr) status_.upstream = loaded.upstream->statistics();
+  if (loaded.downstream != nullptr) status_.downstream = loaded.downstream->statistics();
+  // The executor dropped stale frames too; it does not tell the links apart.
+  auto& counted = status_.upstream.has_value() ? status_.upstream : status_.downstream;
+  if (counted.has_value()) counted->stale_frames += executor.stale_messages();
+}
+
+StageStatus StatusBoard::Status() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return status_;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,31 @@
+// StatusBoard: the loaded cell's state and position, copied for other threads.
+// Threads:   writes on the executor thread, Status on any. One mutex guards the copy.
+#ifndef STAGECOACH_STAGE_RUNTIME_STATUS_BOARD_H_
+#define STAGECOACH_STAGE_RUNTIME_STATUS_BOARD_H_
+
+#include <mutex>
+
+#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/stage_runtime.h"
+
+namespace stagecoach {
+
+class StatusBoard {
+ public:
+  void Empty();
+  void Loading(const Fence& fence, StageId stage);
+  void Running(const Fence& fence, const LoadedCell& loaded);
+  void AtRest(const char* state, const LoadedCell& loaded);  // "ready", "aborted"
+  void Position(const LoadedCell& loaded);
+  StageStatus Status() const;  // what is not of the cell is left out
+
+ private:
+  void CopyLocked(const LoadedCell& loaded);
+
+  mutable std::mutex mutex_;  // guards status_
+  StageStatus status_{.state = "empty"};
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_STATUS_BOARD_H_
