@@ -1,8 +1,8 @@
 // StageEngine: what the executor thread does with a command: load a cell, apply a decision, run a
 // program, write a shard. It never waits for a neighbour's messages: StageRuntime is the thread,
 // its waits and the queue around it, and a test may take turns with several engines on one thread.
-// A load waits for what it reads: files, or another stage's memory, for a part of which
-// SnapshotPeers has a deadline.
+// A load waits for what it reads: files, or parts of another stage's memory. SnapshotPeers has a
+// deadline for each part.
 // Ownership: owns the loaded cell; borrows the rest for its life.
 // Threads:   executor thread only, but for snapshots, Status and TellJobProgress (any thread).
 // Errors:    see StageRuntime.
@@ -47,14 +47,14 @@ class StageEngine {
   // How a Run gets on.
   struct Going {
     std::optional<absl::StatusOr<StepReport>> answer;  // it has ended
-    // Not 0: it waits for a neighbour. Another look is worth it after a change that the mailbox is
-    // told of, and after so long at the latest.
+    // Not 0: it waits for a neighbour. Call Advance again after a change that the mailbox is told
+    // of, and after this time at the latest.
     std::chrono::nanoseconds wait{0};
   };
   Going Begin(const RunCommand& command);
-  Going Advance();  // an instruction more; after a Begin or Advance without an answer only
-  // Of a cell that has failed, which a Run leaves open: neighbours need not hear of it before
-  // whoever is told why.
+  Going Advance();  // one more instruction; only after a Begin or Advance without an answer
+  // Closes the links of a failed cell. A failed Run leaves them open, so that its answer, which has
+  // the reason, goes out before the neighbours notice.
   void CloseLinks();
   absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
   absl::Status Release(const Fence& fence);
@@ -67,7 +67,8 @@ class StageEngine {
   void TellJobProgress(uint64_t number, double lease_seconds) { news_.Tell(number, lease_seconds); }
 
  private:
-  // Of the last finished command of a kind: it is answered again when it comes again.
+  // The last finished command of a kind with its answer. If the command comes again, it gets this
+  // answer.
   struct LastRun {
     RunCommand command;
     StepReport report;
@@ -84,14 +85,14 @@ class StageEngine {
   };
 
   absl::Status Build(LoadCommand command);  // loaded_
-  // The decision, and the first instruction's turn is next.
+  // Applies the decision and begins the program, without its first instruction.
   absl::Status Start(const RunCommand& command);
   Going End(absl::StatusOr<StepReport> report);  // of the Run at hand
   StepReport Finished(StepReport report);
   void BeginProgram(const RunCommand& command);
   absl::StatusOr<std::chrono::nanoseconds> Wait();
   absl::Status Interruption() const;
-  // The error of a command, with what befell the device where that is not in it yet.
+  // The error of a command. If it does not mention the device's fault, the fault goes in front.
   absl::Status WithFault(const absl::Status& status) const;
   void FailCell(const absl::Status& reason);  // the first error of a cell
   void EndCell(const absl::Status& reason);   // its links close with it
