@@ -11,7 +11,7 @@
 #include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
 #include "stage/data/open_source.h"
-#include "stage/runtime/attention_ways.h"
+#include "stage/layers/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
 #include "stage/weights/weight_file.h"
 

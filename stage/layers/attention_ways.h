@@ -4,8 +4,8 @@
 // for the whole network, so that equal devices with different layers answer alike.
 // Threads:   executor thread, as the back end.
 // Errors:    the back end's.
-#ifndef STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
-#define STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
+#ifndef STAGECOACH_STAGE_LAYERS_ATTENTION_WAYS_H_
+#define STAGECOACH_STAGE_LAYERS_ATTENTION_WAYS_H_
 
 #include <functional>
 #include <string>
@@ -29,4 +29,4 @@ absl::StatusOr<AttentionWays> AskAttentionWays(const Network& network, const Tra
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
+#endif  // STAGECOACH_STAGE_LAYERS_ATTENTION_WAYS_H_

@@ -1,4 +1,4 @@
-#include "stage/runtime/attention_ways.h"
+#include "stage/layers/attention_ways.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
