@@ -27,11 +27,6 @@ Json FailuresJson(const std::map<uint64_t, StepFailures>& failures) {
   return json;
 }
 
-Json DeathsJson(const StageDeaths& deaths) {
-  return {{"count", deaths.count},   {"step", deaths.step}, {"instruction", deaths.instruction},
-          {"stages", deaths.stages}, {"term", deaths.term}, {"generation", deaths.generation}};
-}
-
 StageDeaths ReadDeaths(const Json& json) {
   return {json.at("count"),  json.at("step"), json.at("instruction"),
           json.at("stages"), json.at("term"), json.at("generation")};
@@ -83,36 +78,45 @@ double ReadLoss(const Json& json, const char* key, const char* text_key) {
   return value;
 }
 
-void ReadOutcome(const Json& json, JobState* state) {
-  state->step = json.at("step");
-  state->skipped_steps = json.at("skipped_steps");
-  state->reached_step = json.at("reached_step");
-  state->reached_text = json.at("reached_text");
-  state->applied_at_start = json.at("applied_at_start");
-  state->consecutive_nonfinite = json.at("consecutive_nonfinite");
-  state->nonfinite_since = json.at("nonfinite_since");
-  state->nonfinite_evaluation_since = json.at("nonfinite_evaluation_since");
-  state->last_loss = ReadLoss(json, "loss", kLossText);
-  state->has_loss = json.at("has_loss");
-  state->evaluation_loss = ReadLoss(json, "evaluation_loss", kEvaluationLossText);
-  state->has_evaluation_loss = json.at("has_evaluation_loss");
-  state->last_measures = ReadMeasures(json, "measures");
-  state->evaluation_measures = ReadMeasures(json, "evaluation_measures");
-  state->tokens_per_second = json.at("tokens_per_second");
-  state->step_seconds = json.at("step_seconds");
-  state->bubble = json.at("bubble");
-  state->bubble_ideal = json.at("bubble_ideal");
-  state->forecast_step_seconds = json.at("forecast_step_seconds");
-  state->finished_unix_seconds = json.at("finished_unix_seconds");
-  state->weights_digest = json.at("weights_digest");
-  state->weights_folder = json.at("weights_folder");
+// Each that the journal has as it is. State: JobState, const or not.
+template <typename State, typename Visit>
+void EachField(State& state, const Visit& visit) {
+  visit("generation", state.generation);
+  visit("records", state.records);
+  visit("wanted_stages", state.stages.wanted);
+  visit("furthest_step", state.furthest_step);
+  visit("last_checkpoint_step", state.checkpoints.last.step);
+  visit("snapshots", state.snapshots.taken);
+  visit("fingerprint", state.found.fingerprint);
+  visit("resumed_data_sha256", state.origin.data_sha256);
+  visit("resume_step", state.origin.resume_step);
+  visit("applied_at_start", state.origin.applied_steps);
+  visit("profile_tried", state.profile_tried);
+  visit("step", state.step);
+  visit("reached_step", state.reached.step);
+  visit("reached_text", state.reached.text);
+  visit("consecutive_nonfinite", state.nonfinite.steps);
+  visit("nonfinite_since", state.nonfinite.since);
+  visit("nonfinite_evaluation_since", state.nonfinite.evaluation_since);
+  auto& results = state.results;
+  visit("recoveries", results.recoveries);
+  visit("skipped_steps", results.skipped_steps);
+  visit("has_loss", results.has_loss);
+  visit("has_evaluation_loss", results.has_evaluation_loss);
+  visit("tokens_per_second", results.tokens_per_second);
+  visit("step_seconds", results.step_seconds);
+  visit("bubble", results.bubble);
+  visit("bubble_ideal", results.bubble_ideal);
+  visit("forecast_step_seconds", results.forecast_step_seconds);
+  visit("finished_unix_seconds", results.finished_unix_seconds);
+  visit("weights_digest", results.weights_digest);
+  visit("weights_folder", results.weights_folder);
 }
 
 void ReadPlacement(const Json& json, JobState* state) {
   for (const Json& layer : json.at("profile")) {
     state->profile.push_back({layer.at(0), layer.at(1)});
   }
-  state->profile_tried = json.at("profile_tried");
   for (const Json& stage : json.at("stages")) {
     StageSlot slot;
     slot.stage.name = stage.at("name");
@@ -122,65 +126,46 @@ void ReadPlacement(const Json& json, JobState* state) {
     slot.last_layer = stage.at("last_layer");
     state->slots.push_back(std::move(slot));
   }
-  const Json& data = json.at("data");
-  state->data.bytes = data.at("bytes");
-  state->data.sha256 = data.at("sha256");
-  state->data.train_samples = data.at("train_sequences");
-  state->data.evaluation_samples = data.at("evaluation_sequences");
+  DatasetManifest& data = state->found.data;
+  data.bytes = json.at("data").at("bytes");
+  data.sha256 = json.at("data").at("sha256");
+  data.train_samples = json.at("data").at("train_sequences");
+  data.evaluation_samples = json.at("data").at("evaluation_sequences");
 }
 
 }  // namespace
 
 std::string EncodeJobState(const JobState& state) {
+  const JobResults& results = state.results;
+  const StageDeaths& deaths = state.failures.deaths;
+  const LoadFindings& found = state.found;
   Json json = {
       {"phase", static_cast<int>(state.phase)},
       {"message", state.message},
-      {"generation", state.generation},
-      {"recoveries", state.recoveries},
-      {"records", state.records},
-      {"wanted_stages", state.wanted_stages},
-      {"furthest_step", state.furthest_step},
-      {"failures", FailuresJson(state.failures)},
-      {"deaths", DeathsJson(state.deaths)},
-      {"last_checkpoint_step", state.last_checkpoint_step},
-      {"snapshots", state.snapshots.taken},
-      {"fingerprint", state.fingerprint},
-      {"resumed_data_sha256", state.resumed_data_sha256},
-      {"resume_step", state.resume_step},
-      {"weights", {{"bytes", state.weights.bytes}, {"sha256", state.weights.sha256}}},
+      {"failures", FailuresJson(state.failures.steps)},
+      {"deaths",
+       {{"count", deaths.count},
+        {"step", deaths.step},
+        {"instruction", deaths.instruction},
+        {"stages", deaths.stages},
+        {"term", deaths.term},
+        {"generation", deaths.generation}}},
+      {"weights", {{"bytes", found.weights.bytes}, {"sha256", found.weights.sha256}}},
       {"data",
-       {{"bytes", state.data.bytes},
-        {"sha256", state.data.sha256},
-        {"train_sequences", state.data.train_samples},
-        {"evaluation_sequences", state.data.evaluation_samples}}},
+       {{"bytes", found.data.bytes},
+        {"sha256", found.data.sha256},
+        {"train_sequences", found.data.train_samples},
+        {"evaluation_sequences", found.data.evaluation_samples}}},
       {"profile", ProfileJson(state.profile)},
-      {"profile_tried", state.profile_tried},
       {"stages", StagesJson(state.slots)},
-      {"step", state.step},
-      {"skipped_steps", state.skipped_steps},
-      {"reached_step", state.reached_step},
-      {"reached_text", state.reached_text},
-      {"consecutive_nonfinite", state.consecutive_nonfinite},
-      {"applied_at_start", state.applied_at_start},
-      {"nonfinite_since", state.nonfinite_since},
-      {"nonfinite_evaluation_since", state.nonfinite_evaluation_since},
-      {"loss", FiniteOr0(state.last_loss)},
-      {"has_loss", state.has_loss},
-      {"evaluation_loss", FiniteOr0(state.evaluation_loss)},
-      {"has_evaluation_loss", state.has_evaluation_loss},
-      {"measures", MeasuresJson(state.last_measures)},
-      {"evaluation_measures", MeasuresJson(state.evaluation_measures)},
-      {"tokens_per_second", state.tokens_per_second},
-      {"step_seconds", state.step_seconds},
-      {"bubble", state.bubble},
-      {"bubble_ideal", state.bubble_ideal},
-      {"forecast_step_seconds", state.forecast_step_seconds},
-      {"finished_unix_seconds", state.finished_unix_seconds},
-      {"weights_digest", state.weights_digest},
-      {"weights_folder", state.weights_folder},
+      {"loss", FiniteOr0(results.loss)},
+      {"evaluation_loss", FiniteOr0(results.evaluation_loss)},
+      {"measures", MeasuresJson(results.measures)},
+      {"evaluation_measures", MeasuresJson(results.evaluation_measures)},
   };
-  AddText(kLossText, state.last_loss, &json);
-  AddText(kEvaluationLossText, state.evaluation_loss, &json);
+  EachField(state, [&json](const char* name, const auto& value) { json[name] = value; });
+  AddText(kLossText, results.loss, &json);
+  AddText(kEvaluationLossText, results.evaluation_loss, &json);
   // A message may quote bytes from anywhere: what is not UTF-8 is replaced.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -196,25 +181,19 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     }
     state->phase = static_cast<JobPhase>(phase);
     state->message = ShownText(std::string(json.at("message")));
-    state->generation = json.at("generation");
-    state->recoveries = json.at("recoveries");
-    state->records = json.at("records");
-    state->wanted_stages = json.at("wanted_stages");
-    state->furthest_step = json.at("furthest_step");
+    EachField(*state, [&json](const char* name, auto& value) { json.at(name).get_to(value); });
     for (const Json& entry : json.at("failures")) {
-      StepFailures& failed = state->failures[entry.at(0)];
+      StepFailures& failed = state->failures.steps[entry.at(0)];
       failed.count = entry.at(1);
       failed.stages = entry.at(2).get<std::set<std::string>>();
     }
-    state->deaths = ReadDeaths(json.at("deaths"));
-    state->last_checkpoint_step = json.at("last_checkpoint_step");
-    state->snapshots.taken = json.at("snapshots");
-    state->fingerprint = json.at("fingerprint");
-    state->resumed_data_sha256 = json.at("resumed_data_sha256");
-    state->resume_step = json.at("resume_step");
-    state->weights = {json.at("weights").at("bytes"), json.at("weights").at("sha256")};
+    state->failures.deaths = ReadDeaths(json.at("deaths"));
+    state->found.weights = {json.at("weights").at("bytes"), json.at("weights").at("sha256")};
+    state->results.loss = ReadLoss(json, "loss", kLossText);
+    state->results.evaluation_loss = ReadLoss(json, "evaluation_loss", kEvaluationLossText);
+    state->results.measures = ReadMeasures(json, "measures");
+    state->results.evaluation_measures = ReadMeasures(json, "evaluation_measures");
     ReadPlacement(json, state);
-    ReadOutcome(json, state);
   } catch (const Json::exception& error) {
     return absl::DataLossError(absl::StrCat("journal: state of job ", job, ": ", error.what()));
   }
