@@ -11,8 +11,7 @@ void JobTransition::Hold(const std::string& why) {
     actions_.push_back(SendRelease{slot.stage, FenceOf(state_)});
   }
   state_.slots.clear();
-  state_.activity = Activity::kHeld;
-  state_.deadline_seconds = 0;
+  Rest(Activity::kHeld);
   Enter(JobPhase::kHeld, why);
 }
 
@@ -23,22 +22,22 @@ void JobTransition::On(const JobResumed& event) {
   const int64_t stages = spec().pipeline.stages;
   // One whose devices stay in their places goes on with as many as it began with, whoever has
   // joined since.
-  const bool in_places = spec().pipeline.mixed_devices && HasRun();
-  if (!in_places) state_.wanted_stages = static_cast<int>(stages);
-  state_.ready_stages = 0;
-  state_.accepts_fewer = false;
+  const bool in_places = spec().pipeline.mixed_devices && HasRun(state_);
+  if (!in_places) state_.stages.wanted = static_cast<int>(stages);
+  state_.stages.ready_count = 0;
+  state_.stages.accepts_fewer = false;
   // Whoever resumes looks on: what failed before the interruption counts anew.
-  state_.failures.clear();
-  state_.deaths.count = 0;
-  state_.load_failures = 0;
-  state_.setbacks = 0;
-  BeginGeneration();
+  state_.failures.steps.clear();
+  state_.failures.deaths.count = 0;
+  state_.failures.loads = 0;
+  state_.failures.setbacks = 0;
+  BeginGeneration(state_);
   state_.just_resumed = true;
   Enter(JobPhase::kRecovering,
         stages == before ? "resumed"
                          : absl::StrCat("resumed with ", stages, stages == 1 ? " stage" : " stages",
                                         " instead of ", before));
-  SearchOwnCheckpoint();
+  Search(/*own=*/true);
 }
 
 }  // namespace stagecoach

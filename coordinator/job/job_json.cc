@@ -91,36 +91,36 @@ void VisitPlacement(Visitor& visit, State& state) {
     stage.Field("last_layer", slot.last_layer);
   });
   auto data = visit.Object("data");
-  data.Field("bytes", state.data.bytes);
-  data.Field("sha256", state.data.sha256);
-  data.Field("train_sequences", state.data.train_samples);
-  data.Field("evaluation_sequences", state.data.evaluation_samples);
+  data.Field("bytes", state.found.data.bytes);
+  data.Field("sha256", state.found.data.sha256);
+  data.Field("train_sequences", state.found.data.train_samples);
+  data.Field("evaluation_sequences", state.found.data.evaluation_samples);
 }
 
 template <typename Visitor, typename State>
 void VisitOutcome(Visitor& visit, State& state) {
   visit.Field("step", state.step);
-  visit.Field("skipped_steps", state.skipped_steps);
-  visit.Field("reached_step", state.reached_step);
-  visit.Field("reached_text", state.reached_text);
-  visit.Field("applied_at_start", state.applied_at_start);
-  visit.Field("consecutive_nonfinite", state.consecutive_nonfinite);
-  visit.Field("nonfinite_since", state.nonfinite_since);
-  visit.Field("nonfinite_evaluation_since", state.nonfinite_evaluation_since);
-  visit.Loss("loss", state.last_loss);
-  visit.Field("has_loss", state.has_loss);
-  visit.Loss("evaluation_loss", state.evaluation_loss);
-  visit.Field("has_evaluation_loss", state.has_evaluation_loss);
-  visit.Measures("measures", state.last_measures);
-  visit.Measures("evaluation_measures", state.evaluation_measures);
-  visit.Field("tokens_per_second", state.tokens_per_second);
-  visit.Field("step_seconds", state.step_seconds);
-  visit.Field("bubble", state.bubble);
-  visit.Field("bubble_ideal", state.bubble_ideal);
-  visit.Field("forecast_step_seconds", state.forecast_step_seconds);
-  visit.Field("finished_unix_seconds", state.finished_unix_seconds);
-  visit.Field("weights_digest", state.weights_digest);
-  visit.Field("weights_folder", state.weights_folder);
+  visit.Field("skipped_steps", state.results.skipped_steps);
+  visit.Field("reached_step", state.reached.step);
+  visit.Field("reached_text", state.reached.text);
+  visit.Field("applied_at_start", state.origin.applied_steps);
+  visit.Field("consecutive_nonfinite", state.nonfinite.steps);
+  visit.Field("nonfinite_since", state.nonfinite.since);
+  visit.Field("nonfinite_evaluation_since", state.nonfinite.evaluation_since);
+  visit.Loss("loss", state.results.loss);
+  visit.Field("has_loss", state.results.has_loss);
+  visit.Loss("evaluation_loss", state.results.evaluation_loss);
+  visit.Field("has_evaluation_loss", state.results.has_evaluation_loss);
+  visit.Measures("measures", state.results.measures);
+  visit.Measures("evaluation_measures", state.results.evaluation_measures);
+  visit.Field("tokens_per_second", state.results.tokens_per_second);
+  visit.Field("step_seconds", state.results.step_seconds);
+  visit.Field("bubble", state.results.bubble);
+  visit.Field("bubble_ideal", state.results.bubble_ideal);
+  visit.Field("forecast_step_seconds", state.results.forecast_step_seconds);
+  visit.Field("finished_unix_seconds", state.results.finished_unix_seconds);
+  visit.Field("weights_digest", state.results.weights_digest);
+  visit.Field("weights_folder", state.results.weights_folder);
 }
 
 // All but the phase and the failures of steps.
@@ -128,25 +128,25 @@ template <typename Visitor, typename State>
 void VisitState(Visitor visit, State& state) {
   visit.Field("message", state.message);
   visit.Field("generation", state.generation);
-  visit.Field("recoveries", state.recoveries);
+  visit.Field("recoveries", state.results.recoveries);
   visit.Field("records", state.records);
-  visit.Field("wanted_stages", state.wanted_stages);
+  visit.Field("wanted_stages", state.stages.wanted);
   visit.Field("furthest_step", state.furthest_step);
   auto deaths = visit.Object("deaths");
-  deaths.Field("count", state.deaths.count);
-  deaths.Field("step", state.deaths.step);
-  deaths.Field("instruction", state.deaths.instruction);
-  deaths.Field("stages", state.deaths.stages);
-  deaths.Field("term", state.deaths.term);
-  deaths.Field("generation", state.deaths.generation);
-  visit.Field("last_checkpoint_step", state.last_checkpoint_step);
+  deaths.Field("count", state.failures.deaths.count);
+  deaths.Field("step", state.failures.deaths.step);
+  deaths.Field("instruction", state.failures.deaths.instruction);
+  deaths.Field("stages", state.failures.deaths.stages);
+  deaths.Field("term", state.failures.deaths.term);
+  deaths.Field("generation", state.failures.deaths.generation);
+  visit.Field("last_checkpoint_step", state.checkpoints.last.step);
   visit.Field("snapshots", state.snapshots.taken);
-  visit.Field("fingerprint", state.fingerprint);
-  visit.Field("resumed_data_sha256", state.resumed_data_sha256);
-  visit.Field("resume_step", state.resume_step);
+  visit.Field("fingerprint", state.found.fingerprint);
+  visit.Field("resumed_data_sha256", state.origin.data_sha256);
+  visit.Field("resume_step", state.origin.resume_step);
   auto weights = visit.Object("weights");
-  weights.Field("bytes", state.weights.bytes);
-  weights.Field("sha256", state.weights.sha256);
+  weights.Field("bytes", state.found.weights.bytes);
+  weights.Field("sha256", state.found.weights.sha256);
   VisitPlacement(visit, state);
   VisitOutcome(visit, state);
 }
@@ -157,7 +157,7 @@ std::string EncodeJobState(const JobState& state) {
   Json json = {{"phase", static_cast<int>(state.phase)}};
   VisitState(JsonWriter(&json), state);
   Json& failures = json["failures"] = Json::array();
-  for (const auto& [step, failed] : state.failures) {
+  for (const auto& [step, failed] : state.failures.steps) {
     failures.push_back({step, failed.count, failed.stages});
   }
   // A message may quote bytes from anywhere: what is not UTF-8 is replaced.
@@ -177,7 +177,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     VisitState(JsonReader(&json), *state);
     state->message = ShownText(state->message);
     for (const Json& entry : json.at("failures")) {
-      state->failures[entry.at(0)] = {entry.at(1), entry.at(2)};
+      state->failures.steps[entry.at(0)] = {entry.at(1), entry.at(2)};
     }
   } catch (const Json::exception& error) {
     return absl::DataLossError(absl::StrCat("journal: state of job ", job, ": ", error.what()));

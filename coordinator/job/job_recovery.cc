@@ -27,28 +27,84 @@ bool IsOfLoad(Activity activity) {
          activity == Activity::kCheckFolder;
 }
 
+// It had a place in the generation of this fence, which is the one at hand or the one before.
+bool WorkedAt(const JobState& state, const Fence& fence, const std::string& stage_name) {
+  const FormerGeneration& former = state.failures.former;
+  if (CompareIncarnation(fence, former.fence) == 0) {
+    return std::find(former.stages.begin(), former.stages.end(), stage_name) != former.stages.end();
+  }
+  return CompareIncarnation(fence, FenceOf(state)) == 0 &&
+         std::any_of(state.slots.begin(), state.slots.end(),
+                     [&](const StageSlot& slot) { return slot.stage.name == stage_name; });
+}
+
+void NoteFormer(JobState& state, const StageSlot& slot) {
+  std::vector<std::string>& names = state.failures.former.stages;
+  names.resize(std::max<size_t>(names.size(), static_cast<size_t>(slot.place) + 1));
+  names[static_cast<size_t>(slot.place)] = slot.stage.name;
+}
+
+// Of what the operation waits for.
+double LastMoved(const JobState& state, const DeadlinePassed& event) {
+  double last = state.operation.started_seconds;
+  const WaitsFor waits_for = TraitsOf(state.activity).waits_for;
+  if (waits_for == WaitsFor::kFiles) last = std::max(last, event.effect_moved_seconds);
+  for (const StageSlot& slot : state.slots) {
+    const bool waited = waits_for == WaitsFor::kStages
+                            ? !slot.answered
+                            : waits_for == WaitsFor::kFirstStage && &slot == &state.slots.front();
+    const auto signs = event.stages.find(slot.stage.name);
+    if (waited && signs != event.stages.end()) last = std::max(last, signs->second.moved_seconds);
+  }
+  return last;
+}
+
+// The line that goes on with as many stages as are there.
+std::string GoesOnText(const JobState& state) {
+  if (state.furthest_step == 0) return "";
+  if (state.checkpoints.last.step < 0) return "; it has no checkpoint to go on from";
+  std::string text = absl::StrCat("; to go on from step ", state.checkpoints.last.step);
+  // Devices in their places are all needed.
+  const bool fewer =
+      !state.job->spec.pipeline.mixed_devices && state.stages.ready_count >= LeastStages(state);
+  if (!fewer) return absl::StrCat(text, " when they are back:  stagecoach resume ", state.job->id);
+  return absl::StrCat(text, " with those that are ready:  stagecoach resume ", state.job->id,
+                      " --stages ", std::min(state.stages.ready_count, LayersOf(state)));
+}
+
+// Last of all, as suspects, and with no other they have to answer once more.
+bool TriesUnfitAgain(JobState& state, double now) {
+  JobStages& stages = state.stages;
+  if (stages.unfit.empty() || now >= stages.give_up_seconds) return false;
+  for (const StageProcess& stage : stages.unfit) stages.suspects.push_back(stage.name);
+  stages.unfit.clear();
+  state.operation.deadline_seconds = stages.give_up_seconds;
+  return true;
+}
+
 }  // namespace
 
 void JobTransition::OperationFailed(int stage, const absl::Status& status) {
   const StageRegistration& who = state_.slots[stage].stage;
-  const std::string place = Place(stage);
-  const FailureClass failure = ClassOf(state_.activity, status, HasRun());
+  const std::string place = Place(state_, stage);
+  const FailureClass failure = ClassOf(state_.activity, status, HasRun(state_));
   if (failure == FailureClass::kJob) return Fail(AnnotateAt(status, place));
   if (absl::IsUnavailable(status)) {
     // Dead, or its neighbour is: its next heartbeat tells.
     actions_.push_back(DoubtStage{who.name, who.incarnation});
   }
-  Blame(who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
+  Blame(state_, who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
   const std::string cause = TextAt(status.ToString(), place);
   if (failure == FailureClass::kStage) return StageFailed({who.name}, cause);
   // Nobody's fault, but where there is another stage, that one may have the better connection.
-  if (state_.setbacks >= kTriesWithAll) state_.suspects.push_back(who.name);
+  if (state_.failures.setbacks >= kTriesWithAll) state_.stages.suspects.push_back(who.name);
   Recover(cause);
 }
 
-bool JobTransition::IsOfLastGeneration(const Fence& fence) const {
-  return fence.term == state_.former.term && fence.generation == state_.former.generation &&
-         state_.activity != Activity::kHeld;
+bool IsOfLastGeneration(const JobState& state, const Fence& fence) {
+  const Fence& former = state.failures.former.fence;
+  return fence.term == former.term && fence.generation == former.generation &&
+         state.activity != Activity::kHeld;
 }
 
 // A stage that fails for a reason of its own breaks its links, and its neighbours may be heard
@@ -59,25 +115,25 @@ void JobTransition::LateFailure(const Reported& event) {
   const std::string place =
       absl::StrCat("job ", state_.job->id, ", step ", event.fence.step, ", stage ", event.stage);
   const std::string cause = TextAt(status.ToString(), place);
-  const FailureClass failure = ClassOf(Activity::kTrain, status, HasRun());
+  const FailureClass failure = ClassOf(Activity::kTrain, status, HasRun(state_));
   if (failure == FailureClass::kJob) return Fail(AnnotateAt(status, place));
-  if (failure == FailureClass::kWorld || state_.failed_generation == event.fence.generation) {
+  if (failure == FailureClass::kWorld ||
+      state_.failures.counted_generation == event.fence.generation) {
     return Stale();
   }
   std::set<std::string> names;
-  if (event.stage >= 0 && event.stage < static_cast<int>(state_.former_stages.size())) {
-    names.insert(state_.former_stages[event.stage]);
-  }
-  for (const std::string& name : names) Blame(name, "error");
-  state_.suspects.insert(state_.suspects.end(), names.begin(), names.end());
-  state_.failed_generation = event.fence.generation;
+  const std::vector<std::string>& former = state_.failures.former.stages;
+  if (event.stage >= 0 && event.stage < std::ssize(former)) names.insert(former[event.stage]);
+  for (const std::string& name : names) Blame(state_, name, "error");
+  state_.stages.suspects.insert(state_.stages.suspects.end(), names.begin(), names.end());
+  state_.failures.counted_generation = event.fence.generation;
   Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", cause));
   IsPoison(names, event.fence.step, cause);
 }
 
 bool JobTransition::IsPoison(const std::set<std::string>& stages, uint64_t step,
                              const std::string& cause) {
-  StepFailures& failed = state_.failures[step];
+  StepFailures& failed = state_.failures.steps[step];
   ++failed.count;
   failed.stages.insert(stages.begin(), stages.end());
   const int64_t limit = state_.limits.max_failures_per_step;
@@ -90,29 +146,27 @@ bool JobTransition::IsPoison(const std::set<std::string>& stages, uint64_t step,
 }
 
 bool JobTransition::LoadsTooOften(const std::string& cause) {
-  ++state_.load_failures;
-  if (state_.load_failures < kLoadFailureFactor * state_.limits.max_failures_per_step) return false;
+  const int64_t failed = ++state_.failures.loads;
+  if (failed < kLoadFailureFactor * state_.limits.max_failures_per_step) return false;
   Fail(absl::AbortedError(
-      absl::StrCat("loading failed ", state_.load_failures, " times in a row; last: ", cause)));
+      absl::StrCat("loading failed ", failed, " times in a row; last: ", cause)));
   return true;
 }
 
 void JobTransition::StageFailed(const std::set<std::string>& stages, const std::string& cause) {
-  state_.suspects.insert(state_.suspects.end(), stages.begin(), stages.end());
-  state_.failed_generation = state_.generation;
+  state_.stages.suspects.insert(state_.stages.suspects.end(), stages.begin(), stages.end());
+  state_.failures.counted_generation = state_.generation;
   const bool ended =
       IsOfLoad(state_.activity) ? LoadsTooOften(cause) : IsPoison(stages, state_.step, cause);
   if (!ended) Recover(cause);
 }
 
-void JobTransition::Blame(const std::string& stage_name, const char* reason) {
-  auto found =
-      std::find_if(state_.faults.begin(), state_.faults.end(), [&](const StageFaults& faults) {
-        return faults.stage_name == stage_name && faults.reason == reason;
-      });
-  if (found == state_.faults.end()) {
-    found = state_.faults.insert(state_.faults.end(), {stage_name, reason, 0});
-  }
+void Blame(JobState& state, const std::string& stage_name, const char* reason) {
+  std::vector<StageFaults>& faults = state.results.faults;
+  auto found = std::find_if(faults.begin(), faults.end(), [&](const StageFaults& of) {
+    return of.stage_name == stage_name && of.reason == reason;
+  });
+  if (found == faults.end()) found = faults.insert(faults.end(), {stage_name, reason, 0});
   ++found->count;
 }
 
@@ -122,16 +176,16 @@ void JobTransition::On(const StageLost& event) {
         return slot.stage.name == event.name && slot.stage.incarnation == event.incarnation;
       });
   if (found == state_.slots.end()) return Stale();
-  if (state_.snapshots.saving) {  // what the others hold may be enough
+  if (state_.snapshots.save.on) {  // what the others hold may be enough
     state_.slots.erase(found);
-    state_.snapshots.save_tried = false;
+    state_.snapshots.save.tried = false;
     if (state_.activity == Activity::kCommit)
       return;  // its shards are on the disk; the commit may fail
     DropCheckpoint();
     return EndSave();
   }
   const std::string cause = TextAt(
-      absl::StrCat("lost stage ", found - state_.slots.begin(), ": ", event.reason), Place());
+      absl::StrCat("lost stage ", found - state_.slots.begin(), ": ", event.reason), Place(state_));
   switch (state_.activity) {
     case Activity::kFindCheckpoint:
     case Activity::kWaitStages:
@@ -147,19 +201,9 @@ void JobTransition::On(const StageLost& event) {
   const StageSlot lost = *found;
   state_.slots.erase(found);
   if (state_.snapshots.taken) state_.snapshots.left.insert(lost.stage);
-  Blame(event.name, "lost");
+  Blame(state_, event.name, "lost");
   Recover(cause);
-  NoteFormer(lost);
-}
-
-bool JobTransition::WorkedAt(const Fence& fence, const std::string& stage_name) const {
-  const std::vector<std::string>& former = state_.former_stages;
-  if (CompareIncarnation(fence, state_.former) == 0) {
-    return std::find(former.begin(), former.end(), stage_name) != former.end();
-  }
-  return CompareIncarnation(fence, FenceOf(state_)) == 0 &&
-         std::any_of(state_.slots.begin(), state_.slots.end(),
-                     [&](const StageSlot& slot) { return slot.stage.name == stage_name; });
+  NoteFormer(state_, lost);
 }
 
 // By then the stage is lost, and the job recovers or has gone on elsewhere. A stage may tell
@@ -167,9 +211,9 @@ bool JobTransition::WorkedAt(const Fence& fence, const std::string& stage_name) 
 // before, which is as late as a restart is.
 void JobTransition::On(const StageDied& event) {
   const Fence& fence = event.death.fence;
-  StageDeaths& deaths = state_.deaths;
+  StageDeaths& deaths = state_.failures.deaths;
   const Fence counted{.term = deaths.term, .generation = deaths.generation};
-  const bool counts = WorkedAt(fence, event.name) && fence.step <= state_.furthest_step &&
+  const bool counts = WorkedAt(state_, fence, event.name) && fence.step <= state_.furthest_step &&
                       CompareIncarnation(fence, counted) > 0;
   const bool done = state_.activity == Activity::kHeld || state_.activity == Activity::kExport;
   if (!counts || done) return Stale();
@@ -180,7 +224,7 @@ void JobTransition::On(const StageDied& event) {
   deaths.stages.insert(event.name);
   deaths.term = fence.term;
   deaths.generation = fence.generation;
-  state_.suspects.push_back(event.name);
+  state_.stages.suspects.push_back(event.name);
   const std::string text = absl::StrCat("stage ", event.name, " ended by ", DeathText(event.death));
   Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", text));
   if (deaths.count < state_.limits.max_failures_per_step) return;
@@ -188,7 +232,7 @@ void JobTransition::On(const StageDied& event) {
       absl::StrCat(text, "; ", deaths.count,
                    " times in a row a process ended so at this step and instruction, on ",
                    absl::StrJoin(deaths.stages, " and "), "; its log, or a core dump, says where"),
-      Place())));
+      Place(state_))));
 }
 
 void JobTransition::AbortStages(const std::string& reason) {
@@ -203,165 +247,97 @@ void JobTransition::On(const TermRaised& event) {
   if (state_.activity == Activity::kWaitStages || state_.activity == Activity::kBackOff) {
     state_.term = event.term;
   }
-  if (state_.activity == Activity::kBackOff) state_.deadline_seconds = now_.seconds;
+  if (state_.activity == Activity::kBackOff) state_.operation.deadline_seconds = now_.seconds;
   Record(JobRecord::Kind::kState, event.why);
 }
 
-void JobTransition::NoteFormer(const StageSlot& slot) {
-  std::vector<std::string>& names = state_.former_stages;
-  names.resize(std::max<size_t>(names.size(), static_cast<size_t>(slot.place) + 1));
-  names[static_cast<size_t>(slot.place)] = slot.stage.name;
-}
-
-void JobTransition::BeginGeneration() {
-  state_.former = FenceOf(state_);
-  state_.former_stages.clear();
-  for (const StageSlot& slot : state_.slots) {
-    if (state_.snapshots.taken) state_.snapshots.left.insert(slot.stage);
-    NoteFormer(slot);
+void BeginGeneration(JobState& state) {
+  state.failures.former = {.fence = FenceOf(state)};
+  for (const StageSlot& slot : state.slots) {
+    if (state.snapshots.taken) state.snapshots.left.insert(slot.stage);
+    NoteFormer(state, slot);
   }
-  ++state_.generation;
-  state_.term = std::max(state_.term, state_.raised_term);
-  state_.attempt = 0;
-  state_.pending.reset();
-  state_.load_folder.clear();
-  const JobSnapshots& snapshots = state_.snapshots;
-  if (snapshots.taken_step.has_value() && snapshots.taken_step != snapshots.whole_step) {
-    ++state_.snapshots.unfinished;
-  }
-  state_.snapshots.taken_step.reset();
-  state_.snapshots.asked = state_.snapshots.saving = state_.snapshots.save_tried = false;
-  state_.snapshots.save_lacked_room = false;
-  state_.snapshots.saved.reset();
-  state_.snapshots.manifest.clear();
-  state_.snapshots.holders.clear();
+  ++state.generation;
+  state.term = std::max(state.term, state.raised_term);
+  state.attempt = 0;
+  state.pending.reset();
+  state.source = {};
+  JobSnapshots& snapshots = state.snapshots;
+  std::optional<uint64_t>& taken_step = snapshots.load.taken_step;
+  if (taken_step.has_value() && taken_step != snapshots.load.whole_step) ++snapshots.unfinished;
+  taken_step.reset();
+  snapshots.asked = false;
+  snapshots.save = {};
 }
 
 void JobTransition::Recover(const std::string& cause) {
-  const double wait = BackOffSeconds(++state_.setbacks);
+  const double wait = BackOffSeconds(++state_.failures.setbacks);
   AbortStages(cause);
   DropCheckpoint();
-  BeginGeneration();
-  ++state_.recoveries;
+  BeginGeneration(state_);
+  ++state_.results.recoveries;
   state_.phase = JobPhase::kRecovering;
   Say(cause);
   if (wait > 0) {
-    absl::StrAppend(&state_.message, "; ", state_.setbacks,
+    absl::StrAppend(&state_.message, "; ", state_.failures.setbacks,
                     " recoveries without a new step, the next attempt is in ", wait, " s");
   }
   Record(JobRecord::Kind::kRecovery, state_.message);
-  if (wait > 0) return BackOff(wait);
-  FindWeights();
-}
-
-// An answer of the generation before may still end the job meanwhile; stages that are lost are one
-// less to ask for.
-void JobTransition::BackOff(double seconds) {
-  state_.activity = Activity::kBackOff;
-  state_.stall_seconds = 0;
-  state_.deadline_seconds = now_.seconds + seconds;
+  if (wait == 0) return FindWeights();
+  // An answer of the generation before may still end the job meanwhile; stages that are lost are
+  // one less to ask for.
+  Rest(Activity::kBackOff);
+  state_.operation.deadline_seconds = now_.seconds + wait;
 }
 
 void JobTransition::On(const DeadlinePassed& event) {
-  if (state_.deadline_seconds == 0 || now_.seconds < state_.deadline_seconds) return Stale();
-  const double extended = LastMoved(event) + state_.stall_seconds;
-  if (state_.stall_seconds > 0 && extended > event.heard_seconds) {
-    state_.deadline_seconds = extended;  // slow, and not stuck
+  double& deadline = state_.operation.deadline_seconds;
+  if (deadline == 0 || now_.seconds < deadline) return Stale();
+  const double stall = state_.operation.stall_seconds;
+  const double extended = LastMoved(state_, event) + stall;
+  if (stall > 0 && extended > event.heard_seconds) {
+    deadline = extended;  // slow, and not stuck
     return;
   }
-  if (state_.snapshots.saving && state_.activity != Activity::kFindSnapshots) {
-    return CheckpointFailed(absl::DeadlineExceededError(absl::StrFormat(
-        "%s has got no further for %.0f s", ActivityName(state_.activity), state_.stall_seconds)));
+  if (state_.snapshots.save.on && state_.activity != Activity::kFindSnapshots) {
+    return CheckpointFailed(absl::DeadlineExceededError(
+        absl::StrFormat("%s has got no further for %.0f s", ActivityName(state_.activity), stall)));
   }
   switch (state_.activity) {
     case Activity::kWaitStages:
-      if (MaySave()) return StartSave();
-      if (TriesUnfitAgain()) return;
+      if (MaySave(state_, now_.seconds)) return StartSave();
+      if (TriesUnfitAgain(state_, now_.seconds)) return;
       // Whoever was to be asked what it holds is gone since.
-      if (now_.seconds < state_.give_up_seconds) return SetWaitDeadline();
+      if (now_.seconds < state_.stages.give_up_seconds)
+        return SetWaitDeadline(state_, now_.seconds);
       return WaitedTooLong();
     case Activity::kProfile:
-      return On(
-          Profiled{FenceOf(state_), absl::DeadlineExceededError(absl::StrFormat(
-                                        "no operation done for %.0f s", state_.stall_seconds))});
+      return On(Profiled{FenceOf(state_), absl::DeadlineExceededError(absl::StrFormat(
+                                              "no operation done for %.0f s", stall))});
     case Activity::kPlan:
       return Fail(absl::DeadlineExceededError(
           TextAt(absl::StrFormat("the layers were not divided within %.0f s; give the cuts "
                                  "(pipeline.partition)",
                                  state_.limits.effect_deadline_seconds),
-                 Place())));
-    case Activity::kFindCheckpoint:
-    case Activity::kProbeFolder:
-    case Activity::kCheckFolder:
-    case Activity::kBeginCheckpoint:
-    case Activity::kCommit:
-    case Activity::kExport:
-      return StorageOverdue();
-    case Activity::kLoad:
-    case Activity::kTrain:
-    case Activity::kFlush:
-    case Activity::kEvaluate:
-    case Activity::kWriteShards:
-      return StagesOverdue(event);
+                 Place(state_))));
     case Activity::kBackOff:
       return FindWeights();
     case Activity::kFindSnapshots:
       return ChooseSnapshot();
-    case Activity::kEnded:
-    case Activity::kHeld:
-      return Stale();
+    default:
+      break;
   }
-}
-
-void JobTransition::StorageOverdue() {
+  if (TraitsOf(state_.activity).waits_for != WaitsFor::kFiles) return StagesOverdue(event);
   StorageFailed(
       TextAt(absl::StrFormat("%s has got no further for %.0f s; is the checkpoint storage stuck?",
-                             ActivityName(state_.activity), state_.stall_seconds),
-             Place()));
+                             ActivityName(state_.activity), stall),
+             Place(state_)));
 }
 
 // A disk that is away, stuck or answers with errors may come back. Before a job's first step it may
 // as well be one that was never mounted well: it has a number of tries.
 void JobTransition::StorageFailed(const std::string& text) {
-  if (HasRun() || !LoadsTooOften(text)) Recover(text);
-}
-
-double JobTransition::LastMoved(const DeadlinePassed& event) const {
-  double last = state_.operation_started_seconds;
-  const auto look = [&](const StageSlot& slot) {
-    const auto signs = event.stages.find(slot.stage.name);
-    if (signs != event.stages.end()) last = std::max(last, signs->second.moved_seconds);
-  };
-  switch (state_.activity) {
-    case Activity::kProfile:
-      look(state_.slots.front());
-      break;
-    case Activity::kLoad:
-    case Activity::kTrain:
-    case Activity::kFlush:
-    case Activity::kEvaluate:
-    case Activity::kWriteShards:
-      for (const StageSlot& slot : state_.slots) {
-        if (!slot.answered) look(slot);
-      }
-      break;
-    case Activity::kFindCheckpoint:
-    case Activity::kProbeFolder:
-    case Activity::kCheckFolder:
-    case Activity::kBeginCheckpoint:
-    case Activity::kCommit:
-    case Activity::kExport:
-      last = std::max(last, event.effect_moved_seconds);
-      break;
-    case Activity::kPlan:  // shows none
-    case Activity::kFindSnapshots:
-    case Activity::kWaitStages:
-    case Activity::kBackOff:
-    case Activity::kHeld:
-    case Activity::kEnded:
-      break;
-  }
-  return last;
+  if (HasRun(state_) || !LoadsTooOften(text)) Recover(text);
 }
 
 void JobTransition::StagesOverdue(const DeadlinePassed& event) {
@@ -374,58 +350,47 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     if (slot.answered) continue;
     const auto signs = event.stages.find(slot.stage.name);
     const bool known = signs != event.stages.end() && !signs->second.waiting_for.empty();
-    silent.push_back(absl::StrCat(StageText(static_cast<int>(k)), " ",
+    silent.push_back(absl::StrCat(StageText(state_, static_cast<int>(k)), " ",
                                   known ? absl::StrCat("says: ", signs->second.waiting_for)
                                         : std::string("says nothing of what it waits for")));
     // Who waits for a neighbour is not to blame.
     if (!known) stuck.insert(slot.stage.name);
-    if (!known) Blame(slot.stage.name, "deadline");
+    if (!known) Blame(state_, slot.stage.name, "deadline");
   }
-  const std::string cause =
-      TextAt(absl::StrFormat("no operation done for %.1f s: %s%s", now_.seconds - LastMoved(event),
-                             absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : ""),
-             Place());
+  const std::string cause = TextAt(
+      absl::StrFormat("no operation done for %.1f s: %s%s", now_.seconds - LastMoved(state_, event),
+                      absl::StrJoin(silent, "; "), loads ? LeaveRefusersAside() : ""),
+      Place(state_));
   const bool computes = !loads && state_.activity != Activity::kWriteShards;
   if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
   // Files that stand still stand still for all who use them; and of many at once none is the one to
   // blame.
-  state_.suspects.insert(state_.suspects.end(), stuck.begin(), stuck.end());
+  state_.stages.suspects.insert(state_.stages.suspects.end(), stuck.begin(), stuck.end());
   Recover(cause);
-}
-
-// The line that goes on with as many stages as are there.
-std::string JobTransition::GoesOnText() const {
-  if (state_.furthest_step == 0) return "";
-  if (state_.last_checkpoint_step < 0) return "; it has no checkpoint to go on from";
-  std::string text = absl::StrCat("; to go on from step ", state_.last_checkpoint_step);
-  // Devices in their places are all needed.
-  const bool fewer = !spec().pipeline.mixed_devices && state_.ready_stages >= LeastStages(state_);
-  if (!fewer) return absl::StrCat(text, " when they are back:  stagecoach resume ", state_.job->id);
-  return absl::StrCat(text, " with those that are ready:  stagecoach resume ", state_.job->id,
-                      " --stages ", std::min(state_.ready_stages, layers()));
 }
 
 void JobTransition::WaitedTooLong() {
   const double timeout = spec().pipeline.replacement_timeout_seconds;
-  if (spec().pipeline.continue_with_fewer_stages && !state_.accepts_fewer) {
-    state_.accepts_fewer = true;
-    state_.deadline_seconds = state_.give_up_seconds = now_.seconds + timeout;
+  JobStages& stages = state_.stages;
+  if (spec().pipeline.continue_with_fewer_stages && !stages.accepts_fewer) {
+    stages.accepts_fewer = true;
+    state_.operation.deadline_seconds = stages.give_up_seconds = now_.seconds + timeout;
     return;
   }
-  const bool least = state_.wanted_stages == 0 || state_.accepts_fewer;
-  const int wanted = least ? LeastStages(state_) : state_.wanted_stages;
-  const int missing = std::max(1, wanted - state_.ready_stages);
+  const bool least = stages.wanted == 0 || stages.accepts_fewer;
+  const int wanted = least ? LeastStages(state_) : stages.wanted;
+  const int missing = std::max(1, wanted - stages.ready_count);
   std::string remedy = "start more stage servers";
-  if (!state_.unfit.empty()) remedy = absl::StrCat("mount it there and restart them, or ", remedy);
+  if (!stages.unfit.empty()) remedy = absl::StrCat("mount it there and restart them, or ", remedy);
   if (!spec().pipeline.continue_with_fewer_stages) {
     remedy += ", or set pipeline.continue_with_fewer_stages";
   }
-  remedy += GoesOnText();
-  const std::string found = absl::StrFormat(
-      "%d %s missing after %.1f s (wanted %d, ready %d%s)", missing,
-      missing == 1 ? "stage is" : "stages are", timeout, wanted, state_.ready_stages,
-      state_.unfit.empty() ? "" : absl::StrCat(", ", UnfitText()));
-  Fail(absl::UnavailableError(absl::StrCat(TextAt(found, Place()), "; ", remedy)));
+  remedy += GoesOnText(state_);
+  const std::string found =
+      absl::StrFormat("%d %s missing after %.1f s (wanted %d, ready %d%s)", missing,
+                      missing == 1 ? "stage is" : "stages are", timeout, wanted, stages.ready_count,
+                      stages.unfit.empty() ? "" : absl::StrCat(", ", UnfitText(state_)));
+  Fail(absl::UnavailableError(absl::StrCat(TextAt(found, Place(state_)), "; ", remedy)));
 }
 
 void JobTransition::On(const CancelRequested&) {
@@ -447,16 +412,15 @@ void JobTransition::End(JobPhase phase, const std::string& message) {
   }
   ReleaseLeft();
   state_.phase = phase;
-  state_.activity = Activity::kEnded;
+  Rest(Activity::kEnded);
   Say(message);
-  state_.deadline_seconds = 0;
   state_.pending.reset();
   state_.snapshots = {};
-  state_.finished_unix_seconds = now_.unix_seconds;
+  state_.results.finished_unix_seconds = now_.unix_seconds;
   JobRecord& record = Record(JobRecord::Kind::kFinished, message);
-  const bool no_loss = state_.step > 0 && !state_.has_loss;
-  record.loss = no_loss ? std::numeric_limits<double>::quiet_NaN() : state_.last_loss;
-  record.weights_digest = state_.weights_digest;
+  const bool no_loss = state_.step > 0 && !state_.results.has_loss;
+  record.loss = no_loss ? std::numeric_limits<double>::quiet_NaN() : state_.results.loss;
+  record.weights_digest = state_.results.weights_digest;
 }
 
 }  // namespace stagecoach

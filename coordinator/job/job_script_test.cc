@@ -175,7 +175,7 @@ std::string StateText(const JobState& state) {
   return absl::StrCat(JobPhaseName(state.phase), "/", ActivityName(state.activity),
                       state.term > 1 ? absl::StrCat(" term=", state.term) : "",
                       " generation=", state.generation, " step=", state.step,
-                      " stages=", state.slots.size(), " committed=", state.last_checkpoint_step);
+                      " stages=", state.slots.size(), " committed=", state.checkpoints.last.step);
 }
 
 void JobScript::NewJob(const Words& words) {
@@ -324,7 +324,8 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "all") return All();
   if (verb == "wait") {
     now_ += std::stod(second);
-    const bool due = state_->deadline_seconds > 0 && now_ >= state_->deadline_seconds;
+    const bool due =
+        state_->operation.deadline_seconds > 0 && now_ >= state_->operation.deadline_seconds;
     if (!due) return "nothing is due\n";
     signs_.stages["b"].waiting_for = "activation of micro-batch 1";
     signs_.heard_seconds = now_;
@@ -433,11 +434,11 @@ std::string JobScript::Run(const std::string& line) {
     report.finite = third != "nan";
     if (third == "nan") report.loss_sum = std::numeric_limits<double>::quiet_NaN();
     if (third == "empty") report.terms = report.loss_sum = 0;
-    if (!snapshots_stay_) report.snapshot.whole_step = state_->snapshots.taken_step;
+    if (!snapshots_stay_) report.snapshot.whole_step = state_->snapshots.load.taken_step;
     report.snapshot.seconds = snapshot_cost_;
-    report.snapshot.busy = snapshots_stay_ && state_->snapshots.taken_step.has_value();
+    report.snapshot.busy = snapshots_stay_ && state_->snapshots.load.taken_step.has_value();
     if (report.has_loss && state_->job->network.objective.has("mean_iou")) {
-      const bool first = state_->evaluation_batch == 0;
+      const bool first = state_->evaluation.half.batch == 0;
       report.class_counts = first ? std::vector<ClassCounts>{{1, 4, 2}, {1, 1, 3}, {0, 0, 0}}
                                   : std::vector<ClassCounts>{{3, 4, 4}, {0, 0, 0}, {0, 0, 0}};
     }

@@ -29,11 +29,62 @@ constexpr int64_t kUnfinished = 3, kMostWaitDoublings = 12;
 // Each load takes the manifest along, and a message has an end (kControlMessageBytes).
 constexpr size_t kMostManifestBytes = size_t{8} << 20;
 
-// Ids come again once a job is forgotten, and stages may still hold what another job had under one.
-// Whoever has a key gets the weights: the job's stages are told it, and others cannot guess it.
-std::string KeyOf(const JobDefinition& job) {
-  return Sha256Hex(absl::StrFormat("%s\n%s\n%d\n%a\n%s\n%s", job.secret, job.id, job.sequence,
-                                   job.submitted_unix_seconds, job.owner, job.model_sha256));
+bool TakeSnapshot(JobState& state, const Snapshot& snapshot) {
+  const absl::Status fits = CheckResume(*state.job, snapshot.manifest, /*own=*/true);
+  if (!fits.ok() || snapshot.manifest.state.step >= LastStep(state)) return false;
+  std::string manifest = FormatManifest(snapshot.manifest);
+  if (manifest.size() > kMostManifestBytes) return false;
+  TakeTrainState(state, snapshot.manifest.state);
+  state.source = {.manifest = std::move(manifest)};
+  for (size_t i = 0; i < snapshot.holders.size(); ++i) {
+    const StageSlot& holder = state.slots[static_cast<size_t>(snapshot.holders[i])];
+    state.source.holders.push_back({snapshot.manifest.shards[i].file, holder.stage.address});
+  }
+  return true;
+}
+
+int64_t SnapshotEvery(const JobState& state) {
+  if (state.job->spec.snapshot.every_steps > 0) return state.job->spec.snapshot.every_steps;
+  if (state.pace.step_seconds <= 0) return kMaxSteps;  // not known yet
+  double seconds = state.snapshots.seconds;
+  if (seconds <= 0) {
+    int64_t most = 0;
+    for (const StageSlot& slot : state.slots) {
+      most = std::max(most, TrainingStateBytes(state.job->network, state.job->spec.training,
+                                               slot.first_layer, slot.last_layer));
+    }
+    seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
+  }
+  const double steps =
+      std::ceil(std::max(seconds / kShare, kLeastSeconds) / state.pace.step_seconds);
+  return static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxSteps)));
+}
+
+// Each load finds the facts of the data anew, and a thousand names of classes are long.
+std::string SnapshotManifest(const JobState& state) {
+  Manifest manifest = MakeManifest(state, {});
+  manifest.facts = {};
+  return FormatManifest(manifest);
+}
+
+bool SnapshotDue(const JobState& state) {
+  const SnapshotsOfLoad& load = state.snapshots.load;
+  if (!load.possible || state.step == 0) return false;
+  // Perhaps it is the snapshot that ends stages, on a machine that has less memory than it says:
+  // then it must not be the first thing that each of them does.
+  const int64_t unfinished = state.snapshots.unfinished;
+  if (unfinished >= kUnfinished) {
+    const auto doublings = std::min<int64_t>(unfinished, kMostWaitDoublings);
+    if (state.step < load.begun_step + (uint64_t{1} << doublings)) return false;
+  }
+  const bool busy = std::any_of(state.slots.begin(), state.slots.end(),
+                                [](const StageSlot& slot) { return slot.report.snapshot.busy; });
+  if (busy) return false;
+  const auto every = static_cast<uint64_t>(SnapshotEvery(state));
+  // After a load there is none of the stages as they are now: the next loss would cost more than
+  // one does.
+  if (!load.taken_step.has_value()) return state.source.trained() || state.step >= every;
+  return state.step - *load.taken_step >= every;
 }
 
 }  // namespace
@@ -45,31 +96,33 @@ std::vector<std::string> HoldersOf(const JobState& state) {
   return names;
 }
 
-bool JobTransition::Resumes() const {
-  return !state_.load_folder.empty() || !state_.snapshots.manifest.empty();
-}
-
 // With a checkpoint of the last step nothing is left to train.
-bool JobTransition::MayHoldSnapshots() const {
-  const bool done = state_.last_checkpoint_step >= 0 &&
-                    static_cast<uint64_t>(state_.last_checkpoint_step) >= last_step();
-  return state_.snapshots.taken && !spec().snapshot.never && !done;
+bool MayHoldSnapshots(const JobState& state) {
+  const bool done = state.checkpoints.last.step >= 0 &&
+                    static_cast<uint64_t>(state.checkpoints.last.step) >= LastStep(state);
+  return state.snapshots.taken && !state.job->spec.snapshot.never && !done;
 }
 
 void JobTransition::FindWeights() {
-  if (MayHoldSnapshots()) return WaitForStages();  // they are asked first
-  SearchOwnCheckpoint();
+  if (MayHoldSnapshots(state_)) return WaitForStages();  // they are asked first
+  Search(/*own=*/true);
 }
 
 void JobTransition::AskForSnapshots() {
   BeginOperation(Activity::kFindSnapshots, state_.limits.snapshot_deadline_seconds);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendFindSnapshots{static_cast<int>(k), state_.slots[k].stage,
-                                         FenceOf(state_), SnapshotKey()});
+                                         FenceOf(state_), SnapshotKey(state_)});
   }
 }
 
-std::string JobTransition::SnapshotKey() const { return KeyOf(*state_.job); }
+// Ids come again once a job is forgotten, and stages may still hold what another job had under one.
+// Whoever has a key gets the weights: the job's stages are told it, and others cannot guess it.
+std::string SnapshotKey(const JobState& state) {
+  const JobDefinition& job = *state.job;
+  return Sha256Hex(absl::StrFormat("%s\n%s\n%d\n%a\n%s\n%s", job.secret, job.id, job.sequence,
+                                   job.submitted_unix_seconds, job.owner, job.model_sha256));
+}
 
 // A stage that is gone holds none.
 void JobTransition::On(const SnapshotsFound& event) {
@@ -78,75 +131,56 @@ void JobTransition::On(const SnapshotsFound& event) {
   if (AllAnswered()) ChooseSnapshot();
 }
 
-std::optional<Snapshot> JobTransition::NewestHeld(uint64_t least) {
+std::optional<Snapshot> NewestHeld(JobState& state, uint64_t least) {
   std::vector<std::vector<HeldShard>> held;
-  for (StageSlot& slot : state_.slots) held.push_back(std::exchange(slot.held, {}));
-  if (state_.snapshots.tries >= kTries) least = std::max(least, state_.snapshots.tried_step + 1);
+  for (StageSlot& slot : state.slots) held.push_back(std::exchange(slot.held, {}));
+  if (state.snapshots.tries >= kTries) least = std::max(least, state.snapshots.tried_step + 1);
   // What no record tells of did not happen. A coordinator that was restarted may know less than its
   // stages, and not whether the newest step that it knows was evaluated.
-  const uint64_t furthest = state_.furthest_step;
+  const uint64_t furthest = state.furthest_step;
   const uint64_t most =
-      state_.snapshots.opened_step == furthest && furthest > 0 ? furthest - 1 : furthest;
-  return NewestSnapshot(held, layers(), least, most);
+      state.snapshots.opened_step == furthest && furthest > 0 ? furthest - 1 : furthest;
+  return NewestSnapshot(held, LayersOf(state), least, most);
 }
 
 void JobTransition::ChooseSnapshot() {
-  if (state_.snapshots.saving) return SaveNewest();
-  const int64_t least = std::max<int64_t>(state_.last_checkpoint_step, 1);
-  const std::optional<Snapshot> newest = NewestHeld(static_cast<uint64_t>(least));
-  if (!newest.has_value() || !TakeSnapshot(*newest)) return SearchOwnCheckpoint();
+  if (state_.snapshots.save.on) return SaveNewest();
+  const int64_t least = std::max<int64_t>(state_.checkpoints.last.step, 1);
+  const std::optional<Snapshot> newest = NewestHeld(state_, static_cast<uint64_t>(least));
+  if (!newest.has_value() || !TakeSnapshot(state_, *newest)) return Search(/*own=*/true);
   Enter(JobPhase::kPlanned,
         absl::StrCat("goes on from step ", state_.step, ", which the stages have in memory"));
   PlaceStages();
 }
 
-bool JobTransition::TakeSnapshot(const Snapshot& snapshot) {
-  const absl::Status fits = CheckResume(*state_.job, snapshot.manifest, /*own=*/true);
-  if (!fits.ok() || snapshot.manifest.state.step >= last_step()) return false;
-  std::string manifest = FormatManifest(snapshot.manifest);
-  if (manifest.size() > kMostManifestBytes) return false;
-  TakeTrainState(snapshot.manifest.state);
-  state_.fresh_optimizer = false;
-  state_.load_folder.clear();  // of a search that came before
-  state_.snapshots.manifest = std::move(manifest);
-  state_.snapshots.holders.clear();
-  for (size_t i = 0; i < snapshot.holders.size(); ++i) {
-    const StageSlot& holder = state_.slots[static_cast<size_t>(snapshot.holders[i])];
-    state_.snapshots.holders.push_back({snapshot.manifest.shards[i].file, holder.stage.address});
-  }
-  return true;
-}
-
-SnapshotPlan JobTransition::SnapshotPlanOf(size_t stage) const {
-  if (spec().snapshot.never) return {};
-  SnapshotPlan plan{.key = KeyOf(*state_.job),
-                    .manifest = state_.snapshots.manifest,
-                    .holders = state_.snapshots.holders};
-  const size_t stages = state_.slots.size();
-  if (stages > 1) plan.replica_address = state_.slots[(stage + 1) % stages].stage.address;
+SnapshotPlan SnapshotPlanOf(const JobState& state, size_t stage) {
+  if (state.job->spec.snapshot.never) return {};
+  SnapshotPlan plan{.key = SnapshotKey(state),
+                    .manifest = state.source.manifest,
+                    .holders = state.source.holders};
+  const size_t stages = state.slots.size();
+  if (stages > 1) plan.replica_address = state.slots[(stage + 1) % stages].stage.address;
   return plan;
 }
 
 // Whatever it was, the next recovery must not fail for the same reason for ever.
-void JobTransition::LoadFromSnapshotFailed(const absl::Status& status) {
-  JobSnapshots& snapshots = state_.snapshots;
-  if (snapshots.manifest.empty()) return;
-  if (snapshots.tried_step != state_.step) snapshots.tries = 0;
-  snapshots.tried_step = state_.step;
+void LoadFromSnapshotFailed(JobState& state, const absl::Status& status) {
+  JobSnapshots& snapshots = state.snapshots;
+  if (state.source.manifest.empty()) return;
+  if (snapshots.tried_step != state.step) snapshots.tries = 0;
+  snapshots.tried_step = state.step;
   const bool world = absl::IsUnavailable(status) || absl::IsAborted(status);
   snapshots.tries = world ? snapshots.tries + 1 : kTries;
 }
 
 void JobTransition::BeginSnapshots() {
   JobSnapshots& snapshots = state_.snapshots;
-  snapshots.possible = !spec().snapshot.never && state_.slots.size() > 1 &&
-                       std::all_of(state_.slots.begin(), state_.slots.end(),
-                                   [](const StageSlot& slot) { return slot.loaded.snapshots; });
-  snapshots.begun_step = state_.step;
-  snapshots.taken_step.reset();
-  snapshots.whole_step.reset();
-  snapshots.loaded_step.reset();
-  if (!snapshots.manifest.empty()) snapshots.loaded_step = state_.step;
+  snapshots.load = {.begun_step = state_.step};
+  snapshots.load.possible =
+      !spec().snapshot.never && state_.slots.size() > 1 &&
+      std::all_of(state_.slots.begin(), state_.slots.end(),
+                  [](const StageSlot& slot) { return slot.loaded.snapshots; });
+  if (!state_.source.manifest.empty()) snapshots.load.loaded_step = state_.step;
   snapshots.tries = 0;
   ReleaseLeft();
   for (StageSlot& slot : state_.slots) slot.report.snapshot = {};
@@ -161,73 +195,32 @@ void JobTransition::ReleaseLeft() {
   state_.snapshots.left.clear();
 }
 
-void JobTransition::RequestSnapshot(RunCommand* command) {
-  JobSnapshots& snapshots = state_.snapshots;
-  command->snapshots_end = !snapshots.possible;
-  command->snapshot_of_load = !snapshots.whole_step.has_value();
-  command->snapshot_kept = snapshots.whole_step.value_or(snapshots.loaded_step.value_or(0));
-  if (command->work != WorkKind::kTrain || !SnapshotDue()) return;
-  command->snapshot = SnapshotManifest();
+void RequestSnapshot(JobState& state, RunCommand* command) {
+  JobSnapshots& snapshots = state.snapshots;
+  SnapshotsOfLoad& load = snapshots.load;
+  command->snapshots_end = !load.possible;
+  command->snapshot_of_load = !load.whole_step.has_value();
+  command->snapshot_kept = load.whole_step.value_or(load.loaded_step.value_or(0));
+  if (command->work != WorkKind::kTrain || !SnapshotDue(state)) return;
+  command->snapshot = SnapshotManifest(state);
   snapshots.taken = true;
-  snapshots.taken_step = state_.step;
+  load.taken_step = state.step;
 }
 
 // What the reports of a step say.
-void JobTransition::NoteSnapshots() {
-  JobSnapshots& snapshots = state_.snapshots;
-  if (!snapshots.taken_step.has_value() || snapshots.whole_step == snapshots.taken_step) return;
+void NoteSnapshots(JobState& state) {
+  JobSnapshots& snapshots = state.snapshots;
+  SnapshotsOfLoad& load = snapshots.load;
+  if (!load.taken_step.has_value() || load.whole_step == load.taken_step) return;
   double seconds = 0;
-  for (const StageSlot& slot : state_.slots) {
+  for (const StageSlot& slot : state.slots) {
     const SnapshotReport& report = slot.report.snapshot;
-    if (report.whole_step != snapshots.taken_step) return;
+    if (report.whole_step != load.taken_step) return;
     seconds = std::max(seconds, report.seconds);
   }
-  snapshots.whole_step = snapshots.taken_step;
+  load.whole_step = load.taken_step;
   snapshots.seconds = seconds;
   snapshots.unfinished = 0;
-}
-
-int64_t JobTransition::SnapshotEvery() const {
-  if (spec().snapshot.every_steps > 0) return spec().snapshot.every_steps;
-  if (state_.average_step_seconds <= 0) return kMaxSteps;  // not known yet
-  double seconds = state_.snapshots.seconds;
-  if (seconds <= 0) {
-    int64_t most = 0;
-    for (const StageSlot& slot : state_.slots) {
-      most = std::max(most, TrainingStateBytes(state_.job->network, spec().training,
-                                               slot.first_layer, slot.last_layer));
-    }
-    seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
-  }
-  const double steps =
-      std::ceil(std::max(seconds / kShare, kLeastSeconds) / state_.average_step_seconds);
-  return static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxSteps)));
-}
-
-// Each load finds the facts of the data anew, and a thousand names of classes are long.
-std::string JobTransition::SnapshotManifest() const {
-  Manifest manifest = MakeManifest({});
-  manifest.facts = {};
-  return FormatManifest(manifest);
-}
-
-bool JobTransition::SnapshotDue() const {
-  const JobSnapshots& snapshots = state_.snapshots;
-  if (!snapshots.possible || state_.step == 0) return false;
-  // Perhaps it is the snapshot that ends stages, on a machine that has less memory than it says:
-  // then it must not be the first thing that each of them does.
-  if (snapshots.unfinished >= kUnfinished) {
-    const auto doublings = std::min<int64_t>(snapshots.unfinished, kMostWaitDoublings);
-    if (state_.step < snapshots.begun_step + (uint64_t{1} << doublings)) return false;
-  }
-  const bool busy = std::any_of(state_.slots.begin(), state_.slots.end(),
-                                [](const StageSlot& slot) { return slot.report.snapshot.busy; });
-  if (busy) return false;
-  const auto every = static_cast<uint64_t>(SnapshotEvery());
-  // After a load there is none of the stages as they are now: the next loss would cost more than
-  // one does.
-  if (!snapshots.taken_step.has_value()) return Resumes() || state_.step >= every;
-  return state_.step - *snapshots.taken_step >= every;
 }
 
 }  // namespace stagecoach

@@ -13,53 +13,11 @@
 
 namespace stagecoach {
 
-const char* ActivityName(Activity activity) {
-  switch (activity) {
-    case Activity::kFindCheckpoint:
-      return "find_checkpoint";
-    case Activity::kWaitStages:
-      return "wait_stages";
-    case Activity::kFindSnapshots:
-      return "find_snapshots";
-    case Activity::kProfile:
-      return "profile";
-    case Activity::kPlan:
-      return "plan";
-    case Activity::kProbeFolder:
-      return "probe_folder";
-    case Activity::kLoad:
-      return "load";
-    case Activity::kCheckFolder:
-      return "check_folder";
-    case Activity::kTrain:
-      return "train";
-    case Activity::kFlush:
-      return "flush";
-    case Activity::kEvaluate:
-      return "evaluate";
-    case Activity::kBeginCheckpoint:
-      return "begin_checkpoint";
-    case Activity::kWriteShards:
-      return "write_shards";
-    case Activity::kCommit:
-      return "commit";
-    case Activity::kExport:
-      return "export";
-    case Activity::kBackOff:
-      return "back_off";
-    case Activity::kEnded:
-      return "ended";
-    case Activity::kHeld:
-      return "held";
-  }
-  CHECK(false) << "activity " << static_cast<int>(activity) << " has no name";
-}
-
 JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits) {
   JobState state;
-  state.wanted_stages = static_cast<int>(job->spec.pipeline.stages);
-  state.resume_step = job->spec.resume.step;
+  state.stages.wanted = static_cast<int>(job->spec.pipeline.stages);
+  state.origin.resume_step = job->spec.resume.step;
   state.job = std::move(job);
   state.term = term;
   state.limits = limits;
@@ -71,15 +29,15 @@ Fence FenceOf(const JobState& state) {
 }
 
 int64_t TotalSteps(const JobState& state) {
-  return StepsOf(state.job->spec.training, state.data.train_samples);
+  return StepsOf(state.job->spec.training, state.found.data.train_samples);
 }
 
 double StepsPerEpochOf(const JobState& state) {
-  return StepsPerEpoch(state.job->spec.training, state.data.train_samples);
+  return StepsPerEpoch(state.job->spec.training, state.found.data.train_samples);
 }
 
 uint64_t LastStep(const JobState& state) {
-  if (state.reached_step > 0) return state.reached_step;
+  if (state.reached.step > 0) return state.reached.step;
   const int64_t steps = TotalSteps(state);
   return steps > 0 ? static_cast<uint64_t>(steps) : std::numeric_limits<uint64_t>::max();
 }
@@ -92,6 +50,7 @@ bool WaitsForStages(const JobState& state) { return state.activity == Activity::
 
 JobView ViewOf(const JobState& state) {
   JobView view;
+  static_cast<JobResults&>(view) = state.results;
   view.id = state.job->id;
   view.sequence = state.job->sequence;
   view.summary = SummaryOf(state.job->spec);
@@ -103,26 +62,11 @@ JobView ViewOf(const JobState& state) {
   view.generation = state.generation;
   view.records = state.records;
   view.step = state.step;
-  view.loss = state.last_loss;
-  view.has_loss = state.has_loss;
-  view.evaluation_loss = state.evaluation_loss;
-  view.measures = state.last_measures;
-  view.evaluation_measures = state.evaluation_measures;
-  view.has_evaluation_loss = state.has_evaluation_loss;
-  view.tokens_per_second = state.tokens_per_second;
-  view.step_seconds = state.step_seconds;
-  view.bubble = state.bubble;
-  view.bubble_ideal = state.bubble_ideal;
-  view.skipped_steps = state.skipped_steps;
-  view.recoveries = state.recoveries;
-  view.last_checkpoint_step = state.last_checkpoint_step;
-  view.last_checkpoint_bytes = state.last_checkpoint_bytes;
-  if (state.snapshots.whole_step.has_value()) {
-    view.snapshot_step = static_cast<int64_t>(*state.snapshots.whole_step);
+  view.last_checkpoint_step = state.checkpoints.last.step;
+  view.last_checkpoint_bytes = state.checkpoints.last.bytes;
+  if (state.snapshots.load.whole_step.has_value()) {
+    view.snapshot_step = static_cast<int64_t>(*state.snapshots.load.whole_step);
   }
-  view.data_wait_seconds = state.data_wait_seconds;
-  view.faults = state.faults;
-  view.forecast_step_seconds = state.forecast_step_seconds;
   // A profile is kept over recoveries, and every plan behind it is made with it.
   if (state.profile.empty()) {
     view.forecast_flops_per_second = kAssumedFlopsPerSecond;
@@ -131,14 +75,11 @@ JobView ViewOf(const JobState& state) {
   }
   view.submitted_unix_seconds = state.job->submitted_unix_seconds;
   view.owner = state.job->owner;
-  view.finished_unix_seconds = state.finished_unix_seconds;
   for (const StageSlot& slot : state.slots) {
     view.stages.push_back({slot.stage.name, slot.stage.address, slot.first_layer, slot.last_layer,
                            slot.phases, slot.memory_peak, slot.place});
   }
-  view.pipeline_stages = state.wanted_stages;
-  view.weights_digest = state.weights_digest;
-  view.weights_folder = state.weights_folder;
+  view.pipeline_stages = state.stages.wanted;
   return view;
 }
 
@@ -165,8 +106,8 @@ absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event) {
 }
 
 void StartLate(JobState* state, double before, double late_seconds) {
-  if (late_seconds <= 0 || state->deadline_seconds == 0) return;
-  if (state->deadline_seconds != before) state->deadline_seconds += late_seconds;
+  double& deadline = state->operation.deadline_seconds;
+  if (late_seconds > 0 && deadline != 0 && deadline != before) deadline += late_seconds;
 }
 
 bool JobTransition::Expects(Activity activity, const Fence& fence) {
@@ -182,27 +123,32 @@ bool JobTransition::Answered(Activity activity, const Fence& fence, int stage) {
     return false;
   }
   state_.slots[stage].answered = true;
-  --state_.unanswered;
+  --state_.operation.unanswered;
   return true;
 }
 
-bool JobTransition::AllAnswered() const { return state_.unanswered == 0; }
+bool JobTransition::AllAnswered() const { return state_.operation.unanswered == 0; }
 
 void JobTransition::BeginOperation(Activity activity, double stall_seconds) {
   state_.activity = activity;
   ++state_.attempt;
-  state_.operation_started_seconds = now_.seconds;
-  state_.stall_seconds = stall_seconds;
-  state_.deadline_seconds = now_.seconds + stall_seconds;
+  state_.operation = {.unanswered = static_cast<int>(state_.slots.size()),
+                      .started_seconds = now_.seconds,
+                      .stall_seconds = stall_seconds,
+                      .deadline_seconds = now_.seconds + stall_seconds};
   for (StageSlot& slot : state_.slots) slot.answered = false;
-  state_.unanswered = static_cast<int>(state_.slots.size());
+}
+
+void JobTransition::Rest(Activity activity) {
+  state_.activity = activity;
+  state_.operation = {};
 }
 
 void JobTransition::Enter(JobPhase phase, const std::string& message) {
   // Steps that are done again for the last checkpoint look like any others.
   std::string text = message;
-  if (!state_.unsaved.empty()) {
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "again, as ", state_.unsaved);
+  if (!state_.checkpoints.unsaved.empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "again, as ", state_.checkpoints.unsaved);
   }
   if (state_.phase == phase && state_.message == ShownText(text)) return;
   state_.phase = phase;
@@ -220,22 +166,22 @@ JobRecord& JobTransition::Record(JobRecord::Kind kind, const std::string& messag
   record.step = state_.step;
   record.phase = state_.phase;
   record.message = ShownText(message);
-  record.nonfinite_steps = state_.skipped_steps;
+  record.nonfinite_steps = state_.results.skipped_steps;
   records_.push_back(std::move(record));
   return records_.back();
 }
 
-std::string JobTransition::Place() const {
-  return absl::StrCat("job ", state_.job->id, ", step ", state_.step, ", ",
-                      ActivityName(state_.activity));
+std::string Place(const JobState& state) {
+  return absl::StrCat("job ", state.job->id, ", step ", state.step, ", ",
+                      ActivityName(state.activity));
 }
 
-std::string JobTransition::Place(int stage) const {
-  return absl::StrCat(Place(), ", ", StageText(stage));
+std::string Place(const JobState& state, int stage) {
+  return absl::StrCat(Place(state), ", ", StageText(state, stage));
 }
 
-std::string JobTransition::StageText(int stage) const {
-  return absl::StrCat("stage ", stage, " (", state_.slots[stage].stage.name, ")");
+std::string StageText(const JobState& state, int stage) {
+  return absl::StrCat("stage ", stage, " (", state.slots[stage].stage.name, ")");
 }
 
 }  // namespace stagecoach

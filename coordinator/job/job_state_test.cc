@@ -369,29 +369,29 @@ TEST(JobStateTest, SurvivesTheJournalInEveryState) {
 
 TEST(JobStateTest, ALossThatIsNotFiniteSurvivesTheJournal) {
   JobState state = JobsInEveryState()[0].state();
-  state.last_loss = std::numeric_limits<double>::quiet_NaN();
-  state.evaluation_loss = -std::numeric_limits<double>::infinity();
-  state.nonfinite_since = 7;
-  state.nonfinite_evaluation_since = 6;
-  state.applied_at_start = 5;
+  state.results.loss = std::numeric_limits<double>::quiet_NaN();
+  state.results.evaluation_loss = -std::numeric_limits<double>::infinity();
+  state.nonfinite.since = 7;
+  state.nonfinite.evaluation_since = 6;
+  state.origin.applied_steps = 5;
   JobState back = NewJobState(state.job, 9, state.limits);
   ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &back).ok());
-  EXPECT_TRUE(std::isnan(back.last_loss));
-  EXPECT_EQ(back.evaluation_loss, state.evaluation_loss);
-  EXPECT_EQ(back.nonfinite_since, 7u);
-  EXPECT_EQ(back.nonfinite_evaluation_since, 6u);
-  EXPECT_EQ(back.applied_at_start, 5u);
+  EXPECT_TRUE(std::isnan(back.results.loss));
+  EXPECT_EQ(back.results.evaluation_loss, state.results.evaluation_loss);
+  EXPECT_EQ(back.nonfinite.since, 7u);
+  EXPECT_EQ(back.nonfinite.evaluation_since, 6u);
+  EXPECT_EQ(back.origin.applied_steps, 5u);
 }
 
 // A job whose averages overflowed in an evaluation was set aside by the next coordinator.
 TEST(JobStateTest, AMeasureThatIsNoNumberIsLeftOutOfWhatTheJournalSays) {
   JobState state = JobsInEveryState()[0].state();
-  state.evaluation_measures = {{"accuracy", 0.5},
-                               {"average_loss", std::numeric_limits<double>::quiet_NaN()}};
+  state.results.evaluation_measures = {{"accuracy", 0.5},
+                                       {"average_loss", std::numeric_limits<double>::quiet_NaN()}};
   JobState back = NewJobState(state.job, 9, state.limits);
   ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &back).ok());
-  ASSERT_EQ(back.evaluation_measures.size(), 1u);
-  EXPECT_EQ(back.evaluation_measures[0].name, "accuracy");
+  ASSERT_EQ(back.results.evaluation_measures.size(), 1u);
+  EXPECT_EQ(back.results.evaluation_measures[0].name, "accuracy");
 }
 
 // Symptom: one byte of a stage's error that is no UTF-8 broke `list` for good: a message of

@@ -5,8 +5,8 @@
 //   job_folder.cc       does everybody see the checkpoint folder?
 //   job_hold.cc         held and resumed
 //   job_steps.cc        train, evaluate
-//   job_checkpoints.cc  checkpoint, export
-//   job_end.cc          does it end well?
+//   job_checkpoints.cc  checkpoint
+//   job_end.cc          does it end well? export
 //   job_snapshots.cc    snapshots in memory
 //   job_save.cc         those as checkpoints
 //   job_recovery.cc     losses, deadlines, failure, cancel
@@ -14,7 +14,9 @@
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,6 +26,40 @@
 #include "coordinator/job/step_decision.h"
 
 namespace stagecoach {
+
+// What needs no more than the state, and more than one file asks.
+inline int LayersOf(const JobState& state) {
+  return static_cast<int>(state.job->network.layers.size());
+}
+// "job a, step 17, train", and ", stage 1 (b)": behind the cause of an error
+// (base/errors/error_place.h).
+std::string Place(const JobState& state);
+std::string Place(const JobState& state, int stage);
+std::string StageText(const JobState& state, int stage);
+bool HasRun(const JobState& state);
+// For a message about stages that are missing or left aside; empty if none are.
+std::string UnfitText(const JobState& state, const std::vector<std::string>& passed_over = {});
+void SetWaitDeadline(JobState& state, double now);
+void TakeTrainState(JobState& state, const TrainState& train);
+bool IsOfTheDisk(const absl::Status& status);  // a write's or an export's: no fault of the job
+int64_t CheckpointBytes(const JobState& state);
+bool CheckpointDue(const JobState& state);  // of one by time
+Manifest MakeManifest(const JobState& state, std::vector<ShardInfo> shards);
+bool IsOfLastGeneration(const JobState& state, const Fence& fence);
+void BeginGeneration(JobState& state);
+void Blame(JobState& state, const std::string& stage_name, const char* reason);
+
+// Snapshots in memory.
+std::string SnapshotKey(const JobState& state);
+bool MayHoldSnapshots(const JobState& state);
+std::optional<Snapshot> NewestHeld(JobState& state, uint64_t least);  // of what the stages said
+SnapshotPlan SnapshotPlanOf(const JobState& state, size_t stage);
+void LoadFromSnapshotFailed(JobState& state, const absl::Status& status);
+void RequestSnapshot(JobState& state, RunCommand* command);
+void NoteSnapshots(JobState& state);
+bool MaySave(const JobState& state, double now);  // as a checkpoint, while it waits for stages
+bool GivesUp(const JobState& state, double now);  // the wait is over, and the job is to fail
+Manifest SavedManifest(const JobState& state);
 
 class JobTransition {
  public:
@@ -56,9 +92,6 @@ class JobTransition {
 
  private:
   const JobSpec& spec() const { return state_.job->spec; }
-  int layers() const { return static_cast<int>(state_.job->network.layers.size()); }
-  // At which the job ends. Of a job in epochs that has not loaded its data yet: no step is.
-  uint64_t last_step() const { return LastStep(state_); }
 
   // What all share.
   void Stale() { ++state_.stale_events; }
@@ -66,141 +99,70 @@ class JobTransition {
   bool Answered(Activity activity, const Fence& fence, int stage);  // true: fresh, now marked
   bool AllAnswered() const;
   void BeginOperation(Activity activity, double stall_seconds);  // new attempt, nobody answered
+  void Rest(Activity activity);                                  // no operation is at hand
   void Enter(JobPhase phase, const std::string& message);        // with a record
   // A message may contain names of files, and bytes from them. One that is no UTF-8 would break
   // every list of jobs.
   void Say(const std::string& message);
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
-  // "job a, step 17, train", and ", stage 1 (b)": behind the cause of an error
-  // (base/errors/error_place.h).
-  std::string Place() const;
-  std::string Place(int stage) const;
-  std::string StageText(int stage) const;
 
   // Start.
   void Hold(const std::string& why);
-  void SearchOwnCheckpoint();
-  void SearchResumeCheckpoint();
-  void TakeTrainState(const TrainState& train);
+  void Search(bool own);  // for the newest checkpoint, or that of the job it resumes from
   void WaitForStages();
-  void SetWaitDeadline();
-  bool TriesUnfitAgain();
   void TakeManifest(const FoundCheckpoint& found);
-  bool Resumes() const;  // it loads what was trained
   void PlaceStages();
-  void StartProfile();
   void StartPlanning();
   void SendLoads();
   void FinishLoad();
-  std::string LoadedFingerprint() const;
-  absl::Status CheckFingerprints() const;
-  absl::Status CheckData();
-  void TakeFacts();
-  void NoteData();
-  absl::Status CheckWeights();
-  absl::Status CheckSteps();
 
-  // The checkpoint folder.
-  bool HasRun() const;
-  int64_t BytesBeforeStart() const;
   void AskForFolder();
-  std::map<int, absl::Status> RefusedFolders() const;
   bool RefusedBeforeFirstRun();  // and then the job has failed, or loads again
   std::string LeaveRefusersAside();
   void CheckAnswers();
-  // kStagesAlone: the coordinator does not find the files that they wrote. No stage is to blame.
-  enum class FolderSeenBy { kNoStage, kSomeStages, kStagesAlone };
-  FolderSeenBy SeenByStages() const;
-  std::string RefusalText(const std::map<int, absl::Status>& faults) const;
-  void NoteRefusals(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
-  void LeaveAside(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
-  void FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
-  std::string UnfitText(const std::vector<std::string>& passed_over = {}) const;
+  // stages_alone: the coordinator does not find the files that they wrote.
+  void FolderRefused(const std::map<int, absl::Status>& faults, bool stages_alone);
 
-  // Steps.
-  double StepStallSeconds() const;
   void Continue();  // at a step boundary: what comes next
   void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch);
-  void Train();
-  void AppliedOtherwise(int stage);
   void FinishTrain();
-  void NoteLoss(const StepDecision& decision);
-  void RecordStep(const StepDecision& decision, double learning_rate);
-  void StartEvaluation();
-  void StartEvaluationHalf();
+  void StartEvaluation(bool average);  // a half of it
   void FinishEvaluationBatch();
-  void FinishEvaluationHalf();
   void RecordEvaluation();
-  void EndIfReached(double loss, const std::vector<Measure>& measures);
 
-  // Checkpoints.
-  // The step ends one of the spans, or is the last.
-  bool BoundaryOf(int64_t every_steps, double every_epochs) const;
-  bool CheckpointDue() const;  // of one by time
-  int64_t CheckpointBytes() const;
   void StartCheckpoint();
   void FinishShards();
-  std::vector<ShardInfo> WrittenShards() const;
-  std::vector<ExpectedTensor> ExpectedTensors(const std::vector<ShardInfo>& shards) const;
-  Manifest MakeManifest(std::vector<ShardInfo> shards) const;
   void CheckpointFailed(const absl::Status& status);
-  void Export();
-  // After its last step: OK, or why the job has learned nothing.
-  absl::Status EndStatus() const;
   void Finish();
 
   // Snapshots in memory.
   void FindWeights();  // in memory, where they may be, or on disk
-  bool MayHoldSnapshots() const;
   void AskForSnapshots();
-  std::string SnapshotKey() const;
-  std::optional<Snapshot> NewestHeld(uint64_t least);  // of what the stages said
   void ChooseSnapshot();
-  bool TakeSnapshot(const Snapshot& snapshot);
-  SnapshotPlan SnapshotPlanOf(size_t stage) const;
-  void LoadFromSnapshotFailed(const absl::Status& status);
   void BeginSnapshots();
   void ReleaseLeft();
-  void RequestSnapshot(RunCommand* command);
-  void NoteSnapshots();
-  int64_t SnapshotEvery() const;
-  bool SnapshotDue() const;
-  std::string SnapshotManifest() const;
 
   // Snapshots as checkpoints, while stages are waited for.
-  bool MaySave() const;
-  bool GivesUp() const;  // the wait for stages is over, and the job is to fail
   void StartSave();
   void SaveNewest();
   void WriteSnapshotShards();
-  Manifest SavedManifest() const;
   void EndSave();
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
-  // It had a place in the generation of this fence, which is the one at hand or the one before.
-  bool WorkedAt(const Fence& fence, const std::string& stage_name) const;
-  void NoteFormer(const StageSlot& slot);  // of the generation before
-  bool IsOfLastGeneration(const Fence& fence) const;
   void LateFailure(const Reported& event);
   // Of a stage's own. True: once too often, and the job has ended.
   bool IsPoison(const std::set<std::string>& stages, uint64_t step, const std::string& cause);
   bool LoadsTooOften(const std::string& cause);
   void StageFailed(const std::set<std::string>& stages, const std::string& cause);
   void Recover(const std::string& cause);
-  void BeginGeneration();
-  void BackOff(double seconds);
-  void Blame(const std::string& stage_name, const char* reason);
   void DropCheckpoint();
   void AbortStages(const std::string& reason);
   void Fail(const absl::Status& status);
   void End(JobPhase phase, const std::string& message);
-  double LastMoved(const DeadlinePassed& event) const;  // of what the operation waits for
   void StagesOverdue(const DeadlinePassed& event);
-  void StorageOverdue();
   void StorageFailed(const std::string& text);
   void WaitedTooLong();
-  std::string GoesOnText() const;
 
   JobState state_;
   const Moment now_;

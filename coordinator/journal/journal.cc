@@ -1,5 +1,6 @@
 #include "coordinator/journal/journal.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -186,6 +187,11 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
   RETURN_IF_ERROR(AddSecret(*database, random));
   ASSIGN_OR_RETURN(std::string secret, ReadSecret(*database));
   return std::unique_ptr<Journal>(new Journal(std::move(database), std::move(secret)));
+}
+
+uint64_t LeastTerm(const Clock& clock) {
+  constexpr int64_t kNanosPerMilli = 1'000'000;
+  return static_cast<uint64_t>(std::max<int64_t>(0, clock.UnixNanos() / kNanosPerMilli));
 }
 
 absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least, uint64_t skip) {

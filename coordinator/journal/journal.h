@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/numbers/machine_random.h"
+#include "base/threads/clock.h"
 #include "coordinator/job/view/job_view.h"
 #include "coordinator/journal/database.h"
 
@@ -36,6 +37,15 @@ struct JournalUpdate {
   std::vector<JobRecord> records;
   ShownTexts shown = {};  // what is new of it
 };
+
+// What the term of a coordinator that starts now is at least: the wall clock's milliseconds, finer
+// than two starts can be apart. So one whose journal is a copy from before takes no term that was
+// used since, unless its clock went back too (JobLoop::MeetTerm).
+uint64_t LeastTerm(const Clock& clock);
+// Where the clock went back, terms are counted on from the journal's; so many are left out, drawn
+// anew at each start: two starts on one copy of a journal then hardly ever have the same term.
+// Small beside what a clock gains between two starts.
+inline constexpr uint64_t kMostSkippedTerms = 1000;
 
 class Journal {
  public:

@@ -1,7 +1,9 @@
 #include "coordinator/loop/hidden_places.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 namespace stagecoach {
 namespace {
@@ -69,6 +71,26 @@ std::string HiddenPlaces::Hide(std::string text) const {
 absl::Status HiddenPlaces::Hide(const absl::Status& status) const {
   if (status.ok()) return status;
   return absl::Status(status.code(), Hide(std::string(status.message())));
+}
+
+bool HiddenPlaces::Concern(const Transition& transition) {
+  const std::vector<JobRecord>& records = transition.records;
+  return Concern(transition.state.job->owner) &&
+         std::any_of(records.begin(), records.end(),
+                     [](const JobRecord& record) { return !record.message.empty(); });
+}
+
+void HiddenPlaces::Hide(Transition* transition) {
+  JobState& state = transition->state;
+  for (const StageSlot& slot : state.slots) {  // of the fleet it may be gone
+    AddAddress(slot.stage.address, slot.stage.name);
+  }
+  for (JobRecord& record : transition->records) {
+    std::string shown = Hide(record.message);
+    if (shown != record.message) record.details = std::exchange(record.message, std::move(shown));
+  }
+  state.message = Hide(std::move(state.message));
+  state.checkpoints.unsaved = Hide(std::move(state.checkpoints.unsaved));
 }
 
 }  // namespace stagecoach

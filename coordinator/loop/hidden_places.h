@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "coordinator/job/job_state.h"
 
 namespace stagecoach {
 
@@ -19,6 +20,9 @@ class HiddenPlaces {
  public:
   // Whether texts of a job are for a user's eyes; owner: JobDefinition::owner.
   static bool Concern(const std::string& owner) { return absl::StartsWith(owner, "user/"); }
+
+  // Whether this transition has such texts.
+  static bool Concern(const Transition& transition);
 
   // A path below the folder is shown with the name in front: "CHECKPOINTS/a/step-000000000003".
   void AddFolder(const std::string& path, const std::string& name);
@@ -28,6 +32,8 @@ class HiddenPlaces {
   // Numeric addresses that were not added become "an address".
   std::string Hide(std::string text) const;
   absl::Status Hide(const absl::Status& status) const;
+  // In messages: of its records, of the state, and of messages to come.
+  void Hide(Transition* transition);
 
  private:
   std::map<std::string, std::string> folders_, addresses_;  // to names

@@ -9,7 +9,6 @@
 #ifndef STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_
 #define STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_
 
-#include <atomic>
 #include <functional>
 #include <limits>
 #include <map>
@@ -26,20 +25,13 @@
 #include "coordinator/job/job_state.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/loop/checkpoint_pins.h"
+#include "coordinator/loop/ended_jobs.h"
 #include "coordinator/loop/hidden_places.h"
 #include "coordinator/loop/job_manager.h"
+#include "coordinator/loop/job_watches.h"
 #include "coordinator/loop/turns.h"
 
 namespace stagecoach {
-
-// What the term of a coordinator that starts now is at least: the wall clock's milliseconds, finer
-// than two starts can be apart. So one whose journal is a copy from before takes no term that was
-// used since, unless its clock went back too (JobLoop::MeetTerm).
-uint64_t LeastTerm(const Clock& clock);
-// Where the clock went back, terms are counted on from the journal's; so many are left out, drawn
-// anew at each start: two starts on one copy of a journal then hardly ever have the same term.
-// Small beside what a clock gains between two starts.
-inline constexpr uint64_t kMostSkippedTerms = 1000;
 
 class JobLoop {
  public:
@@ -91,7 +83,7 @@ class JobLoop {
   // Those on disk with number > after, at most `limit` and kRecordsPerPump.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
                                                  int limit) const;
-  static constexpr int kRecordsPerPump = 256;
+  static constexpr int kRecordsPerPump = JobWatches::kMostRecords;
   absl::StatusOr<ShownTexts> Shown(const std::string& id) const;  // on disk
   absl::StatusOr<JobView> Cancel(const std::string& id);
   absl::StatusOr<JobView> Resume(const std::string& id, int64_t stages);  // as JobManager
@@ -102,8 +94,8 @@ class JobLoop {
                std::function<bool()> wanted = {}, const JobCaller& caller = {});
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
-  void Unwatch(uint64_t watch_id);
-  int64_t watches() const { return watch_count_; }  // any thread
+  void Unwatch(uint64_t watch_id) { watches_.Drop(watch_id); }
+  int64_t watches() const { return watches_.count(); }  // any thread
   // `arrived`: stamped where the call came in; never less than that of the call before.
   absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration, Moment arrived,
                                            const std::optional<StageDeath>& death = std::nullopt);
@@ -133,12 +125,6 @@ class JobLoop {
     uint64_t effect_progress = 0;  // when last looked at
     double effect_moved_seconds = 0;
   };
-  // What is left in memory of a job that has ended; its history is in the journal.
-  struct EndedJob {
-    uint64_t sequence = 0;
-    std::string spec_sha256;  // of the spec's text
-    std::shared_ptr<const JobView> view;
-  };
   struct Submission {
     std::function<void(absl::StatusOr<JobView>)> done;
     std::string owner;
@@ -148,54 +134,37 @@ class JobLoop {
     std::function<void(absl::StatusOr<Plan>)> done;
     std::string owner;
   };
-  struct OneWatch {
-    std::string job;
-    uint64_t cursor = 0;  // the last record it was given
-    bool idle = true;     // no Pump is on its way
-    JobManager::Watcher watcher;
-    std::function<void(absl::Status)> ended;
-  };
   // Since when nothing could be written, and why not.
   struct JournalTrouble {
     double since_seconds = 0;
     absl::Status why;
   };
-  // What Submit knows of the checkpoint store once an effect has looked.
-  struct SubmitCheck {
-    bool has_checkpoints = false, has_records = false;  // under its id
-    absl::StatusOr<Manifest> resume = absl::NotFoundError("");
-  };
-  // Where answers arrive, from any thread, also long after the loop is gone: only work that `post`
-  // accepted touches the loop.
-  struct Inbox {
-    JobLoop* loop;
-    const Clock* clock;
-    std::function<void(Work)> post;
-    template <typename Kind>
-    void Add(const std::string& job, Kind kind) const;
-  };
+  struct SubmitCheck;  // what Submit knows of the checkpoint store
+  struct Inbox;        // where answers arrive
   class Performer;
 
   Moment Now() const;
   Job* Find(const std::string& id);  // null for those that have ended
   const Job* Find(const std::string& id) const;
-  bool Known(const std::string& id) const { return Find(id) != nullptr || ended_.contains(id); }
+  bool Known(const std::string& id) const {
+    return Find(id) != nullptr || ended_.Find(id) != nullptr;
+  }
+  std::vector<std::string> LiveJobs() const;  // ids
   static absl::Status UnknownJob(const std::string& id);
   absl::Status AddFromJournal(const JournalJob& entry);
   void SetAside(const JournalJob& entry, const absl::Status& why);
   // Writes the paths of jobs down anew where what they name moved with the state folder.
   absl::Status MoveJobs();
-  std::string ExportFolder(const std::string& job) const;
+  std::string ExportFolder(const std::string& job) const {
+    return parts_.options.state_folder + "/exports/" + job;
+  }
   // With folders of checkpoints or records, and neither in the journal nor forgotten by it.
   std::vector<std::string> UnknownJobs() const;
   std::shared_ptr<const JobDefinition> Define(const JournalJob& entry, const JobSpec& spec,
                                               Network network) const;
   static JobText TextOf(const std::string& spec_text);
-  void AddEnded(const JobState& state, const JobText& text);
   void RetireEnded();
-  using EndOfJob = std::pair<double, std::string>;  // when it ended (Unix seconds), its id
   bool PurgeWanted() const;
-  std::vector<EndOfJob> JobsToPurge() const;
   void PurgeEnded();
   void DropLate(const JobEvent& event);
   absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text,
@@ -207,16 +176,12 @@ class JobLoop {
   absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec) const;
   void AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer);
   std::string NewId(const std::string& name) const;
-  // Effects thread of what it resumes from; pins that for `holder`, who releases it.
-  SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec,
-                            const std::string& holder) const;
   absl::StatusOr<JobView> Accept(const std::string& id, JobDefinition definition,
                                  const std::string& spec_text, const SubmitCheck& check,
                                  const JobCaller& caller);
 
   void Deliver(JobEvent event);
   HiddenPlaces PlacesToHide() const;
-  void HidePlaces(Transition* transition) const;
   void HoldStages(const Job& job);
   void Perform(const Job& job, const std::vector<JobAction>& actions);
   bool Drained() const;
@@ -231,14 +196,12 @@ class JobLoop {
   void Flush();
   absl::Status OwnsFolder();
   void JournalFailed(const absl::Status& why);
+  void JournalWorks();  // it was written
   void DropOldestSteps(Job& job, std::span<const JobRecord> added) const;
   bool JournalGivenUp() const;  // trouble for so long that watchers must know
   absl::Status NotOnDisk(const Job& job) const;
   JobView ShownView(const Job& job) const;
-  void Pump(uint64_t watch_id);
-  void EndWatch(uint64_t watch_id, const absl::Status& status);
-  void DropWatch(uint64_t watch_id);
-  void PumpWatchers(const std::set<std::string>& jobs);  // of these, soon
+  std::optional<absl::Status> OutlookOf(const std::string& id) const;  // as JobWatches
   void PinResumed(const JobState& state);
   uint64_t EffectsNumber(const std::string& job) const;  // for what touches that job's folder
 
@@ -252,17 +215,13 @@ class JobLoop {
   std::string met_term_by_;  // its name
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
-  std::map<std::string, EndedJob> ended_;               // by id
-  std::set<EndOfJob> by_end_;                           // those that may be purged
-  std::map<std::string, std::set<EndOfJob>> ended_of_;  // the same, by owner
-  double purge_due_seconds_ = 0;                        // not before
-  int64_t live_spec_bytes_ = 0;                         // of jobs_
-  int64_t asked_spec_bytes_ = 0;                        // of submitting_
-  std::set<std::string> unwritten_;                     // jobs with records that are not on disk
+  EndedJobs ended_;
+  double purge_due_seconds_ = 0;     // not before
+  int64_t live_spec_bytes_ = 0;      // of jobs_
+  int64_t asked_spec_bytes_ = 0;     // of submitting_
+  std::set<std::string> unwritten_;  // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
-  std::map<uint64_t, OneWatch> watches_;
-  std::map<std::string, std::set<uint64_t>> watches_of_;  // by job
-  std::atomic<int64_t> watch_count_{0};
+  JobWatches watches_;
   std::map<uint64_t, Submission> submitting_;  // by ticket
   std::map<uint64_t, Planning> planning_;      // by ticket
   Turns checks_;                               // on the checks' thread

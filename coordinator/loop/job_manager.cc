@@ -69,17 +69,23 @@ struct JobManager::State {
   void RunLoop();
   void RunEffects(Mailbox& box, ProgressCounter& progress);
   void RunAnswers();
-  // Runs work on the loop thread; false if it was refused.
-  bool Ask(Mailbox::Work work) { return mailbox->TryPost(std::move(work)); }
+  // Runs work on the loop thread; done: learns that it was refused.
+  template <typename Done>
+  void Ask(const Done& done, Mailbox::Work work) {
+    if (!mailbox->TryPost(std::move(work))) done(Refused(*mailbox));
+  }
   // Runs work on the loop thread with the moment it came in. Stamp and post are one: the loop meets
   // the stamps in order, and one from before Heard was posted before it. Were they two, a lease
   // could end by the stamp of one stage while the heartbeat of another, with an older stamp, is on
   // its way.
   // Through the inner door: a heartbeat refused for want of room would end a lease by our slowness.
-  bool Arrive(std::function<void(Moment)> work) {
-    std::lock_guard<std::mutex> lock(arrivals);
+  template <typename Done>
+  void Arrive(const Done& done, std::function<void(Moment)> work) {
+    std::unique_lock<std::mutex> lock(arrivals);
     const Moment now{parts.clock->MonotonicSeconds(), parts.clock->UnixSeconds()};
-    return mailbox->Post([work = std::move(work), now] { work(now); });
+    const bool accepted = mailbox->Post([work = std::move(work), now] { work(now); });
+    lock.unlock();
+    if (!accepted) done(Refused(*mailbox));
   }
   double Heard() {
     std::lock_guard<std::mutex> lock(arrivals);
@@ -217,28 +223,24 @@ uint64_t JobManager::term() const { return state_->term; }
 void JobManager::Submit(const std::string& id_or_empty, const JobSpec& spec,
                         std::function<void(absl::StatusOr<JobView>)> done,
                         std::function<bool()> wanted, const JobCaller& caller) {
-  const bool accepted =
-      state_->Ask([state = state_.get(), id_or_empty, spec = std::make_shared<const JobSpec>(spec),
-                   done, wanted, caller] {
-        state->loop->Submit(
-            id_or_empty, *spec,
-            [state, done](absl::StatusOr<JobView> view) { state->Answer(std::move(view), done); },
-            wanted, caller);
-      });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Ask(done, [state = state_.get(), id_or_empty,
+                     spec = std::make_shared<const JobSpec>(spec), done, wanted, caller] {
+    state->loop->Submit(
+        id_or_empty, *spec,
+        [state, done](absl::StatusOr<JobView> view) { state->Answer(std::move(view), done); },
+        wanted, caller);
+  });
 }
 
 void JobManager::CheckCaller(const JobCaller& caller, const std::string& id,
                              std::function<void(absl::Status)> done) {
-  const bool accepted = state_->Ask(
-      [loop = state_->loop.get(), caller, id, done] { done(loop->CheckCaller(caller, id)); });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Ask(
+      done, [loop = state_->loop.get(), caller, id, done] { done(loop->CheckCaller(caller, id)); });
 }
 
 void JobManager::Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted =
-      state_->Ask([state = state_.get(), id, done] { state->Answer(state->loop->Get(id), done); });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Ask(done,
+              [state = state_.get(), id, done] { state->Answer(state->loop->Get(id), done); });
 }
 
 void JobManager::List(std::function<void(absl::StatusOr<std::vector<JobView>>)> done) {
@@ -250,7 +252,7 @@ void JobManager::List(std::function<void(absl::StatusOr<std::vector<JobView>>)> 
 
 void JobManager::ListPage(uint64_t before, size_t most,
                           std::function<void(absl::StatusOr<Page>)> done, const JobCaller& caller) {
-  const bool accepted = state_->Ask([state = state_.get(), before, most, done, caller] {
+  state_->Ask(done, [state = state_.get(), before, most, done, caller] {
     JobLoop::Page page = state->loop->List(before == 0 ? JobLoop::kNewest : before, most, caller);
     // Thousands of views: to copy and to show them is not the loop's work.
     const bool taken = state->answers.TryPost([page = std::move(page), done] {
@@ -262,61 +264,51 @@ void JobManager::ListPage(uint64_t before, size_t most,
     });
     if (!taken) done(Refused(state->answers));
   });
-  if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::Records(const std::string& id, uint64_t after, int limit,
                          std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done) {
   static_assert(kMostRecords == JobLoop::kRecordsPerPump);
-  const bool accepted = state_->Ask([loop = state_->loop.get(), id, after, limit, done] {
+  state_->Ask(done, [loop = state_->loop.get(), id, after, limit, done] {
     done(loop->Records(id, after, limit));
   });
-  if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::Shown(const std::string& id,
                        std::function<void(absl::StatusOr<ShownTexts>)> done) {
-  const bool accepted =
-      state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Shown(id)); });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Ask(done, [loop = state_->loop.get(), id, done] { done(loop->Shown(id)); });
 }
 
 void JobManager::PinCheckpoints(
     const std::string& id, std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done) {
-  const bool accepted =
-      state_->Ask([loop = state_->loop.get(), id, done] { loop->PinCheckpoints(id, done); });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Ask(done, [loop = state_->loop.get(), id, done] { loop->PinCheckpoints(id, done); });
 }
 
 void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted = state_->Ask(
-      [state = state_.get(), id, done] { state->Answer(state->loop->Cancel(id), done); });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Ask(done,
+              [state = state_.get(), id, done] { state->Answer(state->loop->Cancel(id), done); });
 }
 
 void JobManager::Resume(const std::string& id, int64_t stages,
                         std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted = state_->Ask([state = state_.get(), id, stages, done] {
+  state_->Ask(done, [state = state_.get(), id, stages, done] {
     state->Answer(state->loop->Resume(id, stages), done);
   });
-  if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                          std::function<bool()> wanted, const JobCaller& caller) {
-  const bool accepted = state_->Ask([loop = state_->loop.get(), spec, done, wanted, caller] {
+  state_->Ask(done, [loop = state_->loop.get(), spec, done, wanted, caller] {
     loop->PlanJob(spec, done, wanted, caller);
   });
-  if (!accepted) done(Refused(*state_->mailbox));
 }
 
 uint64_t JobManager::Watch(const std::string& id, uint64_t after, Watcher watcher,
                            std::function<void(absl::Status)> ended) {
   const uint64_t watch_id = state_->next_watch++;
-  const bool accepted = state_->Ask([state = state_.get(), watch_id, id, after, watcher, ended] {
+  state_->Ask(ended, [state = state_.get(), watch_id, id, after, watcher, ended] {
     if (!state->Left(watch_id)) state->loop->Watch(watch_id, id, after, watcher, ended);
   });
-  if (!accepted) ended(Refused(*state_->mailbox));
   return watch_id;
 }
 
@@ -340,25 +332,21 @@ int64_t JobManager::watches() const { return state_->loop->watches(); }
 void JobManager::RegisterStage(const StageRegistration& registration,
                                std::function<void(absl::StatusOr<LeaseGrant>)> done,
                                const std::optional<StageDeath>& death) {
-  const bool accepted =
-      state_->Arrive([loop = state_->loop.get(), registration, done, death](Moment arrived) {
-        done(loop->RegisterStage(registration, arrived, death));
-      });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Arrive(done, [loop = state_->loop.get(), registration, done, death](Moment arrived) {
+    done(loop->RegisterStage(registration, arrived, death));
+  });
 }
 
 void JobManager::RenewLease(const StageHeartbeat& heartbeat,
                             std::function<void(absl::StatusOr<LeaseGrant>)> done) {
-  const bool accepted =
-      state_->Arrive([loop = state_->loop.get(), heartbeat, done](Moment arrived) {
-        done(loop->RenewLease(heartbeat, arrived));
-      });
-  if (!accepted) done(Refused(*state_->mailbox));
+  state_->Arrive(done, [loop = state_->loop.get(), heartbeat, done](Moment arrived) {
+    done(loop->RenewLease(heartbeat, arrived));
+  });
 }
 
 void JobManager::ListStages(std::function<void(std::vector<StageView>)> done) {
   const bool accepted =
-      state_->Ask([loop = state_->loop.get(), done] { done(loop->ListStages()); });
+      state_->mailbox->TryPost([loop = state_->loop.get(), done] { done(loop->ListStages()); });
   if (!accepted) done({});
 }
 

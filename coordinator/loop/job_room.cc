@@ -53,8 +53,7 @@ absl::Status JobLoop::RoomForAJobOf(const JobCaller& user, int64_t spec_bytes) c
 
 absl::Status JobLoop::RoomForAJob(int64_t spec_bytes, const JobCaller& caller) const {
   if (caller.own_only) RETURN_IF_ERROR(RoomForAJobOf(caller, spec_bytes));
-  int64_t live = 0;
-  for (const auto& [id, job] : jobs_) live += IsTerminal(job.state.phase) ? 0 : 1;
+  const auto live = std::ssize(LiveJobs());
   if (live >= parts_.options.max_jobs) {
     return absl::ResourceExhaustedError(
         absl::StrCat(live, " jobs wait or run already, the most there may be; try again later"));

@@ -25,7 +25,49 @@ absl::Status CheckId(const std::string& id) {
       absl::StrCat("id=\"", id.substr(0, 2 * kMaxJobNameLength), "\": want ", kJobNameRule));
 }
 
+// Where the job begins; pinned for `holder`, who releases it.
+absl::StatusOr<Manifest> LookForResume(CheckpointStore& store, const ResumeSpec& resume,
+                                       const std::string& holder, CheckpointPins* pins) {
+  if (resume.job.empty()) return absl::NotFoundError("");
+  absl::Status none = absl::NotFoundError(
+      resume.step >= 0 ? absl::StrCat("resume.step: ", resume.step, "; job ", resume.job,
+                                      " has no checkpoint of this step; `stagecoach checkpoints "
+                                      "list ",
+                                      resume.job, "` shows those that there are")
+                       : absl::StrCat("resume.job: ", resume.job, "; it has no checkpoint"));
+  for (const CheckpointRef& ref : store.List(resume.job)) {
+    if (resume.step >= 0 && ref.step != static_cast<uint64_t>(resume.step)) continue;
+    pins->Pin(holder, resume.job, {ref.step});  // or it is gone when the job begins
+    absl::StatusOr<Manifest> manifest = store.ReadManifest(ref);
+    // Without a step the newest one that holds is meant. What is passed over here is set aside,
+    // with a record, by the search that the job begins with.
+    const bool broken = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
+    if (!broken) return manifest;
+    // A code that clients get the reason of.
+    if (resume.step >= 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("resume_step=", resume.step, ": this checkpoint of job ", resume.job,
+                       " cannot be read: ", manifest.status().message(),
+                       "; name another step, or none for the newest one that holds"));
+    }
+    if (!absl::IsNotFound(none)) continue;
+    none = absl::FailedPreconditionError(absl::StrCat(
+        "resume_job=", resume.job,
+        ": none of its checkpoints can be read; the newest: ", manifest.status().message()));
+  }
+  return none;
+}
+
 }  // namespace
+
+struct JobLoop::SubmitCheck {
+  bool has_checkpoints = false, has_records = false;  // under its id
+  absl::StatusOr<Manifest> resume = absl::NotFoundError("");
+};
+
+JobLoop::JobText JobLoop::TextOf(const std::string& spec_text) {
+  return {Sha256Hex(spec_text), static_cast<int64_t>(spec_text.size())};
+}
 
 std::string JobLoop::NewId(const std::string& name) const {
   for (uint64_t salt = 0;; ++salt) {
@@ -44,7 +86,7 @@ absl::StatusOr<JobView> JobLoop::Existing(const std::string& id, const std::stri
         absl::StrCat("id=", id, ": another user's job is called so; choose another id"));
   }
   const Job* const live = Find(id);
-  const std::string& sha256 = live != nullptr ? live->text.sha256 : ended_.at(id).spec_sha256;
+  const std::string& sha256 = live != nullptr ? live->text.sha256 : ended_.Find(id)->spec_sha256;
   if (sha256 == Sha256Hex(spec_text)) return Get(id);
   return absl::AlreadyExistsError(
       absl::StrCat("job ", id, " exists with another spec; choose another id"));
@@ -88,7 +130,12 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
     }
     parts_.effect(number, [this, id, text, ticket, caller, definition = *definition] {
       const std::string holder = absl::StrCat("submission ", ticket);  // no job is called so
-      SubmitCheck check = LookIntoStore(id, definition->spec, holder);
+      CheckpointStore& store = *parts_.outside.checkpoints;
+      SubmitCheck check;
+      check.has_checkpoints = !store.List(id).empty();
+      check.has_records = parts_.outside.file_system->Exists(
+          absl::StrCat(parts_.options.state_folder, "/jobs/", id));
+      check.resume = LookForResume(store, definition->spec.resume, holder, pins_.get());
       parts_.post([this, id, text, ticket, caller, definition, check = std::move(check), holder] {
         // From here on it is counted as a job's, if it becomes one.
         asked_spec_bytes_ -= std::exchange(submitting_.at(ticket).spec_bytes, 0);
@@ -107,49 +154,6 @@ void JobLoop::AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer) {
     answer = PlacesToHide().Hide(answer.status());
   }
   submission.mapped().done(std::move(answer));
-}
-
-JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec& spec,
-                                            const std::string& holder) const {
-  CheckpointStore& store = *parts_.outside.checkpoints;
-  SubmitCheck check;
-  check.has_checkpoints = !store.List(id).empty();
-  check.has_records =
-      parts_.outside.file_system->Exists(absl::StrCat(parts_.options.state_folder, "/jobs/", id));
-  if (spec.resume.job.empty()) return check;
-  check.resume = absl::NotFoundError(
-      spec.resume.step >= 0
-          ? absl::StrCat("resume.step: ", spec.resume.step, "; job ", spec.resume.job,
-                         " has no checkpoint of this step; `stagecoach checkpoints list ",
-                         spec.resume.job, "` shows those that there are")
-          : absl::StrCat("resume.job: ", spec.resume.job, "; it has no checkpoint"));
-  for (const CheckpointRef& ref : store.List(spec.resume.job)) {
-    if (spec.resume.step >= 0 && ref.step != static_cast<uint64_t>(spec.resume.step)) continue;
-    pins_->Pin(holder, spec.resume.job, {ref.step});  // or it is gone when the job begins
-    absl::StatusOr<Manifest> manifest = store.ReadManifest(ref);
-    // Without a step the newest one that holds is meant. What is passed over here is set aside,
-    // with a record, by the search that the job begins with.
-    const bool broken = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
-    if (!broken) {
-      check.resume = std::move(manifest);
-      return check;
-    }
-    // A code that clients get the reason of.
-    if (spec.resume.step >= 0) {
-      check.resume = absl::FailedPreconditionError(
-          absl::StrCat("resume_step=", spec.resume.step, ": this checkpoint of job ",
-                       spec.resume.job, " cannot be read: ", manifest.status().message(),
-                       "; name another step, or none for the newest one that holds"));
-      return check;
-    }
-    if (!absl::IsNotFound(check.resume.status())) continue;
-    check.resume =
-        absl::FailedPreconditionError(absl::StrCat("resume_job=", spec.resume.job,
-                                                   ": none of its checkpoints can be read; the "
-                                                   "newest: ",
-                                                   manifest.status().message()));
-  }
-  return check;
 }
 
 absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition definition,

@@ -49,44 +49,39 @@ void JobLoop::Performer::operator()(const CheckFolder& action) const {
   });
 }
 
+// Turns the answer of a stage into an event.
+template <typename Kind>
+auto JobLoop::Performer::Answer(const Fence& fence, int stage) const {
+  return [inbox = loop_.inbox_, id = id(), fence, stage](auto result) {
+    inbox->Add(id, Kind{fence, stage, std::move(result)});
+  };
+}
+
 void JobLoop::Performer::operator()(const SendLoad& action) const {
   stages().Load(action.to, action.command, kCallSeconds,
-                [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
-                 stage = action.stage](absl::StatusOr<LoadResult> result) {
-                  inbox->Add(id, Loaded{fence, stage, std::move(result)});
-                });
+                Answer<Loaded>(action.command.fence, action.stage));
 }
 
 void JobLoop::Performer::operator()(const SendRun& action) const {
   stages().Run(action.to, action.command, kCallSeconds,
-               [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
-                stage = action.stage](absl::StatusOr<StepReport> report) {
-                 inbox->Add(id, Reported{fence, stage, std::move(report)});
-               });
+               Answer<Reported>(action.command.fence, action.stage));
 }
 
 void JobLoop::Performer::operator()(const SendWriteShard& action) const {
   stages().WriteShard(action.to, action.command, kCallSeconds,
-                      [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
-                       stage = action.stage](absl::StatusOr<ShardInfo> shard) {
-                        inbox->Add(id, ShardWritten{fence, stage, std::move(shard)});
-                      });
+                      Answer<ShardWritten>(action.command.fence, action.stage));
 }
 
 void JobLoop::Performer::operator()(const SendFindSnapshots& action) const {
   stages().FindSnapshots(action.to, action.fence.job, action.key,
                          job_.state.limits.snapshot_deadline_seconds,
-                         [inbox = loop_.inbox_, id = id(), fence = action.fence,
-                          stage = action.stage](absl::StatusOr<std::vector<HeldShard>> held) {
-                           inbox->Add(id, SnapshotsFound{fence, stage, std::move(held)});
-                         });
+                         Answer<SnapshotsFound>(action.fence, action.stage));
 }
 
 void JobLoop::Performer::operator()(const SendProfile& action) const {
   const ProfileCommand command{job_.state.job->spec, NetworkOf(job_.state.job)};
   stages().Profile(action.to, command, kCallSeconds,
-                   [inbox = loop_.inbox_, id = id(),
-                    fence = action.fence](absl::StatusOr<std::vector<LayerProfile>> profile) {
+                   [inbox = loop_.inbox_, id = id(), fence = action.fence](auto profile) {
                      inbox->Add(id, Profiled{fence, std::move(profile)});
                    });
 }

@@ -5,6 +5,7 @@
 #ifndef STAGECOACH_COORDINATOR_LOOP_PERFORMER_H_
 #define STAGECOACH_COORDINATOR_LOOP_PERFORMER_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,16 @@
 namespace stagecoach {
 
 JobLimits LimitsOf(const JobManagerOptions& options);
+
+// Where answers arrive, from any thread, also long after the loop is gone: only work that `post`
+// accepted touches the loop.
+struct JobLoop::Inbox {
+  JobLoop* loop;
+  const Clock* clock;
+  std::function<void(Work)> post;
+  template <typename Kind>
+  void Add(const std::string& job, Kind kind) const;
+};
 
 class JobLoop::Performer {
  public:
@@ -44,6 +55,8 @@ class JobLoop::Performer {
   // this job.
   template <typename Call>
   void Effect(uint64_t number, Call call) const;
+  template <typename Kind>
+  auto Answer(const Fence& fence, int stage) const;
   uint64_t number() const { return job_.state.job->sequence; }
 
   JobLoop& loop_;

@@ -114,9 +114,9 @@ Files RecordFiles() {
   state.message = "waits for 2 stages";
   state.slots.resize(1);
   state.slots[0].stage.name = "a";
-  state.last_measures = {{"accuracy", 0.5}};
-  state.failures[3].count = 1;
-  state.failures[3].stages = {"a"};
+  state.results.measures = {{"accuracy", 0.5}};
+  state.failures.steps[3].count = 1;
+  state.failures.steps[3].stages = {"a"};
   const ShownAnswers answers = {.step = 4,
                                 .answers = {{.label = 1, .answer = 0, .probability = 0.5}}};
   return {{"manifest", After('\0', text.substr(0, text.find(",\"zz_sha256\"")))},

@@ -59,7 +59,23 @@ struct JobSummary {
 };
 JobSummary SummaryOf(const JobSpec& spec);
 
-struct JobView {
+// The part that is kept as it is shown.
+struct JobResults {
+  double loss = 0;             // of the last step with a target that counts, finite or not
+  double evaluation_loss = 0;  // of the last evaluation
+  bool has_loss = false, has_evaluation_loss = false;
+  std::vector<Measure> measures, evaluation_measures;  // of the same step and evaluation
+  double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
+  uint64_t skipped_steps = 0, recoveries = 0;
+  double data_wait_seconds = 0;  // of all stages, since this coordinator started
+  std::vector<StageFaults> faults;
+  double forecast_step_seconds = 0;  // 0: there is no plan yet
+  double finished_unix_seconds = 0;
+  std::string weights_digest;  // "sha256:..." when succeeded
+  std::string weights_folder;  // exported model.safetensors and stagecoach.json
+};
+
+struct JobView : JobResults {
   std::string id;
   uint64_t sequence = 0;  // order of submission
   JobSummary summary;
@@ -72,29 +88,18 @@ struct JobView {
   // FAILED because its entry in the journal cannot be read; spec and step are not known.
   bool set_aside = false;
   uint64_t generation = 0;
-  uint64_t records = 0;        // number of the last one
-  uint64_t step = 0;           // applied or skipped
-  int64_t total_steps = 0;     // 0: it counts in epochs and has not loaded its data
-  double loss = 0;             // of the last step with a target that counts, finite or not
-  double evaluation_loss = 0;  // of the last evaluation
-  bool has_loss = false, has_evaluation_loss = false;
-  std::vector<Measure> measures, evaluation_measures;  // of the same step and evaluation
-  double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
-  uint64_t skipped_steps = 0, recoveries = 0;
+  uint64_t records = 0;     // number of the last one
+  uint64_t step = 0;        // applied or skipped
+  int64_t total_steps = 0;  // 0: it counts in epochs and has not loaded its data
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
-  int64_t snapshot_step = -1;    // of the newest that stages have in memory; -1: none
-  double data_wait_seconds = 0;  // of all stages, since this coordinator started
-  std::vector<StageFaults> faults;
-  double forecast_step_seconds = 0;  // 0: there is no plan yet
+  int64_t snapshot_step = -1;  // of the newest that stages have in memory; -1: none
   RateSource forecast_rate_source = RateSource::kAssumed;
   double forecast_flops_per_second = 0;  // of a stage; 0: from a profile
-  double submitted_unix_seconds = 0, finished_unix_seconds = 0;
-  std::string owner;                    // its submitter, "user/alice"; empty: not known
+  double submitted_unix_seconds = 0;
+  std::string owner;                    // who submitted it, "user/alice"; empty: not known
   std::vector<StageAssignment> stages;  // those of the placement that are not lost
-  int pipeline_stages = 0;     // K of the placement, or that it waits for; 0: as many as are free
-  std::string weights_digest;  // "sha256:..." when succeeded
-  std::string weights_folder;  // exported model.safetensors and stagecoach.json
+  int pipeline_stages = 0;  // K of the placement, or that it waits for; 0: as many as are free
 };
 
 // One line of a job's history, numbered from 1; what `watch` shows and ndjson prints.

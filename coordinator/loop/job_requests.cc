@@ -1,4 +1,5 @@
-// How a held job goes on: its spec with the number of stages asked for, first in the journal.
+// What clients ask of a job that is there: cancel it, let a held one go on, keep its checkpoints
+// while they read them.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,47 @@
 
 namespace stagecoach {
 
+absl::Status JobLoop::MayChange() const {
+  if (!parts_.options.only_shows) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "these jobs are copies, only to be looked at; their checkpoints, and what goes on from them, "
+      "are in "
+      "the folders of their runs: stagecoach ui FOLDER shows one, stagecoach resume JOB "
+      "--state-dir FOLDER "
+      "goes on with it");
+}
+
+absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
+  RETURN_IF_ERROR(MayChange());
+  const Job* const job = Find(id);
+  if (job != nullptr && !IsTerminal(job->state.phase)) Deliver({id, Now(), CancelRequested{}});
+  Settle();
+  // The next coordinator would take it up again.
+  if (job != nullptr && !job->unwritten.empty()) return NotOnDisk(*job);
+  return Get(id);
+}
+
+void JobLoop::PinResumed(const JobState& state) {
+  if (state.job->spec.resume.job.empty() || state.origin.resume_step < 0) return;
+  pins_->Pin(state.job->id, state.job->spec.resume.job,
+             {static_cast<uint64_t>(state.origin.resume_step)});
+}
+
+void JobLoop::PinCheckpoints(
+    const std::string& id, std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done) {
+  if (const absl::Status elsewhere = MayChange(); !elsewhere.ok()) return done(elsewhere);
+  const std::string holder = absl::StrCat("reader ", ++last_ticket_);  // no job is called so
+  parts_.effect(EffectsNumber(id),
+                [store = parts_.outside.checkpoints, pins = pins_, id, holder, done] {
+                  std::vector<uint64_t> steps;
+                  for (const CheckpointRef& ref : store->List(id)) steps.push_back(ref.step);
+                  pins->Pin(holder, id, std::move(steps));
+                  done(std::shared_ptr<const void>(
+                      nullptr, [pins, holder](const void*) { pins->Release(holder); }));
+                });
+}
+
+// First in the journal: its spec with the number of stages asked for.
 absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
   RETURN_IF_ERROR(MayChange());
   if (draining_) return absl::UnavailableError("the coordinator is shutting down");

@@ -1,21 +1,82 @@
-// When the journal cannot be written, mostly for want of room: training goes on, for after a crash
-// the term is higher anyway, and writing is tried again. But nothing that only memory knows is told
-// as a fact, or a restarted coordinator would contradict it; and nobody is left waiting for it
-// either.
+// How jobs get into the journal: what waits is written together. If the journal cannot be written,
+// mostly for want of room, training goes on, as after a crash the term is higher anyway. Writing is
+// tried again. But nothing that only memory knows is told as a fact, or a restarted coordinator
+// would contradict it. Nobody is left waiting for it either.
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/utf8.h"
+#include "coordinator/job/job_json.h"
+#include "coordinator/job/view/shown_json.h"
 #include "coordinator/loop/job_loop.h"
 
 namespace stagecoach {
 namespace {
 
+constexpr uint64_t kThinEvery = 1000;   // records
 constexpr double kRetrySeconds = 1;     // after a failed write
 constexpr double kPatienceSeconds = 2;  // a hiccup ends no watch
 
 }  // namespace
+
+// Whoever removes the lock file lets a second coordinator start, which takes all jobs over by its
+// higher term.
+absl::Status JobLoop::OwnsFolder() {
+  folder_checked_seconds_ = Now().seconds;
+  absl::Status status = parts_.owns_folder();
+  if (absl::IsFailedPrecondition(status) && !std::exchange(folder_lost_, true) &&
+      parts_.outside.on_folder_lost) {
+    parts_.outside.on_folder_lost(status);
+  }
+  return status;
+}
+
+void JobLoop::Flush() {
+  flush_due_seconds_ = 0;
+  std::vector<JournalUpdate> updates;
+  for (const std::string& id : unwritten_) {
+    Job& job = *Find(id);
+    updates.push_back({id, EncodeJobState(job.state), std::move(job.unwritten)});
+    const JobState& state = job.state;
+    updates.back().shown =
+        EncodeNews(state.evaluation.held_out, job.held_out_on_disk, state.found.facts.classes);
+  }
+  if (updates.empty()) return;
+  absl::Status status = OwnsFolder();
+  if (status.ok()) status = parts_.journal->Write(updates);
+  if (!status.ok()) {
+    for (JournalUpdate& update : updates) Find(update.job)->unwritten = std::move(update.records);
+    return JournalFailed(status);
+  }
+  JournalWorks();
+  const std::set<std::string> written = std::exchange(unwritten_, {});
+  for (const JournalUpdate& update : updates) {
+    Job* const job = Find(update.job);
+    if (parts_.outside.on_record) {
+      for (const JobRecord& record : update.records) parts_.outside.on_record(update.job, record);
+    }
+    job->unwritten.clear();
+    job->unwritten_steps = job->dropped_steps = job->dropped_up_to = 0;
+    job->phase_on_disk = job->state.phase;
+    job->step_on_disk = job->state.step;
+    job->held_out_on_disk = job->state.evaluation.held_out;
+    const uint64_t before = job->state.records - update.records.size();
+    if (before / kThinEvery != job->state.records / kThinEvery) {
+      parts_.journal->Thin(update.job, parts_.options.max_records).IgnoreError();
+    }
+  }
+  watches_.Pump(written);
+}
+
+void JobLoop::JournalWorks() {
+  const bool again = std::exchange(trouble_, std::nullopt).has_value();
+  if (again && parts_.outside.on_journal) parts_.outside.on_journal(absl::OkStatus());
+}
 
 void JobLoop::JournalFailed(const absl::Status& why) {
   const double now = Now().seconds;
@@ -25,7 +86,7 @@ void JobLoop::JournalFailed(const absl::Status& why) {
     if (parts_.outside.on_journal) parts_.outside.on_journal(why);
   }
   trouble_->why = why;
-  if (JournalGivenUp()) PumpWatchers(unwritten_);
+  if (JournalGivenUp()) watches_.Pump(unwritten_);
 }
 
 // So that a night without room on the disk does not fill the memory: of more steps than the bound
@@ -76,6 +137,16 @@ absl::Status JobLoop::NotOnDisk(const Job& job) const {
       "; in memory it is ", JobPhaseName(state.phase), " at step ", state.step,
       ". Writing is tried again every second; if the coordinator ends before it succeeds, the next "
       "one goes by what is on disk and takes the job up from its newest checkpoint"));
+}
+
+// For a watcher that has all that is on disk.
+std::optional<absl::Status> JobLoop::OutlookOf(const std::string& id) const {
+  const Job* const job = Find(id);
+  if (job == nullptr || (IsTerminal(job->state.phase) && job->unwritten.empty())) {
+    return absl::OkStatus();
+  }
+  if (JournalGivenUp() && !job->unwritten.empty()) return NotOnDisk(*job);
+  return std::nullopt;
 }
 
 JobView JobLoop::ShownView(const Job& job) const {

@@ -1,0 +1,49 @@
+// JobCheckpoints: the last checkpoint of a job, the one being written, and when the next is due.
+// Of a temporary folder the job is the owner until it is committed, checked or abandoned.
+#ifndef STAGECOACH_COORDINATOR_JOB_STATE_JOB_CHECKPOINTS_H_
+#define STAGECOACH_COORDINATOR_JOB_STATE_JOB_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "checkpoint/folder_probe.h"
+#include "checkpoint/store/store.h"
+
+namespace stagecoach {
+
+struct LastCheckpoint {
+  int64_t step = -1;  // -1: none
+  int64_t bytes = 0;
+  CheckpointRef ref;  // known since the last search or commit
+};
+
+inline LastCheckpoint LastCheckpointOf(const CheckpointRef& ref,
+                                       const std::vector<ShardInfo>& shards) {
+  LastCheckpoint last{.step = static_cast<int64_t>(ref.step), .ref = ref};
+  for (const ShardInfo& shard : shards) last.bytes += shard.bytes;
+  return last;
+}
+
+struct CheckpointWrite {
+  double started_seconds = 0;
+  bool spares_room = false;  // for the job's last checkpoint
+  std::string folder;        // temporary; empty: none
+  absl::Status error;        // first one of a stage
+};
+
+struct JobCheckpoints {
+  bool done = true;        // at this step boundary
+  bool requested = false;  // at the next one, due or not
+  LastCheckpoint last;
+  CheckpointWrite writing;
+  FolderProbe probe;                 // while stages load; no folder: none is under way
+  double seconds = 0;                // that the last one took; 0: not known
+  double unsaved_train_seconds = 0;  // of steps since the last one, or since one was tried
+  std::string unsaved;  // why the job's last one is not written, while it is tried again
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_STATE_JOB_CHECKPOINTS_H_
