@@ -13,8 +13,8 @@
 #include "base/utf8.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
+#include "coordinator/journal/moved_run.h"
 #include "coordinator/loop/job_loop.h"
-#include "coordinator/loop/moved_run.h"
 #include "coordinator/loop/performer.h"
 
 namespace stagecoach {

@@ -1,4 +1,4 @@
-#include "coordinator/loop/moved_run.h"
+#include "coordinator/journal/moved_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

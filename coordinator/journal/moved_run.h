@@ -3,8 +3,8 @@
 // /b/project/runs/1, then /a/project is now /b/project.
 // Ownership: values; borrows the file system.
 // Threads:   thread-compatible.
-#ifndef STAGECOACH_COORDINATOR_LOOP_MOVED_RUN_H_
-#define STAGECOACH_COORDINATOR_LOOP_MOVED_RUN_H_
+#ifndef STAGECOACH_COORDINATOR_JOURNAL_MOVED_RUN_H_
+#define STAGECOACH_COORDINATOR_JOURNAL_MOVED_RUN_H_
 
 #include <string>
 
@@ -31,4 +31,4 @@ class MovedRun {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_COORDINATOR_LOOP_MOVED_RUN_H_
+#endif  // STAGECOACH_COORDINATOR_JOURNAL_MOVED_RUN_H_
