@@ -3,18 +3,16 @@
 // folder.
 //
 //   picture-bench [seconds a row, 2]
-#include <stdlib.h>
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "base/testing/temporary_folder.h"
 #include "plan/data/cifar.h"
 #include "plan/data/image_folder.h"
 #include "stage/data/open_source.h"
@@ -23,18 +21,12 @@
 namespace stagecoach {
 namespace {
 
-template <typename Bytes>
-void Write(const std::string& path, const Bytes& bytes) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-}
-
-void WriteFolder(const std::string& folder, int files, int64_t height, int64_t width, bool png) {
+void WritePictures(const TemporaryFolder& folder, const std::string& below, int files,
+                   int64_t height, int64_t width, bool png) {
   for (int i = 0; i < files; ++i) {
     const Picture picture = MadeUpPicture(height, width, 3, static_cast<uint64_t>(i));
-    Write(absl::StrCat(folder, "/", i % 2, "/", i, png ? ".png" : ".jpg"),
-          png ? PngFile(picture) : JpegFile(picture));
+    folder.Write(absl::StrCat(below, "/", i % 2, "/", i, png ? ".png" : ".jpg"),
+                 png ? PngFile(picture) : JpegFile(picture));
   }
 }
 
@@ -81,8 +73,7 @@ double ImagesASecond(const JobSpec& spec, int64_t side, double seconds) {
 }
 
 void Bench(double seconds) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "picture-bench-XXXXXX").string();
-  const std::string folder = mkdtemp(pattern.data());
+  const TemporaryFolder folder;
   std::string records;
   for (int i = 0; i < 2000; ++i) {
     records += static_cast<char>(i % 10);
@@ -90,10 +81,10 @@ void Bench(double seconds) {
       records += static_cast<char>(byte);
     }
   }
-  Write(folder + "/cifar/data_batch_1.bin", records);
-  WriteFolder(folder + "/small", 1000, 32, 32, false);
-  WriteFolder(folder + "/jpeg", 100, 375, 500, false);
-  WriteFolder(folder + "/png", 100, 375, 500, true);
+  folder.Write("cifar/data_batch_1.bin", records);
+  WritePictures(folder, "small", 1000, 32, 32, false);
+  WritePictures(folder, "jpeg", 100, 375, 500, false);
+  WritePictures(folder, "png", 100, 375, 500, true);
 
   std::printf("images a second by decode_threads (the stage's own thread helps)\n");
   std::printf("%-44s %10s %10s %10s\n", "", "0", "1", "2");
@@ -111,14 +102,15 @@ void Bench(double seconds) {
   const PictureFields large{.random_area = 0.08, .flip = true};
   const PictureFields jitter{
       .random_area = 0.08, .flip = true, .brightness = 0.4, .contrast = 0.4, .saturation = 0.4};
-  row("cifar, shift, mirror, cutout", 32, CifarData{.folder = folder + "/cifar"}, small);
-  const auto on = [&folder](const char* name) { return ImageFolderData{.train = folder + name}; };
-  row("JPEG 32x32, shift, mirror, cutout", 32, on("/small"), small);
-  row("JPEG 500x375, middle of 256 to 224", 224, on("/jpeg"), {.shorter_side = 256});
-  row("JPEG 500x375, random part to 224, mirror", 224, on("/jpeg"), large);
-  row("JPEG 500x375, and colours", 224, on("/jpeg"), jitter);
-  row("PNG 500x375, random part to 224, mirror", 224, on("/png"), large);
-  std::filesystem::remove_all(folder);
+  row("cifar, shift, mirror, cutout", 32, CifarData{.folder = folder.File("cifar")}, small);
+  const auto on = [&folder](const char* name) {
+    return ImageFolderData{.train = folder.File(name)};
+  };
+  row("JPEG 32x32, shift, mirror, cutout", 32, on("small"), small);
+  row("JPEG 500x375, middle of 256 to 224", 224, on("jpeg"), {.shorter_side = 256});
+  row("JPEG 500x375, random part to 224, mirror", 224, on("jpeg"), large);
+  row("JPEG 500x375, and colours", 224, on("jpeg"), jitter);
+  row("PNG 500x375, random part to 224, mirror", 224, on("png"), large);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/match.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/progress.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
@@ -29,19 +29,6 @@ void WriteFile(FileSystem& files, const std::string& path, const std::string& te
   ASSERT_TRUE((*file)->Close().ok());
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // Both implementations keep the same contract; otherwise the tests on the double prove nothing.
 class EveryFileSystem : public testing::TestWithParam<const char*> {
  protected:
@@ -49,7 +36,7 @@ class EveryFileSystem : public testing::TestWithParam<const char*> {
     return GetParam() == std::string("posix") ? *PosixFileSystem()
                                               : static_cast<FileSystem&>(fault_);
   }
-  std::string Path(const std::string& name) { return folder_.path() + "/" + name; }
+  std::string Path(const std::string& name) { return folder_.File(name); }
   void SetUp() override { ASSERT_TRUE(files().MakeFolders(folder_.path()).ok()); }
 
  private:
@@ -122,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(, EveryFileSystem, testing::Values("posix", "fault"),
 
 TEST(PosixFileSystem, ALargeFileIsSeenToGetOn) {
   TemporaryFolder folder;
-  const std::string path = folder.path() + "/large-file";
+  const std::string path = folder.File("large-file");
   ProgressCounter progress;
   const ProgressScope scope(&progress);
   std::vector<std::byte> bytes(2 * kProgressPieceBytes + 1, std::byte{7});
@@ -142,7 +129,7 @@ TEST(PosixFileSystem, ALargeFileIsSeenToGetOn) {
 
 TEST(PosixFileSystem, LetsOnlyTheOwnerIn) {
   TemporaryFolder folder;
-  const std::string inner = folder.path() + "/a/b";
+  const std::string inner = folder.File("a/b");
   ASSERT_TRUE(PosixFileSystem()->MakeFolders(inner).ok());
   WriteFile(*PosixFileSystem(), inner + "/file", "x");
   struct stat information;
@@ -154,19 +141,18 @@ TEST(PosixFileSystem, LetsOnlyTheOwnerIn) {
 
 TEST(PosixFileSystem, FollowsNoLinkAndWaitsForNoPipe) {
   TemporaryFolder folder;
-  WriteFile(*PosixFileSystem(), folder.path() + "/secret", "x");
-  ASSERT_EQ(symlink((folder.path() + "/secret").c_str(), (folder.path() + "/link").c_str()), 0);
-  ASSERT_EQ(mkfifo((folder.path() + "/pipe").c_str(), 0600), 0);
-  EXPECT_TRUE(absl::IsDataLoss(PosixFileSystem()->Open(folder.path() + "/link").status()));
-  EXPECT_TRUE(absl::IsDataLoss(PosixFileSystem()->Open(folder.path() + "/pipe").status()));
-  EXPECT_FALSE(PosixFileSystem()->Create(folder.path() + "/link").ok());
+  std::filesystem::create_symlink(folder.Write("secret", "x"), folder.File("link"));
+  ASSERT_EQ(mkfifo(folder.File("pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsDataLoss(PosixFileSystem()->Open(folder.File("link")).status()));
+  EXPECT_TRUE(absl::IsDataLoss(PosixFileSystem()->Open(folder.File("pipe")).status()));
+  EXPECT_FALSE(PosixFileSystem()->Create(folder.File("link")).ok());
 }
 
 // A file size limit gives a short write and then an error, as a full disk does.
 TEST(PosixFileSystem, PoisonsAFileAfterAFailedWrite) {
   TemporaryFolder folder;
   absl::StatusOr<std::unique_ptr<WritableFile>> file =
-      PosixFileSystem()->Create(folder.path() + "/file");
+      PosixFileSystem()->Create(folder.File("file"));
   ASSERT_TRUE(file.ok());
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -181,7 +167,7 @@ TEST(PosixFileSystem, PoisonsAFileAfterAFailedWrite) {
   EXPECT_EQ((*file)->Append(Bytes("y")), failed);
   EXPECT_EQ((*file)->Sync(), failed);
   EXPECT_EQ((*file)->Close(), failed);
-  EXPECT_EQ(std::filesystem::file_size(folder.path() + "/file"), 10u);
+  EXPECT_EQ(std::filesystem::file_size(folder.File("file")), 10u);
 }
 
 TEST(FaultFileSystem, FailsTheNthCallOnce) {

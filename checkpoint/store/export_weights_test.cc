@@ -16,21 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The digest as docs/formats.md words it, from the values themselves.
-std::string DigestByHand(uint64_t step) {
-  std::map<std::string, ToyTensor> sorted;
-  for (const ToyTensor& tensor : ToyModel(step)) sorted[tensor.expected.name] = tensor;
-  std::string text;
-  for (const auto& [name, tensor] : sorted) {
-    if (!name.starts_with("model/")) continue;
-    text += name + '\0' + "F32" + '\0' + tensor.expected.shape.ToString() + '\0';
-    text.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
-  }
-  return "sha256:" + Sha256Hex(text);
-}
-
-// Likewise.
-std::string ContentByHand(uint64_t step) {
+// Digests as docs/formats.md words them, of the values themselves, or of the values' digests.
+std::string Sha256ByHand(uint64_t step, bool of_digests) {
   std::map<std::string, ToyTensor> sorted;
   for (const ToyTensor& tensor : ToyModel(step)) sorted[tensor.expected.name] = tensor;
   std::string text;
@@ -39,10 +26,12 @@ std::string ContentByHand(uint64_t step) {
     const std::string bytes(reinterpret_cast<const char*>(tensor.bytes.data()),
                             tensor.bytes.size());
     text += name + '\0' + "F32" + '\0' + tensor.expected.shape.ToString() + '\0' +
-            Sha256Hex(bytes) + '\0';
+            (of_digests ? Sha256Hex(bytes) + '\0' : bytes);
   }
   return Sha256Hex(text);
 }
+std::string DigestByHand(uint64_t step) { return "sha256:" + Sha256ByHand(step, false); }
+std::string ContentByHand(uint64_t step) { return Sha256ByHand(step, true); }
 
 struct Saved {
   FaultFileSystem files;

@@ -5,6 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/names.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "checkpoint/testing/toy_checkpoint.h"
@@ -77,9 +79,8 @@ TEST_F(StoreTest, ComparesTensorsWhereItIsAsked) {
   const absl::StatusOr<CheckpointRef> ref = store_.Commit(temporary, manifest, ToyExpected());
   ASSERT_TRUE(ref.ok()) << ref.status();
   EXPECT_TRUE(store_.Verify(*ref).ok());
-  const absl::Status compared = store_.Verify(*ref, /*tensors=*/true).status();
-  EXPECT_TRUE(absl::IsDataLoss(compared)) << compared;
-  EXPECT_THAT(std::string(compared.message()), testing::HasSubstr(tensor.entry.name));
+  EXPECT_THAT(store_.Verify(*ref, /*tensors=*/true).status(),
+              StatusIs(absl::StatusCode::kDataLoss, testing::HasSubstr(tensor.entry.name)));
   Save(6);
   EXPECT_TRUE(store_.Verify(store_.List("job")[0], /*tensors=*/true).ok());
 }
@@ -159,9 +160,9 @@ TEST_F(StoreTest, TakesACheckpointThatCannotBeSetAsideForWhatItIs) {
 TEST_F(StoreTest, RefusesTheCheckpointOfAnotherJob) {
   Save(1);
   ASSERT_TRUE(files_.Rename("/root/job", "/root/other").ok());
-  const absl::Status status = store_.FindLoadable("other", -1, &quarantined_).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("of job job, not of other"));
+  EXPECT_THAT(
+      store_.FindLoadable("other", -1, &quarantined_).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("of job job, not of other")));
 }
 
 TEST_F(StoreTest, KeepsAnIntactCheckpointOfTheSameStep) {
@@ -201,9 +202,7 @@ class CommitTest : public StoreTest {
     return status;
   }
   void ExpectRefused(const std::string& why) {
-    const absl::Status status = Commit();
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(Commit(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(why)));
   }
 
   const std::vector<ToyTensor> model_ = ToyModel(10);
@@ -285,9 +284,8 @@ TEST_F(CommitTest, RefusesTheStepOfAnotherModel) {
     ASSERT_TRUE(WriteToyShard(files_, temporary_, model_, layer, layer + 1).ok());
   }
   manifest_.model_sha256 = Sha256Hex("another");
-  const absl::Status status = store_.Commit(temporary_, manifest_, expected_).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("another model"));
+  EXPECT_THAT(store_.Commit(temporary_, manifest_, expected_).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another model")));
 }
 
 TEST_F(StoreTest, MakesNoPathFromABadJobName) {
@@ -311,8 +309,8 @@ TEST_F(StoreTest, BeginsOnlyWithFivePercentToSpare) {
   ASSERT_TRUE(store_.Begin("job", 1, 1, 0).ok());
   files_.SetCapacity(1049);
   const absl::Status status = store_.Begin("job", 1, 1, 1000).status();
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("needs 1000 bytes plus 5 %"));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("needs 1000 bytes plus 5 %")));
   files_.SetCapacity(1050);
   EXPECT_TRUE(store_.Begin("job", 1, 1, 1000).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(store_.Begin("job", 1, 1, INT64_MAX).status()));
@@ -365,9 +363,8 @@ TEST_F(StoreTest, RetainsAnIntactOneWhenTheNewerOnesAreBroken) {
 }
 
 TEST(CheckpointStoreOnDisk, CommitsVerifiesAndRetains) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-  const std::string root = mkdtemp(pattern.data());
-  CheckpointStore store(PosixFileSystem(), root + "/checkpoints");
+  const TemporaryFolder root;
+  CheckpointStore store(PosixFileSystem(), root.File("checkpoints"));
   for (uint64_t step = 1; step <= 3; ++step) {
     absl::StatusOr<CheckpointRef> ref = SaveToy(*PosixFileSystem(), store, "job", 1, step);
     ASSERT_TRUE(ref.ok()) << ref.status();
@@ -377,29 +374,26 @@ TEST(CheckpointStoreOnDisk, CommitsVerifiesAndRetains) {
   EXPECT_THAT(store.List("job"), SizeIs(2));
   std::vector<std::string> quarantined;
   EXPECT_EQ(LoadToy(*PosixFileSystem(), store, "job", &quarantined), 3u);
-  std::filesystem::remove_all(root);
 }
 
 // Whoever may write one folder of the volume could have a job read another one.
 TEST(CheckpointStoreOnDisk, FollowsNoLinkInThePlaceOfACheckpoint) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-  const std::string root = mkdtemp(pattern.data());
-  CheckpointStore store(PosixFileSystem(), root + "/checkpoints");
+  const TemporaryFolder root;
+  CheckpointStore store(PosixFileSystem(), root.File("checkpoints"));
   for (uint64_t step = 1; step <= 2; ++step) {
     ASSERT_TRUE(SaveToy(*PosixFileSystem(), store, "job", 1, step).ok());
   }
-  const std::string folder = root + "/checkpoints/job/" + FormatStepFolder(2);
-  std::filesystem::rename(folder, root + "/elsewhere");
-  std::filesystem::create_symlink(root + "/elsewhere", folder);
-  const absl::Status named = store.FindLoadable("job", 2, nullptr).status();
-  EXPECT_TRUE(absl::IsDataLoss(named)) << named;
-  EXPECT_THAT(std::string(named.message()), HasSubstr("is a link"));
+  const std::string folder = root.File("checkpoints/job/") + FormatStepFolder(2);
+  std::filesystem::rename(folder, root.File("elsewhere"));
+  std::filesystem::create_symlink(root.File("elsewhere"), folder);
+  EXPECT_THAT(store.FindLoadable("job", 2, nullptr).status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is a link")));
   EXPECT_FALSE(store.ReadManifest({"job", 2, folder}).ok()) << "nor by who only looks";
   std::vector<std::string> quarantined;
   EXPECT_EQ(store.FindLoadable("job", -1, &quarantined)->step, 1u);
   EXPECT_THAT(quarantined, ElementsAre(HasSubstr("is a link")));
-  EXPECT_TRUE(std::filesystem::exists(root + "/elsewhere/MANIFEST.json")) << "what it led to stays";
-  std::filesystem::remove_all(root);
+  EXPECT_TRUE(std::filesystem::exists(root.File("elsewhere/MANIFEST.json")))
+      << "what it led to stays";
 }
 
 // Checkpoints of format version 1 load for ever, and are written with the same bytes still.

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -19,15 +19,9 @@ using ::testing::HasSubstr;
 
 class JournalTest : public ::testing::Test {
  protected:
-  JournalTest() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(::testing::TempDir(), "/journal-", getpid(), "-", info->name());
-    std::filesystem::create_directories(folder_);
-  }
-  ~JournalTest() override { std::filesystem::remove_all(folder_); }
-  std::string path() const { return folder_ + "/journal.sqlite"; }
+  std::string path() const { return folder_.File("journal.sqlite"); }
   std::unique_ptr<Journal> Open() { return Journal::Open(path()).value(); }
-  std::string folder_;
+  TemporaryFolder folder_;
 };
 
 std::vector<JournalJob> JobsOf(Journal& journal) {
@@ -56,17 +50,16 @@ TEST_F(JournalTest, NamesARecordItCannotRead) {
   const absl::StatusOr<std::vector<JobRecord>> before = journal->Records("a", 0, 10);
   ASSERT_TRUE(before.ok()) << before.status() << ": what stands before it can be read";
   EXPECT_EQ(before->size(), 1u);
-  const absl::Status status = journal->Records("a", 1, 10).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("record 2 of job a has kind 77"));
+  EXPECT_THAT(journal->Records("a", 1, 10).status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("record 2 of job a has kind 77")));
 }
 
 TEST_F(JournalTest, ARecordWhoseBitsChangedEndsWhatCanBeRead) {
   for (const char* change :
        {"loss = loss + 1", "message = 'n'", "step = 21", "bubble = -bubble", "skipped = 1"}) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    std::unique_ptr<Journal> journal = Open();
+    const TemporaryFolder folder;
+    const std::string path = folder.File("journal.sqlite");
+    std::unique_ptr<Journal> journal = Journal::Open(path).value();
     ASSERT_TRUE(journal->AddJob({"a", 1, 5.5, "spec", ""}).ok());
     JobRecord second = Record(2);
     second.bubble = 0.25;
@@ -77,7 +70,7 @@ TEST_F(JournalTest, ARecordWhoseBitsChangedEndsWhatCanBeRead) {
     ASSERT_TRUE(journal->Write(updates).ok());
     EXPECT_EQ(journal->Records("a", 0, 10)->size(), 2u);
     {
-      auto database = Database::Open(path());
+      auto database = Database::Open(path);
       ASSERT_TRUE(database.ok());
       ASSERT_TRUE((*database)
                       ->Execute(absl::StrCat("UPDATE records SET ", change, " WHERE number = 2"))
@@ -95,9 +88,9 @@ TEST_F(JournalTest, AnotherFormatIsRefusedByItsNumber) {
   auto database = Database::Open(path());
   ASSERT_TRUE(database.ok()) << database.status();
   ASSERT_TRUE((*database)->Execute("UPDATE meta SET value = 2 WHERE key = 'format'").ok());
-  const absl::Status newer = Journal::Open(path()).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(newer)) << newer;
-  EXPECT_THAT(std::string(newer.message()), HasSubstr("format 2, this program reads 1"));
+  EXPECT_THAT(
+      Journal::Open(path()).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("format 2, this program reads 1")));
 }
 
 TEST_F(JournalTest, RaisesTheTermWithEveryStart) {
@@ -262,10 +255,10 @@ TEST_F(JournalTest, ThinsOldStepsAndKeepsEverythingElse) {
 }
 
 TEST_F(JournalTest, RefusesAFileThatIsNoJournal) {
-  std::ofstream(path()) << std::string(10000, 'x');
+  folder_.Write("journal.sqlite", std::string(10000, 'x'));
   const absl::Status status = Journal::Open(path()).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(status.message(), AllOf(HasSubstr(path()), HasSubstr("restore it from a backup")));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
+                               AllOf(HasSubstr(path()), HasSubstr("restore it from a backup"))));
   EXPECT_THAT(Journal::Open("/no/such/folder/journal.sqlite").status().message(),
               HasSubstr("/no/such/folder"));
 }

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 #include "coordinator/journal/journal.h"
 
 namespace stagecoach {
@@ -20,18 +21,12 @@ using ::testing::IsEmpty;
 
 class MergedRunsTest : public ::testing::Test {
  protected:
-  MergedRunsTest() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(::testing::TempDir(), "/merged-", getpid(), "-", info->name());
-    std::filesystem::create_directories(folder_ + "/merged");
-  }
-  ~MergedRunsTest() override { std::filesystem::remove_all(folder_); }
+  MergedRunsTest() { folder_.MakeFolder("merged"); }
 
   // A run with a job of so many steps; each has its loss.
   std::string Run(const std::string& name, const std::string& job, double submitted, int steps,
                   double loss) {
-    const std::string run = absl::StrCat(folder_, "/", name);
-    std::filesystem::create_directories(run);
+    const std::string run = folder_.MakeFolder(name);
     std::unique_ptr<Journal> journal = Journal::Open(run + "/journal.sqlite").value();
     EXPECT_TRUE(journal->AddJob({job, 7, submitted, "spec of " + name, ""}).ok());
     JournalUpdate update{.job = job, .state = "state of " + name};
@@ -47,9 +42,9 @@ class MergedRunsTest : public ::testing::Test {
   }
 
   std::vector<std::string> Merge(const std::vector<std::string>& runs) {
-    const auto left_out = MergeRuns(runs, folder_ + "/merged");
+    const auto left_out = MergeRuns(runs, folder_.File("merged"));
     EXPECT_TRUE(left_out.ok()) << left_out.status();
-    merged_ = Journal::Open(folder_ + "/merged/journal.sqlite").value();
+    merged_ = Journal::Open(folder_.File("merged/journal.sqlite")).value();
     return *left_out;
   }
   std::vector<std::string> Jobs() {
@@ -63,7 +58,7 @@ class MergedRunsTest : public ::testing::Test {
     return lines;
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Journal> merged_;
 };
 
@@ -90,10 +85,9 @@ TEST_F(MergedRunsTest, JobsOfOneIdGoByTheirRunsNames) {
 }
 
 TEST_F(MergedRunsTest, ARunThatCannotBeReadIsLeftOutWithItsReason) {
-  const std::string good = Run("good", "a", 1, 1, 1), none = folder_ + "/none";
-  const std::string garbage = folder_ + "/garbage";
-  for (const std::string& folder : {none, garbage}) std::filesystem::create_directories(folder);
-  std::ofstream(garbage + "/journal.sqlite") << std::string(9000, 'x');
+  const std::string good = Run("good", "a", 1, 1, 1), none = folder_.MakeFolder("none");
+  const std::string garbage = folder_.File("garbage");
+  folder_.Write("garbage/journal.sqlite", std::string(9000, 'x'));
   const std::string changed = Run("changed", "c", 2, 1, 1);
   {
     auto database = Database::Open(changed + "/journal.sqlite").value();
@@ -110,15 +104,14 @@ TEST_F(MergedRunsTest, ARunsOwnFolderIsNotWrittenTo) {
   const auto files = [&] {
     std::map<std::string, std::string> all;
     for (const auto& entry : std::filesystem::directory_iterator(run)) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      all[entry.path().filename().string()] = {std::istreambuf_iterator<char>(file), {}};
+      all[entry.path().filename().string()] = FileText(entry.path());
     }
     return all;
   };
   const auto before = files();
   Merge({run});
   EXPECT_EQ(files(), before);
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/merged/run-0.sqlite"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("merged/run-0.sqlite")));
 }
 
 }  // namespace

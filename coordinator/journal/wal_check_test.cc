@@ -5,16 +5,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 #include "coordinator/journal/journal.h"
 
 namespace stagecoach {
@@ -31,30 +30,21 @@ class WalCheckTest : public ::testing::Test {
   // A journal with a transaction a job that are all in the log, as a coordinator that is killed
   // leaves it.
   WalCheckTest() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(::testing::TempDir(), "/wal-", getpid(), "-", info->name());
-    std::filesystem::create_directories(folder_);
-    const std::string living = folder_ + "/living.sqlite";
+    const std::string living = folder_.File("living.sqlite");
     const std::unique_ptr<Journal> journal = Journal::Open(living).value();
     EXPECT_EQ(journal->RaiseTerm().value(), 1u);
     for (int i = 0; i < kJobs; ++i) {
       EXPECT_TRUE(journal->AddJob({absl::StrCat("job-", i), uint64_t(i), 1.5, "spec", ""}).ok());
     }
-    database_ = Read(living);
-    log_ = Read(living + "-wal");
+    database_ = FileText(living);
+    log_ = FileText(living + "-wal");
   }
-  ~WalCheckTest() override { std::filesystem::remove_all(folder_); }
 
-  static std::string Read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
   // Of a copy with this log.
   absl::StatusOr<int> JobsWith(const std::string& log) const {
-    const std::string copy = folder_ + "/copy.sqlite";
+    const std::string copy = folder_.Write("copy.sqlite", database_);
     std::filesystem::remove(copy + "-shm");
-    std::ofstream(copy, std::ios::binary) << database_;
-    std::ofstream(copy + "-wal", std::ios::binary) << log;
+    folder_.Write("copy.sqlite-wal", log);
     absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(copy);
     if (!journal.ok()) return journal.status();
     int jobs = 0;
@@ -63,7 +53,8 @@ class WalCheckTest : public ::testing::Test {
   }
   size_t frames() const { return (log_.size() - 32) / kFrame; }
 
-  std::string folder_, database_, log_;
+  TemporaryFolder folder_;
+  std::string database_, log_;
 };
 
 TEST_F(WalCheckTest, OfAnUndamagedLogAllIsRead) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/testing/status_is.h"
 #include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
@@ -95,9 +96,9 @@ TEST_F(FullJournalTest, NothingIsToldThatTheNextCoordinatorWouldTakeBack) {
 
 TEST_F(FullJournalTest, ACancelThatIsNotOnDiskIsNotPromised) {
   RunUntilFull(4);
-  const absl::Status status = cluster_->Cancel(kJob);
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(status.message(), AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is cancelled")));
+  EXPECT_THAT(cluster_->Cancel(kJob),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is cancelled"))));
   EXPECT_EQ(cluster_->Phase(), JobPhase::kRunning);
   EXPECT_TRUE(absl::IsFailedPrecondition(cluster_->Cancel(kJob))) << "asked again";
   MakeRoom(JobPhase::kCancelled);
@@ -154,9 +155,9 @@ TEST_F(FullJournalTest, AResumeAfterACancelThatIsNotOnDiskIsRefused) {
   SetFull(true);
   ASSERT_TRUE(absl::IsFailedPrecondition(cluster_->Cancel(kJob)));
   SetFull(false);  // it is written with the next try, within a second
-  const absl::Status resumed = cluster_->loop().Resume(kJob, 0).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(resumed)) << resumed;
-  EXPECT_THAT(resumed.message(), HasSubstr("in memory it is cancelled"));
+  EXPECT_THAT(
+      cluster_->loop().Resume(kJob, 0).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("in memory it is cancelled")));
   MakeRoom(JobPhase::kCancelled);
 }
 

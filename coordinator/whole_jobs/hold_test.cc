@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_is.h"
 #include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
@@ -60,16 +61,14 @@ TEST(HoldAndGoOnTest, GoesOnWithTheSameBitsForEveryNumberOfStages) {
 
 TEST_F(HoldTest, ARefusedResumeLeavesItHeld) {
   Interrupt();
-  const absl::Status refused = Resume(99);
-  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("pipeline.stages"));
+  EXPECT_THAT(Resume(99),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pipeline.stages")));
   EXPECT_EQ(cluster_.Phase(), JobPhase::kHeld);
   EXPECT_TRUE(absl::IsNotFound(Resume(0, "nobody")));
   ASSERT_TRUE(cluster_.Cancel(kJob).ok());
   EXPECT_EQ(cluster_.Phase(), JobPhase::kCancelled);
-  const absl::Status ended = Resume(0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
-  EXPECT_THAT(std::string(ended.message()), HasSubstr("resume.job=small-1"));
+  EXPECT_THAT(Resume(0),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("resume.job=small-1")));
 }
 
 // It ended as FAILED, with its steps, because the devices were others than before.
@@ -93,9 +92,8 @@ TEST_F(HoldTest, AJobOnMixedDevicesKeepsItsNumberOfStages) {
   JobSpec spec = SmallJob(2);
   spec.pipeline.mixed_devices = true;
   Interrupt(spec);
-  const absl::Status refused = Resume(3);
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("mixed_devices"));
+  EXPECT_THAT(Resume(3),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("mixed_devices")));
   EXPECT_EQ(cluster_.Phase(), JobPhase::kHeld);
   EXPECT_TRUE(Resume(2).ok());
 }

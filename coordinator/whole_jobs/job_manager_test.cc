@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <filesystem>
@@ -15,6 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/manual_clock.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/thread.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
@@ -104,17 +105,12 @@ class AnsweringStages final : public SilentStages {
 
 class JobManagerTest : public ::testing::Test {
  protected:
-  JobManagerTest()
-      : folder_(absl::StrCat(::testing::TempDir(), "/job-manager-", getpid(), "-",
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name())),
-        store_(PosixFileSystem(), folder_ + "/checkpoints") {
-    std::filesystem::remove_all(folder_);
+  JobManagerTest() : store_(PosixFileSystem(), folder_.File("checkpoints")) {
     options_.lease_seconds = 600;  // hardly anybody renews here
   }
-  ~JobManagerTest() override { std::filesystem::remove_all(folder_); }
 
   absl::StatusOr<std::unique_ptr<JobManager>> Start(const Clock* clock = SystemClock::Get()) {
-    options_.state_folder = folder_ + "/state";
+    options_.state_folder = folder_.File("state");
     return JobManager::Start(options_, {&stages_, &store_, PosixFileSystem(), &codec_, clock});
   }
 
@@ -167,7 +163,7 @@ class JobManagerTest : public ::testing::Test {
     });
   }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
   CheckpointStore store_;
   ListCodec codec_;
   JobManagerOptions options_;
@@ -250,8 +246,8 @@ TEST_F(JobManagerTest, CopiesOfJobsSayWhereTheirCheckpointsAre) {
   const auto manager = Start().value();
   const auto pinned = Wait<absl::StatusOr<std::shared_ptr<const void>>>(
       [&](auto done) { manager->PinCheckpoints("a", done); });
-  EXPECT_TRUE(absl::IsFailedPrecondition(pinned.status())) << pinned.status();
-  EXPECT_THAT(pinned.status().message(), HasSubstr("stagecoach resume JOB --state-dir FOLDER"));
+  EXPECT_THAT(pinned.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("stagecoach resume JOB --state-dir FOLDER")));
   EXPECT_EQ(Submit(*manager, "a").status(), pinned.status());
 }
 
@@ -259,9 +255,8 @@ TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
   std::unique_ptr<JobManager> first = Start().value();
   const uint64_t term = first->term();
   EXPECT_GT(term, 1'700'000'000u) << "by the clock: above all terms of a copy of the journal";
-  const absl::Status second = Start().status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
-  EXPECT_THAT(second.message(), HasSubstr(folder_ + "/state"));
+  EXPECT_THAT(Start().status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(folder_.File("state"))));
   first.reset();
   EXPECT_GT(Start().value()->term(), term);
 }
@@ -272,7 +267,8 @@ TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
 // simulator.
 TEST_F(JobManagerTest, ACopyOfTheJournalGivesNoTermOfTheSameSecondTwice) {
   ManualClock clock(int64_t{1'750'000'000} * 1'000'000'000);
-  const std::string journal = folder_ + "/state/journal.sqlite", copy = folder_ + "/copy.sqlite";
+  const std::string journal = folder_.File("state/journal.sqlite"),
+                    copy = folder_.File("copy.sqlite");
   Start(&clock).value().reset();
   std::filesystem::copy(journal, copy);
   clock.AdvanceNanos(300'000'000);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_is.h"
 #include "coordinator/whole_jobs/test_cluster_testing.h"
 
 namespace stagecoach {
@@ -21,8 +22,7 @@ class UsersShareTest : public WholeJobsTest {
     return cluster_->Submit(id, SmallJob(7), caller).status();
   }
   void ExpectRefused(const absl::Status& status, const std::string& why) {
-    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(why)));
   }
   // Jobs that are submitted and cancelled one by one: those that are left.
   std::vector<std::string> Left(const std::vector<std::pair<JobCaller, std::string>>& jobs) {
@@ -87,9 +87,8 @@ TEST_F(UsersShareTest, OneUsersSpecsInLineLeaveRoomForOthers) {
 TEST_F(UsersShareTest, ASpecThatIsTooLargeForAnyShareIsRefusedForGood) {
   options_.max_spec_bytes = 4 * (bytes_ - 1);
   Begin(0);
-  const absl::Status refused = Submit(kAnn, "a");
-  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("no room at any time"));
+  EXPECT_THAT(Submit(kAnn, "a"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no room at any time")));
   EXPECT_TRUE(Submit(kOperator, "a").ok());
 }
 

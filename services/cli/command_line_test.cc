@@ -5,16 +5,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <sstream>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -159,10 +158,10 @@ TEST_F(CommandLineTest, AJobComesFromStandardInputToo) {
 
 // Symptom: `validate` said "ok" and `plan` nothing about a job whose data file was not there.
 TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
-  std::ifstream example(std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml");
-  std::string text{std::istreambuf_iterator<char>(example), {}};
-  const std::string path = testing::TempDir() + "/data_here_" + std::to_string(getpid()) + ".yaml";
-  std::ofstream(path) << absl::StrReplaceAll(text, {{"../LICENSE", "/no/such.txt"}});
+  const std::string text = FileText(STAGECOACH_SOURCE_DIR "/examples/gpt-tiny.yaml");
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.Write("job.yaml", absl::StrReplaceAll(text, {{"../LICENSE", "/no/such.txt"}}));
   EXPECT_EQ(Run({"validate", path.c_str()}), 2);
   EXPECT_THAT(notes_.str(),
               HasSubstr(path + ":8:10: data.text.path: /no/such.txt: on this machine: "
@@ -176,44 +175,38 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
   EXPECT_EQ(Run({"local", "--state-dir", (path + ".state").c_str(), path.c_str()}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("/no/such.txt: on this machine"));
   EXPECT_NE(access((path + ".state").c_str(), F_OK), 0) << "nothing was started";
-  std::remove(path.c_str());
   // A folder in its place.
-  std::ofstream(path) << absl::StrReplaceAll(text, {{"../LICENSE", "/"}});
+  folder.Write("job.yaml", absl::StrReplaceAll(text, {{"../LICENSE", "/"}}));
   EXPECT_EQ(Run({"validate", path.c_str()}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("a folder, not a file; name the file in it"));
-  std::remove(path.c_str());
   // A file in a folder's place, and a folder.
-  const auto on_folder = [&](const std::string& folder) {
-    std::ofstream(path) << "name: folders\npipeline: {stages: 1}\nmodel: {mlp: {image: [8, 8, 3], "
-                           "hidden: 4, classes: 2}}\n"
-                           "data: {image_folder: {train: "
-                        << folder
-                        << "}}\ntraining: {steps: 1, batch_size: 1, micro_batches: 1, "
-                           "learning_rate: {constant: {peak: 0.1}}}\n";
+  const auto on_folder = [&](const std::string& data) {
+    folder.Write("job.yaml",
+                 "name: folders\npipeline: {stages: 1}\nmodel: {mlp: {image: [8, 8, 3], hidden: 4, "
+                 "classes: 2}}\ndata: {image_folder: {train: " +
+                     data +
+                     "}}\ntraining: {steps: 1, batch_size: 1, micro_batches: 1, learning_rate: "
+                     "{constant: {peak: 0.1}}}\n");
     return Run({"validate", path.c_str()});
   };
   EXPECT_EQ(on_folder(path), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("data.image_folder.train: /"));
-  EXPECT_THAT(notes_.str(), HasSubstr(std::filesystem::path(path).filename().string()));
+  EXPECT_THAT(notes_.str(), HasSubstr("job.yaml"));
   EXPECT_THAT(notes_.str(), HasSubstr("text, not a folder"));
-  const std::string folder = testing::TempDir() + "/data_here_" + std::to_string(getpid());
-  std::filesystem::create_directories(folder + "/a");
-  std::filesystem::copy_file(std::string(STAGECOACH_SOURCE_DIR) + "/docs/images/dashboard-dark.png",
-                             folder + "/a/1.png");
-  EXPECT_EQ(on_folder(folder), 0) << notes_.str();
-  std::filesystem::remove_all(folder);
-  std::remove(path.c_str());
-  EXPECT_EQ(
-      Run({"validate", (std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml").c_str()}),
-      0);
+  std::filesystem::copy_file(STAGECOACH_SOURCE_DIR "/docs/images/dashboard-dark.png",
+                             folder.MakeFolder("data/a") + "/1.png");
+  EXPECT_EQ(on_folder(folder.File("data")), 0) << notes_.str();
+  EXPECT_EQ(Run({"validate", STAGECOACH_SOURCE_DIR "/examples/gpt-tiny.yaml"}), 0);
 }
 
 TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
-  const std::string path = testing::TempDir() + "/plan_memory_" + std::to_string(getpid());
-  std::ofstream(path) << "name: plan\npipeline: {stages: 1}\nmodel: {mlp: {image: [8, 8, 3], "
-                         "hidden: 64, classes: 2}}\ndata: {image_folder: {train: pictures}}\n"
-                         "training: {steps: 1, batch_size: 1, micro_batches: 1, learning_rate: "
-                         "{constant: {peak: 0.1}}}\n";
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("job.yaml",
+                                        "name: plan\npipeline: {stages: 1}\nmodel: {mlp: {image: "
+                                        "[8, 8, 3], hidden: 64, classes: 2}}\n"
+                                        "data: {image_folder: {train: pictures}}\ntraining: "
+                                        "{steps: 1, batch_size: 1, micro_batches: 1, "
+                                        "learning_rate: {constant: {peak: 0.1}}}\n");
   const auto planned = [&](const char* memory) {
     notes_.str("");
     return Run({"plan", path.c_str(), "--memory-per-stage", memory});
@@ -235,11 +228,10 @@ TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
   EXPECT_EQ(Run({"plan", path.c_str(), "--memory-per-stage", "1MiB", "--server"}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("--memory-per-stage: a coordinator plans for the memory that "
                                       "its stages have"));
-  std::remove(path.c_str());
 }
 
 TEST_F(CommandLineTest, APlanComputesWithTheRateThatIsGiven) {
-  const std::string path = std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml";
+  const std::string path = STAGECOACH_SOURCE_DIR "/examples/gpt-tiny.yaml";
   EXPECT_EQ(Run({"plan", path.c_str()}), 0) << notes_.str();
   EXPECT_THAT(out_.str(), HasSubstr(" forecast at an assumed 150 GFLOP/s a stage\n"));
   EXPECT_EQ(Run({"plan", path.c_str(), "--gflops", "40"}), 0) << notes_.str();

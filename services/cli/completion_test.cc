@@ -9,8 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -18,6 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 #include "services/cli/command_line.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -71,22 +71,18 @@ class CompletionTest : public testing::Test {
                                  const std::string& questions) {
     if (std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) != 0) return std::nullopt;
     EXPECT_EQ(Run({"completion", shell.c_str()}), 0);
-    const std::string home = testing::TempDir() + "/completion_test_" + std::to_string(getpid());
-    std::filesystem::create_directories(home);
-    std::ofstream(home + "/script") << out_.str() << "\n" << questions;
+    const TemporaryFolder home;
+    home.Write("script", out_.str() + "\n" + questions);
     const std::string command =
-        "env -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_CACHE_HOME HOME=" + home +
+        "env -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_CACHE_HOME HOME=" + home.path() +
         " STAGECOACH_ADDRESS=" + address_ + " PATH=\"$(dirname " STAGECOACH_PROGRAM "):$PATH\" " +
-        shell + options + " " + home + "/script 2>" + home + "/errors";
+        shell + options + " " + home.File("script") + " 2>" + home.File("errors");
     FILE* pipe = popen(command.c_str(), "r");
     EXPECT_NE(pipe, nullptr);
     std::string output;
     for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) output += static_cast<char>(c);
     const int code = pclose(pipe);
-    std::stringstream errors;
-    errors << std::ifstream(home + "/errors").rdbuf();
-    EXPECT_EQ(code, 0) << errors.str();
-    std::filesystem::remove_all(home);
+    EXPECT_EQ(code, 0) << FileText(home.File("errors"));
     return output;
   }
 
@@ -189,14 +185,13 @@ ask stagecoach submit --id ''
 // Symptom: a name with a blank was cut at it, and a folder got a blank in the place of its slash.
 TEST_F(CompletionTest, BashTakesFilesWithBlanksWhole) {
   const std::optional<std::string> answer = Ask("bash", "", R"sh(
-cd "$(mktemp -d)"
+cd
 touch 'my job.yaml'
 mkdir mine
 ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; printf '%s\n' "${COMPREPLY[@]}" | sort; }
 ask stagecoach local my
 ask stagecoach local mi
 ask stagecoach ui m
-rm 'my job.yaml'; rmdir mine "$PWD"
 )sh");
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(*answer, "my job.yaml\nmine\nmine\n");
@@ -273,12 +268,12 @@ complete -C 'stagecoach list -o nd'
 complete -C 'stagecoach completion z'
 complete -C 'stagecoach cancel '
 complete -C 'stagecoach submit --id '
-cd (mktemp -d)
+mkdir ~/here
+cd ~/here
 touch job.yaml
 mkdir runs
 complete -C 'stagecoach local '
 complete -C 'stagecoach ui '
-rm job.yaml; rmdir runs $PWD
 )");
   if (!answer.has_value()) GTEST_SKIP() << "no fish on this machine";
   EXPECT_EQ(*answer,

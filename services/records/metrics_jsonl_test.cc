@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
+
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -92,18 +92,15 @@ TEST(MetricsLine, OtherRecords) {
 
 class RepairTest : public testing::Test {
  protected:
-  ~RepairTest() override { std::remove(path_.c_str()); }
-  void Put(const std::string& text) { std::ofstream(path_, std::ios::trunc) << text; }
-  std::string Text() {
-    std::ifstream file(path_);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
+  void Put(const std::string& text) { folder_.Write("metrics.jsonl", text); }
+  std::string Text() { return FileText(path_); }
   MetricsTail Repair() {
     const absl::StatusOr<MetricsTail> tail = RepairMetrics(path_);
     EXPECT_TRUE(tail.ok()) << tail.status();
     return tail.ok() ? *tail : MetricsTail();
   }
-  const std::string path_ = testing::TempDir() + "/metrics_jsonl_test_" + std::to_string(getpid());
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.File("metrics.jsonl");
 };
 
 TEST_F(RepairTest, NoFileIsAnEmptyOne) {

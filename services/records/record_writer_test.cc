@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -117,12 +119,9 @@ class FakeManager {
 class RecordWriterTest : public testing::Test {
  protected:
   RecordWriterTest() {
-    std::filesystem::remove_all(folder_);
     options_.folder = folder_;
     options_.retry_seconds = 0;
   }
-  ~RecordWriterTest() override { std::filesystem::remove_all(folder_); }
-
   std::string MetricsFile() const { return folder_ + "/job/metrics.jsonl"; }
   std::vector<json> Lines() const {
     std::ifstream file(MetricsFile());
@@ -154,8 +153,8 @@ class RecordWriterTest : public testing::Test {
     manager_.WaitForEnd();
   }
 
-  const std::string folder_ =
-      testing::TempDir() + "/record_writer_test_" + std::to_string(getpid());
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.File("jobs");  // which the writer makes
   FakeManager manager_;
   RecordWriterOptions options_;
 };
@@ -264,8 +263,7 @@ TEST_F(RecordWriterTest, StepsThatComeAgainAreMarkedAndNotDrawnTwice) {
   EXPECT_EQ(firsts, (std::map<uint64_t, int>{{1, 1}, {2, 1}, {3, 1}}));
   EXPECT_EQ(Lines()[3].at("replayed"), true);
   ASSERT_EQ(EventFiles().size(), 1u);
-  std::ifstream file(EventFiles()[0]);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string bytes = FileText(EventFiles()[0]);
   int drawn = 0;
   for (size_t at = bytes.find("train/loss"); at != std::string::npos;
        at = bytes.find("train/loss", at + 1)) {
@@ -285,14 +283,13 @@ TEST_F(RecordWriterTest, TheStagesPartGoesToItsStepOnly) {
   WriteToTheEnd();
   EXPECT_FALSE(Lines()[0].contains("stages"));
   EXPECT_EQ(Lines()[1].at("stages")[1].at("phases").at("bubble"), 0.5);
-  std::ifstream file(EventFiles().at(0));
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string bytes = FileText(EventFiles().at(0));
   EXPECT_TRUE(absl::StrContains(bytes, "time/stage_1/bubble"));
   EXPECT_TRUE(absl::StrContains(bytes, "memory/stage_0/peak"));
 }
 
 TEST_F(RecordWriterTest, AFolderThatCannotBeMadeNowIsMadeLater) {
-  std::ofstream(folder_) << "in the way";
+  temporary_.Write("jobs", "in the way");
   manager_.records = {Record(1, JobRecord::Kind::kFinished, 0)};
   RecordWriter writer(options_, manager_.source());
   writer.Follow("job");

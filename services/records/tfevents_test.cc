@@ -3,12 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -43,21 +42,16 @@ TEST(TfEvents, LongTextsAndManyScalarsHaveLongLengths) {
 }
 
 TEST(TfEvents, AFileStartsWithItsVersionAndTakesAFreeName) {
-  const std::string folder = testing::TempDir() + "/tfevents_test_" + std::to_string(getpid());
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  absl::StatusOr<EventFile> first = EventFile::Create(folder, 1700000000.25);
-  absl::StatusOr<EventFile> second = EventFile::Create(folder, 1700000000.75);
+  const TemporaryFolder folder;
+  absl::StatusOr<EventFile> first = EventFile::Create(folder.path(), 1700000000.25);
+  absl::StatusOr<EventFile> second = EventFile::Create(folder.path(), 1700000000.75);
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_THAT(first->path(), testing::HasSubstr("/events.out.tfevents.1700000000."));
   EXPECT_THAT(second->path(), testing::HasSubstr("/events.out.tfevents.1700000001."));
   const std::string event = ScalarsEvent(1.0, 1, {{"nan", std::nan("")}});
   ASSERT_TRUE(first->Add(event).ok());
-  std::ifstream file(first->path(), std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(bytes, VersionEvent(1700000000.25) + event);
-  EXPECT_FALSE(EventFile::Create(folder + "/missing", 1.0).ok());
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(FileText(first->path()), VersionEvent(1700000000.25) + event);
+  EXPECT_FALSE(EventFile::Create(folder.File("missing"), 1.0).ok());
 }
 
 }  // namespace

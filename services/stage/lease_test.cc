@@ -99,7 +99,7 @@ class LeaseTest : public ::testing::Test {
 
   TestAuthority authority_;
   std::unique_ptr<TlsIdentity> identity_;  // the stage's; null: no TLS
-  RuntimeFleet fleet_{{.data_path = absl::StrCat(::testing::TempDir(), "/lease.txt")}};
+  RuntimeFleet fleet_{RuntimeFleet::Options{}};
   std::unique_ptr<LeaseGiver> coordinator_;
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<Lease> lease_;

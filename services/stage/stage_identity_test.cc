@@ -3,12 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
-#include "absl/strings/str_cat.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -19,11 +17,6 @@ const Machine kHere = {"boot", "network"};
 
 class StageIdentityTest : public ::testing::Test {
  protected:
-  StageIdentityTest()
-      : folder_(absl::StrCat(::testing::TempDir(), "/stage_identity_test_", getpid(), "_",
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name())) {}
-  ~StageIdentityTest() override { std::filesystem::remove_all(folder_); }
-
   static std::unique_ptr<StageIdentity> Make(const std::string& folder, const Machine& machine,
                                              const std::string& listen) {
     auto identity = StageIdentity::Make(folder, machine, listen);
@@ -35,7 +28,8 @@ class StageIdentityTest : public ::testing::Test {
     return Make(folder, machine, listen)->text();
   }
 
-  const std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.File("state");  // which the identity makes
 };
 
 TEST_F(StageIdentityTest, WithoutAFolderTheListeningPlaceIsIt) {
@@ -63,7 +57,6 @@ TEST_F(StageIdentityTest, ACopiedFolderIsAnotherStageOnAnotherMachine) {
   const std::string text = TextOf(folder_, kHere, "");
   std::filesystem::copy(folder_, folder_ + "-copy");
   EXPECT_NE(TextOf(folder_ + "-copy", {"clone", "network"}, ""), text);
-  std::filesystem::remove_all(folder_ + "-copy");
 }
 
 TEST_F(StageIdentityTest, TwoLivingProcessesDoNotShareAFolder) {
@@ -73,15 +66,14 @@ TEST_F(StageIdentityTest, TwoLivingProcessesDoNotShareAFolder) {
 }
 
 TEST_F(StageIdentityTest, AFileThatACrashLeftHalfWrittenIsWrittenAnew) {
-  std::filesystem::create_directories(folder_);
-  std::ofstream(folder_ + "/identity") << "0123";
+  temporary_.Write("state/identity", "0123");
   const std::string text = TextOf(folder_, kHere, "");
   EXPECT_EQ(TextOf(folder_, kHere, ""), text);
   EXPECT_EQ(std::filesystem::file_size(folder_ + "/identity"), 33u);
 }
 
 TEST_F(StageIdentityTest, AFolderThatCannotBeMadeIsNamed) {
-  std::ofstream(folder_) << "a file";
+  temporary_.Write("state", "a file");
   const absl::Status status = StageIdentity::Make(folder_, kHere, "").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--state-dir: " + folder_));

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/temporary_folder.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/message_checksum.h"
@@ -31,7 +31,8 @@ class StageRolesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(SetUpLogging("stage", "text", false).ok());
-    const std::string port_file = absl::StrCat(::testing::TempDir(), "/stage-roles-", getpid());
+    const TemporaryFolder folder;
+    const std::string port_file = folder.File("port");
     StageFlags flags;
     flags.server = {.listen = "127.0.0.1:0",
                     .http = "127.0.0.1:0",
@@ -44,7 +45,6 @@ class StageRolesTest : public ::testing::Test {
     ASSERT_TRUE(server_->Start().ok());
     int port = 0;
     std::ifstream(port_file) >> port;
-    std::filesystem::remove(port_file);
     address_ = absl::StrCat("127.0.0.1:", port);
   }
 

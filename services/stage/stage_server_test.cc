@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
@@ -17,6 +16,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/clock.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
@@ -127,9 +128,7 @@ class StageServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(SetUpLogging("stage", "text", false).ok());
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(::testing::TempDir(), "/", info->name());
-    std::ofstream(folder_ + ".txt") << std::string(4000, 'x');
+    data_ = folder_.Write("in.txt", std::string(4000, 'x'));
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -159,7 +158,7 @@ class StageServerTest : public ::testing::Test {
     StageFlags flags;
     flags.server = {.listen = "127.0.0.1:0",
                     .http = "127.0.0.1:0",
-                    .port_file = absl::StrCat(folder_, k, ".port")};
+                    .port_file = folder_.File(absl::StrCat(k, ".port"))};
     flags.coordinator = coordinator;
     flags.name = absl::StrCat("s", k);
     flags.device = "reference";
@@ -185,7 +184,7 @@ class StageServerTest : public ::testing::Test {
     command.spec.name = "test";
     command.spec.network =
         GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 128};
-    command.spec.data = TextData{.path = folder_ + ".txt"};
+    command.spec.data = TextData{.path = data_};
     command.spec.training = {.steps = 10, .batch_size = 6, .micro_batches = 3};
     command.spec.pipeline.stages = 2;
     auto network = ExpandJob(command.spec);
@@ -243,7 +242,8 @@ class StageServerTest : public ::testing::Test {
     return response.trace();
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
+  std::string data_;
   std::string state_dir_;
   std::vector<std::string> data_roots_;
   StageServer::Hooks hooks_[2];
@@ -287,11 +287,10 @@ TEST_F(StageServerTest, AnswersWithTheTraceOfTheLastSteps) {
 }
 
 TEST_F(StageServerTest, TellsOnceHowTheProcessBeforeItEnded) {
-  state_dir_ = folder_ + "-state";
-  std::filesystem::create_directories(state_dir_);
-  std::ofstream(state_dir_ + "/last_death")
-      << "signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 instruction=backward "
-         "operation=linear\n";
+  state_dir_ = folder_.File("state");
+  folder_.Write("state/last_death",
+                "signal=SIGSEGV job=a term=1 generation=2 step=12 micro_batch=3 "
+                "instruction=backward operation=linear\n");
   StartStage(1, coordinator_address_);
   const std::string incarnation = fleet_.WaitForRegistrations(2, "s1").back().incarnation();
   ASSERT_TRUE(fleet_.WaitFor(
@@ -303,7 +302,6 @@ TEST_F(StageServerTest, TellsOnceHowTheProcessBeforeItEnded) {
   EXPECT_EQ(told->fence, (Fence{.job = "a", .term = 1, .generation = 2, .step = 12}));
   EXPECT_EQ(DeathText(*told), "SIGSEGV at step 12, micro-batch 3, backward (linear)");
   EXPECT_EQ(ReadDeath(state_dir_), std::nullopt) << "the next process has nothing to tell";
-  std::filesystem::remove_all(state_dir_);
 }
 
 // What a stage builds is in the message: it needs no entry of the zoo.
@@ -320,10 +318,9 @@ TEST_F(StageServerTest, BuildsANetworkWhoseModelItDoesNotKnow) {
 // Symptom: a job read every file that the stage could read, and its errors told which files there
 // are.
 TEST_F(StageServerTest, ReadsForJobsWhatIsBeneathItsDataRootsAndNothingElse) {
-  const std::string root = folder_ + "-data";
-  std::filesystem::create_directories(root + "/run");
-  std::ofstream(root + "/in.txt") << std::string(4000, 'x');
-  std::ofstream(root + "/run/journal.sqlite") << std::string(4000, 'x');
+  const std::string root = folder_.File("data");
+  folder_.Write("data/in.txt", std::string(4000, 'x'));
+  folder_.Write("data/run/journal.sqlite", std::string(4000, 'x'));
   state_dir_ = root + "/state";
   data_roots_ = {root};
   StartStage(1, coordinator_address_);
@@ -346,7 +343,7 @@ TEST_F(StageServerTest, ReadsForJobsWhatIsBeneathItsDataRootsAndNothingElse) {
   const std::string outside = refusal("/etc/shadow");
   EXPECT_THAT(outside, HasSubstr("--data-root"));
   for (const std::string& path :
-       {folder_ + ".txt", folder_ + ".not-there", std::string("/etc"), std::string("/etc/passwd/x"),
+       {data_, folder_.File("not-there"), std::string("/etc"), std::string("/etc/passwd/x"),
         std::string("/proc/self/environ")}) {
     EXPECT_EQ(refusal(path), outside);
   }
@@ -559,12 +556,12 @@ TEST(StageServerFlags, ATableOfMatrixAlgorithmsIsForCardsAlone) {
     flags.server = {.listen = "127.0.0.1:0", .http = "127.0.0.1:0"};
     flags.device = device;
     flags.matmul_table = "/tables/h100.json";
-    const absl::Status status = StageServer(flags).Start();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr(absl::StrCat("--matmul-table=/tables/h100.json: only cards have a choice "
-                                       "of matrix algorithms, and --device=",
-                                       device, " is none")));
+    EXPECT_THAT(StageServer(flags).Start(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat(
+                             "--matmul-table=/tables/h100.json: only cards have a choice "
+                             "of matrix algorithms, and --device=",
+                             device, " is none"))));
   }
 }
 
@@ -598,12 +595,11 @@ TEST(StageServerFlags, GraphsOfLaunchesAreForCardsAlone) {
     flags.server = {.listen = "127.0.0.1:0", .http = "127.0.0.1:0"};
     flags.device = device;
     flags.cuda_graphs = true;
-    const absl::Status status = StageServer(flags).Start();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr(absl::StrCat(
-                    "--cuda-graphs: only cards have graphs of launches, and --device=", device,
-                    " is none")));
+    EXPECT_THAT(StageServer(flags).Start(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat(
+                             "--cuda-graphs: only cards have graphs of launches, and --device=",
+                             device, " is none"))));
   }
 }
 

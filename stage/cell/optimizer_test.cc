@@ -2,7 +2,9 @@
 #include "stage/cell/optimizer.h"
 
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,70 +60,56 @@ class OptimizerTest : public testing::Test {
     return names;
   }
 
+  // Applies the optimizer once with each rate. Compares each value with the formula's, which takes
+  // the value before, the scaled gradient and the decay of its parameter.
+  void ExpectFollows(const OptimizerSpec& spec, double weight_decay, std::span<const double> rates,
+                     double scale, const std::function<double(double, double, double)>& formula) {
+    const std::unique_ptr<Optimizer> optimizer = Make(spec);
+    const std::vector<std::vector<float>> start = {Value(0), Value(1)};
+    for (uint64_t step = 0; step < rates.size(); ++step) optimizer->Apply(step, rates[step], scale);
+    for (size_t p = 0; p < 2; ++p) {
+      const std::vector<float> gradient = Gradient(p), value = Value(p);
+      for (size_t i = 0; i < value.size(); ++i) {
+        const double expected =
+            formula(start[p][i], scale * gradient[i], p == 0 ? weight_decay : 0.0);
+        EXPECT_NEAR(value[i], expected, 2e-6) << "parameter " << p << " element " << i;
+      }
+    }
+  }
+
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
   std::vector<std::unique_ptr<Parameter>> parameters_;
 };
 
 TEST_F(OptimizerTest, AdamWFollowsItsFormulaOverSeveralSteps) {
   const AdamWSpec spec{0.8, 0.95, 1e-6, 0.1};
-  const std::unique_ptr<Optimizer> optimizer = Make(spec);
-  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
   const double rates[] = {0.01, 0.02, 0.005, 0.005};
-  constexpr double kScale = 0.7;
-  for (uint64_t step = 0; step < 4; ++step) optimizer->Apply(step, rates[step], kScale);
-  for (size_t p = 0; p < 2; ++p) {
-    const double decay = p == 0 ? spec.weight_decay : 0.0;
-    const std::vector<float> gradient = Gradient(p), value = Value(p);
-    for (size_t i = 0; i < value.size(); ++i) {
-      double w = start[p][i], m = 0.0, v = 0.0;
-      const double g = kScale * gradient[i];
-      for (int t = 1; t <= 4; ++t) {
-        m = spec.beta1 * m + (1 - spec.beta1) * g;
-        v = spec.beta2 * v + (1 - spec.beta2) * g * g;
-        const double m_hat = m / (1 - std::pow(spec.beta1, t));
-        const double v_hat = v / (1 - std::pow(spec.beta2, t));
-        w -= rates[t - 1] * (m_hat / (std::sqrt(v_hat) + spec.epsilon) + decay * w);
-      }
-      EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
+  ExpectFollows(spec, spec.weight_decay, rates, 0.7, [&](double w, double g, double decay) {
+    double m = 0.0, v = 0.0;
+    for (int t = 1; t <= 4; ++t) {
+      m = spec.beta1 * m + (1 - spec.beta1) * g;
+      v = spec.beta2 * v + (1 - spec.beta2) * g * g;
+      const double m_hat = m / (1 - std::pow(spec.beta1, t));
+      const double v_hat = v / (1 - std::pow(spec.beta2, t));
+      w -= rates[t - 1] * (m_hat / (std::sqrt(v_hat) + spec.epsilon) + decay * w);
     }
-  }
+    return w;
+  });
 }
 
-TEST_F(OptimizerTest, SgdWithMomentumFollowsItsFormula) {
-  const SgdSpec spec{0.9, 0.05};
-  const std::unique_ptr<Optimizer> optimizer = Make(spec);
-  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
-  for (uint64_t step = 0; step < 3; ++step) optimizer->Apply(step, 0.1, 0.5);
-  for (size_t p = 0; p < 2; ++p) {
-    const double decay = p == 0 ? spec.weight_decay : 0.0;
-    const std::vector<float> gradient = Gradient(p), value = Value(p);
-    for (size_t i = 0; i < value.size(); ++i) {
-      double w = start[p][i], velocity = 0.0;
-      for (int t = 0; t < 3; ++t) {
-        velocity = spec.momentum * velocity + 0.5 * gradient[i];
-        w -= 0.1 * (velocity + decay * w);
+// Nesterov's form looks ahead by the new velocity.
+TEST_F(OptimizerTest, SgdWithMomentumFollowsTheFormulaOfEachForm) {
+  const double rates[] = {0.1, 0.1, 0.1};
+  for (const bool nesterov : {false, true}) {
+    const SgdSpec spec{.momentum = 0.9, .weight_decay = 0.05, .nesterov = nesterov};
+    ExpectFollows(spec, spec.weight_decay, rates, 0.5, [&](double w, double g, double decay) {
+      double velocity = 0.0;
+      for (const double rate : rates) {
+        velocity = spec.momentum * velocity + g;
+        w -= rate * ((nesterov ? g + spec.momentum * velocity : velocity) + decay * w);
       }
-      EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
-    }
-  }
-}
-
-TEST_F(OptimizerTest, NesterovLooksAheadByTheNewVelocity) {
-  const SgdSpec spec{.momentum = 0.9, .weight_decay = 0.05, .nesterov = true};
-  const std::unique_ptr<Optimizer> optimizer = Make(spec);
-  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
-  for (uint64_t step = 0; step < 3; ++step) optimizer->Apply(step, 0.1, 0.5);
-  for (size_t p = 0; p < 2; ++p) {
-    const double decay = p == 0 ? spec.weight_decay : 0.0;
-    const std::vector<float> gradient = Gradient(p), value = Value(p);
-    for (size_t i = 0; i < value.size(); ++i) {
-      double w = start[p][i], velocity = 0.0;
-      for (int t = 0; t < 3; ++t) {
-        velocity = spec.momentum * velocity + 0.5 * gradient[i];
-        w -= 0.1 * (0.5 * gradient[i] + spec.momentum * velocity + decay * w);
-      }
-      EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
-    }
+      return w;
+    });
   }
 }
 
@@ -134,25 +122,18 @@ TEST_F(OptimizerTest, RmsPropFollowsTheFormulaOfEachForm) {
       const RmsPropSpec spec{
           .decay = 0.95, .momentum = momentum, .epsilon = 0.1, .weight_decay = 0.05, .form = form};
       const bool tensorflow = form == Form::kTensorFlow;
-      const std::unique_ptr<Optimizer> optimizer = Make(spec);
-      const std::vector<std::vector<float>> start = {Value(0), Value(1)};
-      for (uint64_t step = 0; step < 3; ++step) optimizer->Apply(step, rates[step], 0.5);
-      for (size_t p = 0; p < 2; ++p) {
-        const double decay = p == 0 ? spec.weight_decay : 0.0;
-        const std::vector<float> gradient = Gradient(p), value = Value(p);
-        for (size_t i = 0; i < value.size(); ++i) {
-          double w = start[p][i], velocity = 0.0, square = tensorflow ? 1.0 : 0.0;
-          for (const double rate : rates) {
-            const double g = 0.5 * gradient[i] + decay * w;
-            square = spec.decay * square + (1 - spec.decay) * g * g;
-            const double root =
-                tensorflow ? std::sqrt(square + spec.epsilon) : std::sqrt(square) + spec.epsilon;
-            velocity = momentum * velocity + (tensorflow ? rate : 1.0) * g / root;
-            w -= (tensorflow ? 1.0 : rate) * velocity;
-          }
-          EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
+      ExpectFollows(spec, spec.weight_decay, rates, 0.5, [&](double w, double g, double decay) {
+        double velocity = 0.0, square = tensorflow ? 1.0 : 0.0;
+        for (const double rate : rates) {
+          const double decayed = g + decay * w;
+          square = spec.decay * square + (1 - spec.decay) * decayed * decayed;
+          const double root =
+              tensorflow ? std::sqrt(square + spec.epsilon) : std::sqrt(square) + spec.epsilon;
+          velocity = momentum * velocity + (tensorflow ? rate : 1.0) * decayed / root;
+          w -= (tensorflow ? 1.0 : rate) * velocity;
         }
-      }
+        return w;
+      });
     }
   }
 }

@@ -2,31 +2,35 @@
 #ifndef STAGECOACH_STAGE_DATA_PICTURE_SOURCE_TESTING_H_
 #define STAGECOACH_STAGE_DATA_PICTURE_SOURCE_TESTING_H_
 
-#include <stdlib.h>
-
+#include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "base/testing/temporary_folder.h"
 #include "gtest/gtest.h"
 #include "stage/data/open_source.h"
 #include "stage/files/any_file_testing.h"
+#include "stage/pictures/picture_testing.h"
 
 namespace stagecoach {
 
 // All of its notes.
 inline std::string NoteOf(const BatchSource& source) { return absl::StrJoin(source.notes(), "; "); }
 
+// A file of 8 x 8 pixels of one grey.
+inline std::vector<uint8_t> GreyPng(int grey) {
+  Picture picture(8, 8, 3);
+  std::fill(picture.bytes.begin(), picture.bytes.end(), static_cast<uint8_t>(grey));
+  return PngFile(picture);
+}
+
 class PictureSourceTest : public testing::Test {
  protected:
   PictureSourceTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     spec_.seed = 42;
     spec_.network.kind = "resnet";
     spec_.training.batch_size = 7;
@@ -34,7 +38,6 @@ class PictureSourceTest : public testing::Test {
     spec_.evaluation = {.every_steps = 1, .batches = 100};
     SetImage({32, 32, 3});
   }
-  ~PictureSourceTest() override { std::filesystem::remove_all(folder_); }
 
   void SetImage(const Shape& image, int64_t classes = 10) {
     network_.inputs = {{"images", 0}, {"labels", classes}};
@@ -43,16 +46,13 @@ class PictureSourceTest : public testing::Test {
   }
   // From now on only the folder of the test may be read, without links.
   void ReadOnlyFolder() {
-    own_roots_ = std::make_unique<DataRoots>(DataRoots::Options{.roots = {folder_}});
+    own_roots_ = std::make_unique<DataRoots>(DataRoots::Options{.roots = {folder_.path()}});
     roots_ = own_roots_.get();
   }
-  std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
+  std::string PathOf(const std::string& name) const { return folder_.File(name); }
   template <typename Bytes>
   void Write(const std::string& name, const Bytes& bytes) {
-    std::filesystem::create_directories(std::filesystem::path(PathOf(name)).parent_path());
-    std::ofstream(PathOf(name), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
+    folder_.Write(name, bytes);
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(const std::vector<std::string>& reads) {
     return OpenSource(spec_, network_, reads, *roots_);
@@ -80,6 +80,26 @@ class PictureSourceTest : public testing::Test {
     std::vector<int32_t> labels;
     friend bool operator==(const Taken&, const Taken&) = default;
   };
+  // The first number of each of these pictures, as a byte.
+  std::vector<int> FirstBytes(const Taken& taken) const {
+    const auto picture = static_cast<size_t>(network_.wires[0].type.shape.elements());
+    std::vector<int> first;
+    for (size_t i = 0; i < taken.images.size(); i += picture) {
+      first.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
+    }
+    return first;
+  }
+  // The first error of the training steps up to `end`.
+  absl::Status StepError(const BatchSource& source, uint64_t end,
+                         const std::vector<std::string>& reads = {"images"}) const {
+    for (uint64_t step = 0; step < end; ++step) {
+      for (int32_t i = 0; i < spec_.training.micro_batches; ++i) {
+        const auto batch = source.Train(step, MicroBatchId(i), reads);
+        if (!batch.ok()) return batch.status();
+      }
+    }
+    return absl::OkStatus();
+  }
   Taken TakeAll(const BatchSource& source, bool training, uint64_t first, uint64_t end) const {
     const std::vector<std::string> names = {"images", "labels"};
     Taken taken;
@@ -99,7 +119,7 @@ class PictureSourceTest : public testing::Test {
 
   std::unique_ptr<DataRoots> own_roots_;
   const DataRoots* roots_ = &AnyFile();
-  std::string folder_;
+  const TemporaryFolder folder_;
   JobSpec spec_;
   Network network_;
 };

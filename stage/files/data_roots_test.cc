@@ -11,10 +11,11 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/progress.h"
 
 namespace stagecoach {
@@ -29,23 +30,17 @@ using ::testing::Not;
 class DataRootsTest : public ::testing::TestWithParam<OpenCall> {
  protected:
   DataRootsTest() {
-    std::string pattern = (fs::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = fs::canonical(mkdtemp(pattern.data())).string();
     Write("root/a.txt", "a");
     Write("root/deep/b.txt", "b");
     Write("secret.txt", "secret");
     Write("other/c.txt", "c");
   }
-  ~DataRootsTest() override { fs::remove_all(folder_); }
   void SetUp() override {
     if (GetParam() == OpenCall::kBest && !HasOpenat2()) GTEST_SKIP() << "no openat2 here";
   }
 
-  std::string In(const std::string& name) const { return folder_ + "/" + name; }
-  void Write(const std::string& name, const std::string& text) {
-    fs::create_directories(fs::path(In(name)).parent_path());
-    std::ofstream(In(name)) << text;
-  }
+  std::string In(const std::string& name) const { return folder_.File(name); }
+  void Write(const std::string& name, const std::string& text) { folder_.Write(name, text); }
   void Link(const std::string& target, const std::string& name) {
     fs::create_symlink(target, In(name));
   }
@@ -70,7 +65,7 @@ class DataRootsTest : public ::testing::TestWithParam<OpenCall> {
     return opened.status();
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Calls, DataRootsTest, ::testing::Values(OpenCall::kBest, OpenCall::kPlain),
@@ -113,11 +108,10 @@ TEST_P(DataRootsTest, SaysTheSameOfWhatIsNotBeneathWhetherItIsThereOrNot) {
   Write("rootless/a.txt", "a");
   for (const DataRoots& roots : {Roots(), Following()}) {
     const absl::Status absent = Refusal(roots, In("nothing.txt"));
-    EXPECT_TRUE(absl::IsPermissionDenied(absent)) << absent;
-    EXPECT_THAT(std::string(absent.message()), HasSubstr("--data-root"));
+    EXPECT_THAT(absent, StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("--data-root")));
     for (const std::string& path :
-         {In("secret.txt"), In("other"), In("other/nothing"), In("secret.txt/below"), folder_,
-          In("rootless/a.txt"), std::string("/etc/shadow"), std::string("/"),
+         {In("secret.txt"), In("other"), In("other/nothing"), In("secret.txt/below"),
+          folder_.path(), In("rootless/a.txt"), std::string("/etc/shadow"), std::string("/"),
           std::string("/proc/self/environ"), std::string("/proc/self/fd/0"),
           "/proc/self/root" + In("root/a.txt"), std::string("/dev/zero")}) {
       EXPECT_EQ(Refusal(roots, path), absent) << path;
@@ -129,9 +123,8 @@ TEST_P(DataRootsTest, RefusesTwoDotsWhereverTheyLead) {
   for (const std::string& path :
        {In("root/../secret.txt"), In("root/deep/../a.txt"), std::string("../secret.txt"),
         In("root/nothing/../../secret.txt"), In("root/.."), std::string("..")}) {
-    const absl::Status refused = Refusal(Following(), path);
-    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("has \"..\""));
+    EXPECT_THAT(Refusal(Following(), path),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has \"..\"")));
   }
 }
 
@@ -161,9 +154,8 @@ TEST_P(DataRootsTest, RefusesAPathThroughVeryManyFolders) {
   Write(most + "/d/b.txt", "too deep");
   const DataRoots roots = Roots();
   EXPECT_EQ(TextOf(roots.OpenFile(In(most + "/a.txt"))), "deep");
-  const absl::Status refused = Refusal(roots, In(most + "/d/b.txt"));
-  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("more than 256 folders"));
+  EXPECT_THAT(Refusal(roots, In(most + "/d/b.txt")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than 256 folders")));
 }
 
 TEST_P(DataRootsTest, FollowsNoLinks) {
@@ -175,10 +167,9 @@ TEST_P(DataRootsTest, FollowsNoLinks) {
   const DataRoots roots = Roots();
   for (const char* path : {"out.txt", "in.txt", "folder", "folder/c.txt", "up/secret.txt",
                            "up/root/a.txt", "within/b.txt", "folder/nothing"}) {
-    const absl::Status refused = Refusal(roots, In(absl::StrCat("root/", path)));
-    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-    EXPECT_THAT(std::string(refused.message()),
-                AllOf(HasSubstr("a link, to "), HasSubstr("--data-follow-links")));
+    EXPECT_THAT(Refusal(roots, In(absl::StrCat("root/", path))),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("a link, to "), HasSubstr("--data-follow-links"))));
   }
 }
 
@@ -219,10 +210,10 @@ TEST_P(DataRootsTest, FollowsNoLinkOutOfTheRoots) {
   const DataRoots roots = Following();
   for (const char* path : {"out.txt", "nowhere.txt", "relative.txt", "up/secret.txt", "far.txt",
                            "top/etc/passwd", "magic/etc/passwd", "twice.txt", "fd"}) {
-    const absl::Status refused = Refusal(roots, In(absl::StrCat("root/", path)));
-    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-    EXPECT_THAT(std::string(refused.message()),
-                AllOf(HasSubstr("a link out of the folder, to "), HasSubstr("--data-root")));
+    EXPECT_THAT(
+        Refusal(roots, In(absl::StrCat("root/", path))),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr("a link out of the folder, to "), HasSubstr("--data-root"))));
   }
   EXPECT_TRUE(absl::IsInvalidArgument(Refusal(roots, In("root/round"))));
   // The same of what is there and what is not, but for the link's own text.
@@ -266,9 +257,8 @@ TEST_P(DataRootsTest, OpensNoPipesDevicesAndSockets) {
   In("root/socket").copy(address.sun_path, sizeof(address.sun_path) - 1);
   ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   for (const char* path : {"pipe", "socket"}) {
-    const absl::Status refused = Roots().OpenFile(In(absl::StrCat("root/", path))).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("not a file"));
+    EXPECT_THAT(Roots().OpenFile(In(absl::StrCat("root/", path))).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a file")));
   }
   const DataRoots devices = Roots({.roots = {"/dev"}});
   EXPECT_TRUE(absl::IsInvalidArgument(devices.OpenFile("/dev/null").status()));
@@ -376,9 +366,8 @@ TEST_P(DataRootsTest, EverythingIsAsPathsAreEverywhere) {
 TEST_P(DataRootsTest, WithoutRootsNothingIsRead) {
   DataRoots roots{DataRoots::Options{}};
   for (const std::string& path : {In("root/a.txt"), In("nothing"), std::string("a.txt")}) {
-    const absl::Status refused = Refusal(roots, path);
-    EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("--data-root"));
+    EXPECT_THAT(Refusal(roots, path),
+                StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("--data-root")));
   }
 }
 

@@ -1,12 +1,12 @@
 // Pictures of testdata/ beside what Pillow reads of them, as digests.txt has it (make.py).
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/files/hash.h"
+#include "base/testing/file_text.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/decode.h"
 
@@ -19,10 +19,7 @@ const std::filesystem::path& Golden() {
   return *folder;
 }
 
-std::vector<uint8_t> Content(const std::string& name) {
-  std::ifstream file(Golden() / name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::vector<uint8_t> Content(const std::string& name) { return FileBytes(Golden() / name); }
 
 std::string DigestOf(const absl::StatusOr<Picture>& picture) {
   if (!picture.ok()) return std::string(picture.status().message());

@@ -12,11 +12,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/numbers/random.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 #include "gtest/gtest.h"
 #include "stage/pictures/libjpeg.h"
 #include "stage/pictures/picture.h"
@@ -160,7 +161,8 @@ struct TiffFileForm {
   int orientation = 1;
 };
 inline std::vector<uint8_t> TiffFile(const Picture& picture, const TiffFileForm& form = {}) {
-  const std::string path = testing::TempDir() + "/written.tif";
+  const TemporaryFolder folder;
+  const std::string path = folder.File("written.tif");
   TIFF* const tiff = TIFFOpen(path.c_str(), "w");
   const auto width = static_cast<uint32_t>(picture.width);
   const auto height = static_cast<uint32_t>(picture.height);
@@ -210,8 +212,7 @@ inline std::vector<uint8_t> TiffFile(const Picture& picture, const TiffFileForm&
     }
   }
   TIFFClose(tiff);
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return FileBytes(path);
 }
 
 // The picture has three channels.

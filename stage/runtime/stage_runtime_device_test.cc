@@ -1,7 +1,6 @@
 // Runtimes with their threads on made-up cards.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/runtime_fleet.h"
@@ -15,11 +14,8 @@ using ::testing::HasSubstr;
 
 class StageRuntimeDeviceTest : public ::testing::Test {
  protected:
-  RuntimeFleet::Options Options() const {
-    return {.stages = 3, .data_path = absl::StrCat(::testing::TempDir(), "/runtime_device.txt")};
-  }
   RuntimeFleet::Options OnCards() {
-    RuntimeFleet::Options options = Options();
+    RuntimeFleet::Options options{.stages = 3};
     options.make_backend = [this] {
       auto backend = std::make_unique<StagedBackend>(cards_.size() + 1);
       backend->api().run_per_query = 4;
@@ -36,7 +32,7 @@ class StageRuntimeDeviceTest : public ::testing::Test {
 };
 
 TEST_F(StageRuntimeDeviceTest, TrainsOnCardsAsOnHosts) {
-  RuntimeFleet hosts(Options());
+  RuntimeFleet hosts({.stages = 3});
   ASSERT_TRUE(hosts.LoadAll(1).ok());
   const auto expected = hosts.TrainSteps(1, 0, 4);
   RuntimeFleet cards(OnCards());

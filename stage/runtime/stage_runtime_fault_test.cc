@@ -60,9 +60,7 @@ class WatchedClock final : public Clock {
 class StageRuntimeFaultTest : public testing::Test {
  protected:
   RuntimeFleet::Options Options(int stages) {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    RuntimeFleet::Options options{.stages = stages,
-                                  .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
+    RuntimeFleet::Options options{.stages = stages};
     options.wrap_connector = [this](LinkConnector* connector) {
       return std::make_unique<FaultyConnector>(connector, StageId(0), faults_);
     };

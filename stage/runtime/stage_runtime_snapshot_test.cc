@@ -23,13 +23,11 @@ class SnapshotTest : public testing::Test {
   explicit SnapshotTest(int stages = 3) { Make(stages); }
 
   void Make(int stages, bool averages = false, bool tied = false, int64_t limit = 0) {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
     RuntimeFleet::Options options{.stages = stages,
-                                  .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
-    options.memory_limit_bytes = limit;
+                                  .memory_limit_bytes = limit,
+                                  .tied_embeddings = tied,
+                                  .snapshot_peers = &peers_};
     if (averages) options.average = {.decay = 0.5};
-    options.tied_embeddings = tied;
-    options.snapshot_peers = &peers_;
     fleet_ = std::make_unique<RuntimeFleet>(options);
     peers_.set_fleet(fleet_.get());
   }

@@ -36,9 +36,7 @@ class RuntimeStatesTest : public testing::Test {
  protected:
   // Seven layers; the first three are frozen, so that the first of three stages has no backward.
   static std::unique_ptr<RuntimeFleet> NormedFleet(int stages) {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
-        .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
+    auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{.stages = stages});
     fleet->spec().network =
         SequenceSpec{.width = 4,
                      .context = 4,
@@ -95,18 +93,8 @@ TEST_F(RuntimeStatesTest, ASkippedStepLeavesTheAveragesAndWhatItGatheredIsGone) 
 
 // Seven layers, whose head uses the embedding of the first.
 std::unique_ptr<RuntimeFleet> TiedFleet(int stages, Precision precision) {
-  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
-      .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
-  fleet->spec().network = GptSpec{.layers = 2,
-                                  .width = 4,
-                                  .heads = 2,
-                                  .context = 4,
-                                  .vocabulary = 8,
-                                  .dropout = 0.2,
-                                  .tied_embeddings = true};
-  fleet->spec().precision = precision;
-  return fleet;
+  return std::make_unique<RuntimeFleet>(
+      RuntimeFleet::Options{.stages = stages, .tied_embeddings = true, .precision = precision});
 }
 
 RunCommand EvaluationOf(uint64_t step, uint64_t batch, uint64_t generation = 1) {

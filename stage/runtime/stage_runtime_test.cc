@@ -19,10 +19,6 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 
 class StageRuntimeTest : public testing::Test {
  protected:
-  static RuntimeFleet::Options Options(int stages) {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    return {.stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
-  }
   static std::map<std::string, std::string> Digests(const Manifest& manifest) {
     std::map<std::string, std::string> digests;
     for (const ShardInfo& shard : manifest.shards) {
@@ -33,7 +29,7 @@ class StageRuntimeTest : public testing::Test {
 };
 
 TEST_F(StageRuntimeTest, ThreeStagesTrainLikeOneAndGoOnFromACheckpointOnTwo) {
-  RuntimeFleet one(Options(1)), three(Options(3));
+  RuntimeFleet one({.stages = 1}), three({.stages = 3});
   ASSERT_TRUE(one.LoadAll(1).ok());
   const auto expected = one.TrainSteps(1, 0, 6);
   ASSERT_TRUE(expected.ok()) << expected.status();
@@ -74,7 +70,7 @@ class CountingBackend final : public ReferenceBackend {
 // wrote the checkpoint's over them.
 TEST_F(StageRuntimeTest, ALoadFromACheckpointDrawsNoInitialWeights) {
   int64_t copied = 0;
-  RuntimeFleet::Options options = Options(1);
+  RuntimeFleet::Options options{.stages = 1};
   options.make_backend = [&copied] { return std::make_unique<CountingBackend>(&copied); };
   RuntimeFleet fleet(options);
   ASSERT_TRUE(fleet.LoadAll(1).ok());
@@ -92,7 +88,7 @@ TEST_F(StageRuntimeTest, ALoadFromACheckpointDrawsNoInitialWeights) {
 }
 
 TEST_F(StageRuntimeTest, LoadSaysWhatTheStageHolds) {
-  RuntimeFleet fleet(Options(3));
+  RuntimeFleet fleet({.stages = 3});
   std::vector<LoadAnswer> answers(3);
   for (int k = 0; k < 3; ++k) fleet.runtime(k).Load(fleet.LoadOf(k, 1, 0), answers[k].callback());
   std::vector<LoadResult> results;
@@ -113,7 +109,7 @@ TEST_F(StageRuntimeTest, LoadSaysWhatTheStageHolds) {
 }
 
 TEST_F(StageRuntimeTest, EvaluatesBetweenSteps) {
-  RuntimeFleet one(Options(1)), two(Options(2));
+  RuntimeFleet one({.stages = 1}), two({.stages = 2});
   ASSERT_TRUE(one.LoadAll(1).ok() && two.LoadAll(1).ok());
   ASSERT_TRUE(one.TrainSteps(1, 0, 2).ok() && two.TrainSteps(1, 0, 2).ok());
   std::vector<double> losses;
@@ -135,7 +131,7 @@ TEST_F(StageRuntimeTest, EvaluatesBetweenSteps) {
 // follow.
 TEST_F(StageRuntimeTest, EvaluatesTheAveragesOfTheWeightsAndGoesOnWithTheWeights) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-    RuntimeFleet::Options options = Options(3);
+    RuntimeFleet::Options options{.stages = 3};
     options.tied_embeddings = true;
     options.precision = precision;
     RuntimeFleet plain(options);
@@ -176,7 +172,7 @@ TEST_F(StageRuntimeTest, EvaluatesTheAveragesOfTheWeightsAndGoesOnWithTheWeights
 }
 
 TEST_F(StageRuntimeTest, AnAverageThatIsNotKeptCannotBeEvaluated) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunCommand command{.fence = RuntimeFleet::FenceOf(1, 0), .work = WorkKind::kEvaluate};
   command.average = true;
@@ -184,7 +180,7 @@ TEST_F(StageRuntimeTest, AnAverageThatIsNotKeptCannotBeEvaluated) {
 }
 
 TEST_F(StageRuntimeTest, RepeatedCommandsReturnTheirResultWithoutWork) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
   const RunCommand command = RuntimeFleet::Train(1, 1, false);
@@ -211,7 +207,7 @@ TEST_F(StageRuntimeTest, RepeatedCommandsReturnTheirResultWithoutWork) {
 }
 
 TEST_F(StageRuntimeTest, AppliesADecisionExactlyOnce) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
   const RunCommand apply{.fence = RuntimeFleet::FenceOf(1, 1), .apply = RuntimeFleet::Decision(0)};
@@ -231,7 +227,7 @@ TEST_F(StageRuntimeTest, AppliesADecisionExactlyOnce) {
 }
 
 TEST_F(StageRuntimeTest, ASkippedStepDropsItsGradients) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   const auto before = fleet.Checkpoint(1, 0, "/a/before");
   ASSERT_TRUE(before.ok());
@@ -242,7 +238,7 @@ TEST_F(StageRuntimeTest, ASkippedStepDropsItsGradients) {
   ASSERT_TRUE(after.ok());
   EXPECT_EQ(Digests(*after), Digests(*before));
   // Step 1 on a stage that never ran step 0 has the same gradients: nothing of step 0 is left.
-  RuntimeFleet fresh(Options(1));
+  RuntimeFleet fresh({.stages = 1});
   ASSERT_TRUE(fresh.LoadAll(1, 1).ok());
   const auto a = fleet.RunAll(RuntimeFleet::Train(1, 1, false));
   const auto b = fresh.RunAll(RuntimeFleet::Train(1, 1, false));
@@ -251,7 +247,7 @@ TEST_F(StageRuntimeTest, ASkippedStepDropsItsGradients) {
 }
 
 TEST_F(StageRuntimeTest, AFreshOptimizerTakesTheWeightsAloneAndBeginsAtZero) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, 2).ok());
   const auto adamw = fleet.Checkpoint(1, 2, "/a/adamw");
@@ -288,7 +284,7 @@ TEST_F(StageRuntimeTest, AFreshOptimizerTakesTheWeightsAloneAndBeginsAtZero) {
 TEST_F(StageRuntimeTest, TheOptimizersCountIsTheDecisionsAndNotTheStep) {
   std::vector<std::map<std::string, std::string>> digests;
   for (const uint64_t seen : {0, 1, 1}) {
-    RuntimeFleet fleet(Options(1));
+    RuntimeFleet fleet({.stages = 1});
     ASSERT_TRUE(fleet.LoadAll(1).ok());
     ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
     RunCommand apply{.fence = RuntimeFleet::FenceOf(1, 1), .apply = RuntimeFleet::Decision(0)};
@@ -303,7 +299,7 @@ TEST_F(StageRuntimeTest, TheOptimizersCountIsTheDecisionsAndNotTheStep) {
 }
 
 TEST_F(StageRuntimeTest, RefusesAStepThatIsNotTheNextNamingBoth) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   absl::Status status = fleet.Run(0, RuntimeFleet::Train(1, 4, false)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -318,7 +314,7 @@ TEST_F(StageRuntimeTest, RefusesAStepThatIsNotTheNextNamingBoth) {
 }
 
 TEST_F(StageRuntimeTest, AStepRunsAgainOnlyAfterANewLoad) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
   RunCommand again = RuntimeFleet::Train(1, 0, false);
@@ -329,7 +325,7 @@ TEST_F(StageRuntimeTest, AStepRunsAgainOnlyAfterANewLoad) {
 }
 
 TEST_F(StageRuntimeTest, RefusesOlderIncarnations) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ASSERT_TRUE(fleet.LoadAll(5).ok());
   EXPECT_EQ(fleet.Run(0, RuntimeFleet::Train(4, 0, false)).status().code(),
             absl::StatusCode::kAborted);
@@ -351,7 +347,7 @@ TEST_F(StageRuntimeTest, RefusesOlderIncarnations) {
 
 // 10,000 stages x 65,536 micro-batches of instructions ended a stage that had one cell to load.
 TEST_F(StageRuntimeTest, RefusesASchedulesSizeBeforeItIsMade) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   LoadCommand command = fleet.LoadOf(0, 1, 0);
   command.network = std::make_shared<const Network>(
       *ExpandNetwork(GptSpec{.layers = 20, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}));
@@ -364,7 +360,7 @@ TEST_F(StageRuntimeTest, RefusesASchedulesSizeBeforeItIsMade) {
 }
 
 TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   const auto load = [&fleet](const LoadCommand& command) {
     LoadAnswer answer;
     fleet.runtime(0).Load(command, answer.callback());
@@ -393,7 +389,7 @@ TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {
 
 // A stage with a disk of its own trained for days, and none of its shards were ever found.
 TEST_F(StageRuntimeTest, LoadsNothingBeforeItHasSeenTheFolderOfCheckpoints) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   const auto load = [&fleet](uint64_t generation, const std::string& folder) {
     LoadCommand command = fleet.LoadOf(0, generation, 0);
     command.probe_folder = folder;
@@ -424,7 +420,7 @@ TEST_F(StageRuntimeTest, LoadsNothingBeforeItHasSeenTheFolderOfCheckpoints) {
 }
 
 TEST_F(StageRuntimeTest, ReleaseFreesWhatTheCellHeld) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
   EXPECT_GT(fleet.runtime(0).Status().memory.total_current, 0);
@@ -442,7 +438,7 @@ TEST_F(StageRuntimeTest, ReleaseFreesWhatTheCellHeld) {
 }
 
 TEST_F(StageRuntimeTest, ReportsAddUpAndNamePeaks) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
   const auto reports = fleet.RunAll(RuntimeFleet::Train(1, 1, true));
@@ -468,7 +464,7 @@ TEST_F(StageRuntimeTest, ReportsAddUpAndNamePeaks) {
 }
 
 TEST_F(StageRuntimeTest, ProfilesEveryLayerAndEqualOnesOnce) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   ProfileAnswer answer;
   fleet.runtime(0).Profile(fleet.Profile(), answer.callback());
   const auto profile = answer.Get();

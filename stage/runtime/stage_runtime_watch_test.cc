@@ -16,10 +16,6 @@ namespace {
 
 class StageRuntimeWatchTest : public testing::Test {
  protected:
-  static RuntimeFleet::Options Options(int stages) {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    return {.stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
-  }
   static bool SaysThatItDrains(const absl::Status& status) {
     return absl::IsUnavailable(status) && absl::StrContains(status.message(), "draining");
   }
@@ -29,7 +25,7 @@ class StageRuntimeWatchTest : public testing::Test {
 };
 
 TEST_F(StageRuntimeWatchTest, AnEmptyStageIsDrainedAtOnceAndTakesNothingMore) {
-  RuntimeFleet fleet(Options(1));
+  RuntimeFleet fleet({.stages = 1});
   fleet.runtime(0).Drain(86400);
   LoadAnswer load;
   fleet.runtime(0).Load(fleet.LoadOf(0, 1, 0), load.callback());
@@ -41,7 +37,7 @@ TEST_F(StageRuntimeWatchTest, AnEmptyStageIsDrainedAtOnceAndTakesNothingMore) {
 }
 
 TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTaken) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   // Stage 0 alone waits for the gradients of stage 1.
   RunAnswer first, second;
@@ -74,7 +70,7 @@ TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTa
 }
 
 TEST_F(StageRuntimeWatchTest, AStepThatDoesNotEndIsLeftAtTheDeadline) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
@@ -86,7 +82,7 @@ TEST_F(StageRuntimeWatchTest, AStepThatDoesNotEndIsLeftAtTheDeadline) {
 }
 
 TEST_F(StageRuntimeWatchTest, NobodyIsWaitedForOnceTheCoordinatorIsGone) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
@@ -105,7 +101,7 @@ TEST_F(StageRuntimeWatchTest, NobodyIsWaitedForOnceTheCoordinatorIsGone) {
 
 TEST_F(StageRuntimeWatchTest, WhatTheExecutorIsDoingCanBeReadAtAnyMoment) {
   CurrentWork work;
-  RuntimeFleet::Options options = Options(2);
+  RuntimeFleet::Options options{.stages = 2};
   options.work = &work;
   RuntimeFleet fleet(options);
   ASSERT_TRUE(fleet.LoadAll(3).ok());
@@ -126,7 +122,7 @@ TEST_F(StageRuntimeWatchTest, WhatTheExecutorIsDoingCanBeReadAtAnyMoment) {
 }
 
 TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {
-  RuntimeFleet fleet(Options(2));
+  RuntimeFleet fleet({.stages = 2});
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
@@ -140,7 +136,7 @@ TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {
 
 // Protects the Gantt chart: what it draws is what the metrics count, and no second is missing.
 TEST_F(StageRuntimeWatchTest, TheTraceAddsUpToTheReport) {
-  RuntimeFleet fleet(Options(3));
+  RuntimeFleet fleet({.stages = 3});
   fleet.spec().training.batch_size = 60;  // steps of some milliseconds
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   for (uint64_t step = 0; step < 3; ++step) {
@@ -189,7 +185,7 @@ class RestlessClock final : public Clock {
 // nanosecond.
 TEST_F(StageRuntimeWatchTest, ThePhasesOfAStepAreItsTimeToTheNanosecond) {
   RestlessClock clock;
-  RuntimeFleet::Options options = Options(2);
+  RuntimeFleet::Options options{.stages = 2};
   options.clock = &clock;
   options.progress_timeout_seconds = 1e6;  // it moves fast while it is waited for
   RuntimeFleet fleet(options);

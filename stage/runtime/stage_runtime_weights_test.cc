@@ -47,9 +47,7 @@ Sha256ByName BeginningOf(RuntimeFleet& fleet) {
 class RuntimeWeightsTest : public testing::Test {
  protected:
   static std::unique_ptr<RuntimeFleet> Fleet(int stages, uint64_t seed = 5) {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
-        .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
+    auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{.stages = stages});
     fleet->spec().seed = seed;
     return fleet;
   }

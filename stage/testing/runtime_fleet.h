@@ -1,14 +1,11 @@
 // RuntimeFleet: K stage runtimes of one process with their threads, and calls that wait for answers
 // with a deadline; for tests.
-// Ownership: owns runtimes, files and the data file.  Threads: one test thread.
+// Ownership: owns runtimes, files and the data file, whose path is in its commands.
+// Threads:   one test thread.
 #ifndef STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
 #define STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
 
-#include <unistd.h>
-
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
@@ -17,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/numbers/random.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/current_work.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "network/zoo/gpt.h"
@@ -81,7 +78,6 @@ class RuntimeFleet {
     std::function<void(const absl::Status&)> on_fault;       // of any stage
     ProgressCounter* progress = nullptr;                     // of all stages
     CurrentWork* work = nullptr;                             // of the last stage
-    std::string data_path;                                   // 2000 bytes are written here
     AverageSpec average;
     bool tied_embeddings = false;
     Precision precision = Precision::kFloat32;
@@ -89,24 +85,18 @@ class RuntimeFleet {
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
-    // A new file, as another fleet may read the old one. Its name has the process, as another test
-    // may write the file at the same time.
-    const std::string made = absl::StrCat(options.data_path, ".", getpid(), ".new");
-    std::ofstream file(made, std::ios::binary | std::ios::trunc);
-    for (uint64_t i = 0; i < 2000; ++i) file.put(char(RandomBits({.seed = 9}, i) % 8));
-    file.close();
-    CHECK(file.good()) << made;
-    std::filesystem::rename(made, options.data_path);
+    std::string text;
+    for (uint64_t i = 0; i < 2000; ++i) text += char(RandomBits({.seed = 9}, i) % 8);
     spec_.name = "test";
     spec_.seed = 5;
     spec_.network = GptSpec{.layers = 2,
-                            .width = 4,
-                            .heads = 2,
-                            .context = 4,
-                            .vocabulary = 8,
-                            .dropout = 0.2,
-                            .tied_embeddings = options.tied_embeddings};
-    spec_.data = TextData{.path = options.data_path, .bytes = true};
+                          .width = 4,
+                          .heads = 2,
+                          .context = 4,
+                          .vocabulary = 8,
+                          .dropout = 0.2,
+                          .tied_embeddings = options.tied_embeddings};
+    spec_.data = TextData{.path = folder_.Write("text", text), .bytes = true};
     spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
     spec_.pipeline.stages = options.stages;
     spec_.evaluation = {.every_steps = 5, .batches = 2};
@@ -252,6 +242,7 @@ class RuntimeFleet {
   FaultFileSystem& file_system() { return file_system_; }
 
  private:
+  TemporaryFolder folder_;
   JobSpec spec_;
   FaultFileSystem file_system_;
   InProcessConnector connector_;

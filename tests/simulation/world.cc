@@ -1,14 +1,11 @@
 #include "tests/simulation/world.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -22,19 +19,13 @@ constexpr double kKeepAgain = 0.05;          // until a copy is tried again
 class DataFolder {
  public:
   DataFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "stagecoach-simulation-XXXXXX").string();
-    CHECK(mkdtemp(path_.data()) != nullptr) << path_;
-    std::ofstream file(path_ + "/" + kDataFile, std::ios::binary);
-    file << DataText();
-    file.close();
-    CHECK(file.good()) << path_;
-    roots_ = std::make_unique<DataRoots>(DataRoots::Options{.roots = {path_}});
+    folder_.Write(kDataFile, DataText());
+    roots_ = std::make_unique<DataRoots>(DataRoots::Options{.roots = {folder_.path()}});
   }
-  ~DataFolder() { std::filesystem::remove_all(path_); }
   DataRoots* roots() { return roots_.get(); }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
   std::unique_ptr<DataRoots> roots_;
 };
 

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "base/testing/manual_clock.h"
+#include "base/testing/temporary_folder.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/follow_view.h"
@@ -166,14 +166,13 @@ TEST_F(CommandTest, SubmitFollowsAndExitsWithTheJobsCode) {
 // A placeholder under the same path on the client's machine refused a job whose stages had the
 // text.
 TEST_F(CommandTest, DataThatWillNotDoHereIsNoMoreThanANoteWhereStagesHaveTheirOwn) {
-  const std::string data = testing::TempDir() + "/placeholder.txt";
-  const std::string file = testing::TempDir() + "/placeholder.json";
-  std::ofstream(data) << "short";
-  std::ofstream(file) << R"({"name": "here", "model": {"gpt": {"layers": 2, "width": 8, "heads": 2,
-      "context": 16, "vocabulary": 128}}, "data": {"text": {"path": ")"
-                      << data
-                      << R"("}}, "training": {"steps": 1, "batch_size": 1, "micro_batches": 1,
-      "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})";
+  const TemporaryFolder folder;
+  folder.Write("placeholder.txt", "short");
+  const std::string file = folder.Write(
+      "job.json", R"({"name": "here", "model": {"gpt": {"layers": 2, "width": 8, "heads": 2,
+      "context": 16, "vocabulary": 128}}, "data": {"text": {"path": "placeholder.txt"}},
+      "training": {"steps": 1, "batch_size": 1, "micro_batches": 1,
+      "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})");
   EXPECT_EQ(RunSubmit({.file = file, .id = "mine", .detach = true}, context_), 0) << notes_.str();
   EXPECT_EQ(client_.submits, 1);
   EXPECT_THAT(notes_.str(), testing::AllOf(HasSubstr("note: "), HasSubstr("of 5 bytes"),
@@ -184,11 +183,13 @@ TEST_F(CommandTest, DataThatWillNotDoHereIsNoMoreThanANoteWhereStagesHaveTheirOw
 
 // `plan` showed what `submit` then refused.
 TEST_F(CommandTest, APlanOfMoreMicroBatchesThanACoordinatorTakesIsRefused) {
-  const std::string file = testing::TempDir() + "/many.json";
-  std::ofstream(file) << R"({"name": "many", "model": {"gpt": {"layers": 16, "width": 8, "heads": 2,
+  const TemporaryFolder folder;
+  const std::string file = folder.Write(
+      "job.json", R"({"name": "many", "model": {"gpt": {"layers": 16, "width": 8, "heads": 2,
       "context": 16, "vocabulary": 128}}, "data": {"text": {"path": "/nowhere"}}, "pipeline":
       {"stages": auto, "min_stages": 17}, "training": {"steps": 1, "batch_size": 65536,
-      "micro_batches": 65536, "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})";
+      "micro_batches": 65536, "optimizer": {"sgd": {}},
+      "learning_rate": {"constant": {"peak": 0.1}}}})");
   EXPECT_EQ(RunPlan({.file = file}, context_), 2);
   EXPECT_EQ(RunPlan({.file = file, .stages = 17}, context_), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("with pipeline.stages=17 at most 15420"));

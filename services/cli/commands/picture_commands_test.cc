@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "base/testing/file_text.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/pictures/trained_pictures_testing.h"
 #include "stage/pictures/decode.h"
@@ -32,14 +33,16 @@ class PictureCommandsTest : public TrainedPicturesTest {
     out_.str("");
     notes_.str("");
     return RunClassify(
-        {.weights = {.source = folder_, .threads = 1}, .pictures = pictures, .top = top}, context_);
+        {.weights = {.source = folder_.path(), .threads = 1}, .pictures = pictures, .top = top},
+        context_);
   }
   int Segment(const std::vector<std::string>& pictures) {
     out_.str("");
     notes_.str("");
-    return RunSegment(
-        {.weights = {.source = folder_, .threads = 1}, .pictures = pictures, .out = PathOf("out")},
-        context_);
+    return RunSegment({.weights = {.source = folder_.path(), .threads = 1},
+                       .pictures = pictures,
+                       .out = PathOf("out")},
+                      context_);
   }
   void ExportClassifier() {
     Export("{mlp: {image: [8, 8, 3], hidden: 16, layers: 2, classes: 3}}",
@@ -124,9 +127,7 @@ TEST_F(PictureCommandsTest, SegmentWritesAMaskForEachPictureInItsSize) {
   EXPECT_EQ(second["mask"], PathOf("out/b.png"));
   EXPECT_EQ(second["height"], 12);
   EXPECT_EQ(second["width"], 9);
-  std::ifstream file(PathOf("out/b.png"), std::ios::binary);
-  const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
-  const auto mask = DecodeMask(bytes);
+  const auto mask = DecodeMask(FileBytes(PathOf("out/b.png")));
   ASSERT_TRUE(mask.ok()) << mask.status();
   EXPECT_EQ(mask->height, 12);
   EXPECT_EQ(mask->width, 9);

@@ -1,14 +1,13 @@
 // `trace` and `logs` against a fake coordinator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/log_text.h"
@@ -31,7 +30,6 @@ class TelemetryTest : public testing::Test {
       return std::make_unique<BorrowedJobClient>(&fake_);
     };
   }
-  ~TelemetryTest() override { std::remove(file_.c_str()); }
 
   void AddStage(int number, const std::string& error) {
     v1::StageTrace* stage = fake_.trace.add_stages();
@@ -43,11 +41,6 @@ class TelemetryTest : public testing::Test {
     span->set_name("forward");
     span->set_track(v1::TRACE_TRACK_COMPUTE);
     span->set_step(7);
-  }
-
-  std::string FileText() const {
-    std::ifstream file(file_);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
   static v1::LogLine Line(uint64_t number, double seconds, const std::string& message) {
@@ -75,8 +68,8 @@ class TelemetryTest : public testing::Test {
     return response;
   }
 
-  const std::string file_ =
-      testing::TempDir() + "/telemetry_test_" + std::to_string(getpid()) + ".json";
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.File("trace.json");
   FakeJobClient fake_;
   std::ostringstream out_, notes_;
   Console console_{out_, notes_, {}};
@@ -87,7 +80,7 @@ class TelemetryTest : public testing::Test {
 TEST_F(TelemetryTest, ATraceIsAFile) {
   AddStage(0, "");
   EXPECT_EQ(RunTrace({.job = "gpt-1", .steps = 3, .file = file_}, context_), kExitSuccess);
-  EXPECT_EQ(nlohmann::json::parse(FileText()).at("otherData").at("job"), "gpt-1");
+  EXPECT_EQ(nlohmann::json::parse(FileText(file_)).at("otherData").at("job"), "gpt-1");
   EXPECT_EQ(out_.str(), "");
   EXPECT_THAT(notes_.str(), HasSubstr(file_));
   EXPECT_EQ(fake_.traced_steps, std::vector<uint32_t>{3});
@@ -125,7 +118,7 @@ TEST_F(TelemetryTest, NoTraceLeavesNoFile) {
   EXPECT_THAT(notes_.str(), HasSubstr("gone"));
   fake_.reachable = absl::UnavailableError("coordinator");
   EXPECT_EQ(RunTrace({.job = "gpt-1", .file = file_}, context_), kExitUnavailable);
-  EXPECT_FALSE(std::ifstream(file_).good());
+  EXPECT_FALSE(std::filesystem::exists(file_));
 }
 
 TEST_F(TelemetryTest, AFileThatCannotBeWrittenIsNamed) {

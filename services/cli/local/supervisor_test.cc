@@ -15,9 +15,11 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/file_text.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/bounded_queue.h"
 #include "nlohmann/json.hpp"
 #include "services/cli/client/stop_signal.h"
@@ -34,11 +36,8 @@ constexpr std::chrono::seconds kDeadline(30);
 
 class SupervisorTest : public testing::Test {
  protected:
-  SupervisorTest()
-      : folder_(absl::StrCat(testing::TempDir(), "/supervisor_test_", getpid(), "_",
-                             testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::create_directories(folder_);
-    options_.state_file = folder_ + "/processes.json";
+  SupervisorTest() {
+    options_.state_file = folder_.File("processes.json");
     options_.first_backoff_seconds = 0.001;
     options_.on_failure = [this](const absl::Status& status) {
       EXPECT_TRUE(failures_.TryPush(absl::Status(status)));
@@ -46,7 +45,6 @@ class SupervisorTest : public testing::Test {
     options_.on_note = [this](const std::string& note) { (void)notes_.TryPush(std::string(note)); };
   }
   ~SupervisorTest() override {
-    std::filesystem::remove_all(folder_);
     // Not one child of this process is left, running or not.
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
     EXPECT_EQ(errno, ECHILD);
@@ -57,8 +55,8 @@ class SupervisorTest : public testing::Test {
                     const std::string& first = ":") {
     ProcessSpec spec;
     spec.name = name;
-    spec.log_file = absl::StrCat(folder_, "/", name, ".log");
-    spec.port_file = absl::StrCat(folder_, "/", name, ".ports");
+    spec.log_file = folder_.File(name + ".log");
+    spec.port_file = folder_.File(name + ".ports");
     const std::string told =
         absl::StrCat(first, "; echo '4000 4001' > ", spec.port_file, ".tmp; mv ", spec.port_file,
                      ".tmp ", spec.port_file, "; ", script);
@@ -73,18 +71,12 @@ class SupervisorTest : public testing::Test {
   }
 
   nlohmann::json State() {
-    std::ifstream file(options_.state_file);
-    return nlohmann::json::parse(file)["processes"];
+    return nlohmann::json::parse(FileText(options_.state_file))["processes"];
   }
 
-  std::string ReadLog(const std::string& name) {
-    std::ifstream file(absl::StrCat(folder_, "/", name, ".log"));
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
+  std::string ReadLog(const std::string& name) { return FileText(folder_.File(name + ".log")); }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
   SupervisorOptions options_;
   BoundedQueue<absl::Status> failures_{16};
   BoundedQueue<std::string> notes_{64};
@@ -212,9 +204,9 @@ TEST_F(SupervisorTest, AProcessThatNeverTellsItsPortsIsNamed) {
     return std::vector<std::string>{"/bin/sh", "-c", "exec sleep 1000"};
   };
   supervisor.Start(std::move(spec));
-  const absl::Status status = supervisor.WaitForPorts("mute", 0.05).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("mute: did not tell its ports"));
+  EXPECT_THAT(
+      supervisor.WaitForPorts("mute", 0.05).status(),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("mute: did not tell its ports")));
 }
 
 TEST_F(SupervisorTest, ARestartIsToldThePortsOfTheLastLife) {
@@ -259,7 +251,7 @@ TEST_F(SupervisorTest, WhatAChildStartedEndsWithIt) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
   options_.grace_seconds = 0.2;
   Supervisor supervisor(options_);
-  const std::string pid_file = folder_ + "/helper.pid";
+  const std::string pid_file = folder_.File("helper.pid");
   ProcessSpec spec = Shell("deaf", "");
   spec.arguments = [inner = Shell("deaf", "wait").arguments, pid_file](const ProcessPorts& last) {
     std::vector<std::string> arguments = inner(last);
@@ -339,11 +331,12 @@ TEST_F(SupervisorTest, WhoIsInAHurryDoesNotWaitForAnEndInOrder) {
 // The programs are scripts that tell ports and wait, as the servers do.
 TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
   LocalClusterOptions options;
-  options.program_folder = options.state_folder = folder_;
-  for (const char* program : {"/stagecoach-coordinator", "/stagecoach-stage"}) {
-    std::ofstream(folder_ + program) << "#!/bin/sh\n"
-                                     << "echo 4000 4001 > $6.tmp; mv $6.tmp $6; exec sleep 1000\n";
-    std::filesystem::permissions(folder_ + program, std::filesystem::perms::owner_all);
+  options.program_folder = options.state_folder = folder_.path();
+  for (const char* program : {"stagecoach-coordinator", "stagecoach-stage"}) {
+    std::filesystem::permissions(
+        folder_.Write(program,
+                      "#!/bin/sh\necho 4000 4001 > $6.tmp; mv $6.tmp $6; exec sleep 1000\n"),
+        std::filesystem::perms::owner_all);
   }
   options.holder = "stagecoach ui";
   auto first = LocalCluster::Start(options);
@@ -352,14 +345,13 @@ TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
   (*first)->StartStages(2, 1, {});
   // Symptom: `resume` was told of a `stagecoach local` where somebody looked at the page by `ui`.
   options.holder = "stagecoach resume";
-  const absl::Status second = LocalCluster::Start(options).status();
-  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(
-      std::string(second.message()),
-      HasSubstr(absl::StrCat("/local.lock is held by `stagecoach ui`, process ", getpid(), ";")));
+  EXPECT_THAT(LocalCluster::Start(options).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr(absl::StrCat("/local.lock is held by `stagecoach ui`, process ",
+                                              getpid(), ";"))));
   first->reset();
   EXPECT_EQ(State().size(), 3u);
-  EXPECT_EQ(std::filesystem::file_size(folder_ + "/local.lock"), 0u) << "of nobody's name";
+  EXPECT_EQ(std::filesystem::file_size(folder_.File("local.lock")), 0u) << "of nobody's name";
   EXPECT_TRUE(LocalCluster::Start(options).ok()) << "free again";
 }
 

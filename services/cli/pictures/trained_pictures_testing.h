@@ -3,16 +3,14 @@
 #ifndef STAGECOACH_SERVICES_CLI_PICTURES_TRAINED_PICTURES_TESTING_H_
 #define STAGECOACH_SERVICES_CLI_PICTURES_TRAINED_PICTURES_TESTING_H_
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
@@ -24,20 +22,10 @@ namespace stagecoach {
 
 class TrainedPicturesTest : public testing::Test {
  protected:
-  TrainedPicturesTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~TrainedPicturesTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
+  std::string PathOf(const std::string& name) const { return folder_.File(name); }
   template <typename Bytes>
   std::string Write(const std::string& name, const Bytes& bytes) const {
-    std::filesystem::create_directories(std::filesystem::path(PathOf(name)).parent_path());
-    std::ofstream(PathOf(name), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    return PathOf(name);
+    return folder_.Write(name, bytes);
   }
 
   // Exports a job with this model and data, as YAML: stagecoach.json and model.safetensors.
@@ -56,7 +44,7 @@ pipeline: {stages: 1, schedule: gpipe}
   }
   std::string weights_file() const { return PathOf("model.safetensors"); }
 
-  std::string folder_;
+  TemporaryFolder folder_;
   JobSpec spec_;
 
  private:

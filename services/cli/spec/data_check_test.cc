@@ -1,6 +1,5 @@
 #include "services/cli/spec/data_check.h"
 
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/gzip_testing.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
@@ -26,34 +27,33 @@ absl::Status CheckFilesOf(const JobSpec& spec) {
   return CheckDataFiles(spec, network);
 }
 
-JobSpec JobOn(const std::string& content) {
-  const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-  JobSpec spec;
-  spec.network = GptSpec{.layers = 1, .width = 4, .heads = 1, .context = 16, .vocabulary = 256};
-  const std::string path = absl::StrCat(testing::TempDir(), "/", info->name());
-  spec.data = TextData{.path = path};
-  std::ofstream(path, std::ios::binary) << content;
-  return spec;
-}
+class CheckData : public testing::Test {
+ protected:
+  JobSpec JobOn(const std::string& content) const {
+    JobSpec spec;
+    spec.network = GptSpec{.layers = 1, .width = 4, .heads = 1, .context = 16, .vocabulary = 256};
+    spec.data = TextData{.path = folder_.Write("text", content)};
+    return spec;
+  }
+  const TemporaryFolder folder_;
+};
 
 // Seen: a gzip file was submitted and trained on as if it were text.
-TEST(CheckData, ACompressedFileIsRefusedBeforeItIsSubmitted) {
+TEST_F(CheckData, ACompressedFileIsRefusedBeforeItIsSubmitted) {
   JobSpec spec = JobOn("\x1f\x8b\x08 and nineteen bytes or more");
-  const absl::Status status = CheckFilesOf(spec);
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(spec.data.As<TextData>().path));
+  EXPECT_THAT(CheckFilesOf(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr(spec.data.As<TextData>().path)));
   spec.data.attributes.Set("bytes", true);
   EXPECT_TRUE(CheckFilesOf(spec).ok());
 }
 
 // Seen: `validate` and `submit` took an empty file; the job failed when its stages had loaded.
-TEST(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
+TEST_F(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
   for (const int bytes : {0, 18}) {
-    const absl::Status status = CheckFilesOf(JobOn(std::string(bytes, 'x')));
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(
-        std::string(status.message()),
-        AllOf(HasSubstr(absl::StrCat("of ", bytes, " bytes")), HasSubstr("at least 19 bytes")));
+    EXPECT_THAT(CheckFilesOf(JobOn(std::string(bytes, 'x'))),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr(absl::StrCat("of ", bytes, " bytes")),
+                               HasSubstr("at least 19 bytes"))));
   }
   JobSpec spec = JobOn(std::string(19, 'x'));
   EXPECT_TRUE(CheckFilesOf(spec).ok());
@@ -62,8 +62,8 @@ TEST(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
 }
 
 // Of the gzip file's head, and before anything is submitted.
-TEST(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
-  const std::string images = absl::StrCat(testing::TempDir(), "/check_images");
+TEST_F(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
+  const std::string images = folder_.File("images");
   const auto check = [&images](std::vector<int64_t> image) {
     JobSpec spec;
     spec.network = MlpNetworkSpec{.image = std::move(image), .hidden = 4, .classes = 10};
@@ -71,18 +71,18 @@ TEST(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
     return CheckFilesOf(spec);
   };
   const std::string header("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16);
-  std::ofstream(images, std::ios::binary) << Gzipped(header + "twice six px");
+  folder_.Write("images", Gzipped(header + "twice six px"));
   EXPECT_TRUE(check({3, 2, 1}).ok()) << check({3, 2, 1});
   EXPECT_THAT(std::string(check({2, 3, 1}).message()),
               AllOf(HasSubstr("data.idx.images = \""),
                     HasSubstr("images [3, 2, 1] (height, width, channels)"),
                     HasSubstr("model.mlp.image = [2, 3, 1]: set it to [3, 2, 1]")));
-  std::ofstream(images, std::ios::binary) << header << "five";
+  folder_.Write("images", header + "five");
   EXPECT_THAT(std::string(check({3, 2, 1}).message()),
               HasSubstr("20 bytes, its header [2, 3, 2] says 28"));
 }
 
-TEST(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {
+TEST_F(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {
   EXPECT_TRUE(CheckFilesOf(JobOn("a text that will do\n")).ok());
   JobSpec elsewhere = JobOn("");
   elsewhere.data = TextData{.path = "/nowhere/text"};

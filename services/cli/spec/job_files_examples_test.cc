@@ -1,12 +1,11 @@
 // The examples of docs/job_files.md and its pages are jobs that Stagecoach takes: that of
 // job_files.md by itself, the others as changes of it.
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/testing/file_text.h"
 #include "gtest/gtest.h"
 #include "services/cli/spec/spec_reader.h"
 
@@ -18,11 +17,8 @@ constexpr char kPages[] = STAGECOACH_SOURCE_DIR "/docs/job_files";
 
 std::vector<std::string> ExamplesOf(const std::string& path) {
   constexpr char kBegin[] = "\n```yaml\n", kEnd[] = "\n```\n";
-  const std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
   std::vector<std::string> examples;
-  const std::string page = text.str();
+  const std::string page = FileText(path);
   for (size_t at = page.find(kBegin); at != std::string::npos; at = page.find(kBegin, at)) {
     at += sizeof(kBegin) - 1;
     examples.push_back(page.substr(at, page.find(kEnd, at) + 1 - at));

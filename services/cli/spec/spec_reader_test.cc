@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/testing/temporary_folder.h"
 #include "google/protobuf/descriptor.h"
 #include "plan/plan.h"
 #include "services/cli/output/job_output.h"
@@ -197,9 +197,8 @@ TEST(SpecReader, MakesDataPathsAbsoluteFromTheJobFilesFolder) {
 // "jobs/.." was folded as text.
 TEST(SpecReader, ADotdotBehindALinkLeadsWhereTheSystemGoes) {
   namespace fs = std::filesystem;
-  const fs::path base =
-      fs::canonical(testing::TempDir()) / absl::StrCat("dotdot_", std::to_string(getpid()));
-  fs::remove_all(base);
+  const TemporaryFolder folder;
+  const fs::path base = folder.path();
   fs::create_directories(base / "project/jobs");
   fs::create_directories(base / "project/data");
   fs::create_directories(base / "home");
@@ -217,7 +216,6 @@ TEST(SpecReader, ADotdotBehindALinkLeadsWhereTheSystemGoes) {
   EXPECT_EQ(path_of("./input.txt", base / "home/jobs/job.yaml"),
             (base / "home/jobs/input.txt").string())
       << "a link stays where nothing leads out of it";
-  fs::remove_all(base);
 }
 
 TEST(SpecReader, MakesThePathOfWeightsAbsoluteFromTheJobFilesFolder) {
@@ -417,28 +415,20 @@ TEST(SpecReader, AnAliasBombIsRefusedAtItsFirstAlias) {
             "job.yaml:2:8: aliases (*name) are not taken; write the value out");
 }
 
-class SpecFileOnDisk : public testing::Test {
- protected:
-  SpecFileOnDisk() : folder_(testing::TempDir() + "/spec_reader_test_" + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~SpecFileOnDisk() override { std::filesystem::remove_all(folder_); }
-  const std::string folder_;
-};
-
-TEST_F(SpecFileOnDisk, RefusesAHugeFileByItsSize) {
-  const std::string path = folder_ + "/huge.yaml";
-  std::ofstream(path).put('#');
+TEST(SpecFileOnDisk, RefusesAHugeFileByItsSize) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("huge.yaml", "#");
   std::filesystem::resize_file(path, 100 << 20);
   const absl::Status status = ReadSpecFile(path).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("huge.yaml: is larger than 1048576 bytes"));
 }
 
-TEST_F(SpecFileOnDisk, SaysWhyAFileCannotBeRead) {
-  EXPECT_THAT(std::string(ReadSpecFile(folder_ + "/none.yaml").status().message()),
+TEST(SpecFileOnDisk, SaysWhyAFileCannotBeRead) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(std::string(ReadSpecFile(folder.File("none.yaml")).status().message()),
               HasSubstr("none.yaml: No such file"));
-  EXPECT_THAT(std::string(ReadSpecFile(folder_).status().message()),
+  EXPECT_THAT(std::string(ReadSpecFile(folder.path()).status().message()),
               HasSubstr("is a folder; name the job file in it"));
   EXPECT_THAT(std::string(ReadSpecFile("/dev/zero").status().message()),
               HasSubstr("not a regular"));

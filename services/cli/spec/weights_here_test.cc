@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/errors/check.h"
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -26,12 +28,8 @@ JobSpec JobOfClasses(int64_t classes, const std::string& from) {
   return spec;
 }
 
-// A folder with the weights of the job, all zeros, as exported.
-std::string ExportOf(const JobSpec& spec) {
-  const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-  const std::string folder = testing::TempDir() + "/" + info->name();
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+// Writes the weights of the job, all zeros, as exported.
+void Export(const JobSpec& spec, const TemporaryFolder& folder) {
   const auto network = ExpandJob(spec);
   CHECK_OK(network.status());
   std::vector<std::byte> zeros(4096);
@@ -45,8 +43,7 @@ std::string ExportOf(const JobSpec& spec) {
                        }});
   }
   CHECK_OK(
-      WriteSafetensors(*PosixFileSystem(), folder + "/model.safetensors", sources, {}).status());
-  return folder;
+      WriteSafetensors(*PosixFileSystem(), folder.File("model.safetensors"), sources, {}).status());
 }
 
 absl::Status WeightsHere(const JobSpec& spec) {
@@ -57,13 +54,15 @@ absl::Status WeightsIfHere(const JobSpec& spec) {
 }
 
 TEST(WeightsHere, WeightsOfAnotherHeadAreRefusedBeforeTheJobIsSubmitted) {
-  const std::string folder = ExportOf(JobOfClasses(7, ""));
-  EXPECT_TRUE(WeightsHere(JobOfClasses(7, folder)).ok());
-  JobSpec other = JobOfClasses(5, folder);
+  const TemporaryFolder folder;
+  Export(JobOfClasses(7, ""), folder);
+  EXPECT_TRUE(WeightsHere(JobOfClasses(7, folder.path())).ok());
+  JobSpec other = JobOfClasses(5, folder.path());
   for (const absl::Status& status : {WeightsHere(other), WeightsIfHere(other)}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("F32 [7, 3], where the job's model/0003/weight has F32 [5, 3]"));
+    EXPECT_THAT(
+        status,
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("F32 [7, 3], where the job's model/0003/weight has F32 [5, 3]")));
   }
   other.initialize.except = {"model/0003/*"};
   EXPECT_TRUE(WeightsHere(other).ok()) << WeightsHere(other);
@@ -78,16 +77,18 @@ TEST(WeightsHere, WhatIsNotHereMayBeThereForTheStages) {
 
 // As a cache of downloads has its files.
 TEST(WeightsHere, ALinkIsFollowed) {
-  const std::string folder = ExportOf(JobOfClasses(5, ""));
-  const std::string link = folder + "/link.safetensors";
-  std::filesystem::create_symlink(folder + "/model.safetensors", link);
+  const TemporaryFolder folder;
+  Export(JobOfClasses(5, ""), folder);
+  const std::string link = folder.File("link.safetensors");
+  std::filesystem::create_symlink(folder.File("model.safetensors"), link);
   EXPECT_TRUE(WeightsHere(JobOfClasses(5, link)).ok());
 }
 
 TEST(WeightsHere, AFolderWithoutWeightsIsRefusedWithWhatIsMissing) {
-  const absl::Status status = WeightsHere(JobOfClasses(5, testing::TempDir()));
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("or a folder with a model.safetensors"));
+  const TemporaryFolder folder;
+  EXPECT_THAT(WeightsHere(JobOfClasses(5, folder.path())),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("or a folder with a model.safetensors")));
 }
 
 }  // namespace

@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "network/layers/attention.h"
 #include "network/layers/embedding.h"
@@ -42,18 +41,15 @@ TEST(ChooseToken, FallsInProportionToTheSoftmax) {
 
 class SamplerTest : public testing::Test {
  protected:
-  SamplerTest() : folder_(testing::TempDir() + "/sampler_test_" + std::to_string(getpid())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  SamplerTest() {
     GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 128};
     spec_.network = gpt;
     spec_.seed = 3;
   }
-  ~SamplerTest() override { std::filesystem::remove_all(folder_); }
 
   // Initial weights, written as an export would be.
   std::string WriteWeights(uint64_t seed) {
-    const std::string path = folder_ + "/model.safetensors";
+    const std::string path = folder_.File("model.safetensors");
     const Network network = ExpandNetwork(spec_.network).value();
     std::vector<std::vector<float>> values;
     std::vector<TensorSource> sources;
@@ -87,7 +83,7 @@ class SamplerTest : public testing::Test {
     return text;
   }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
   JobSpec spec_;
   std::string path_;
 };
@@ -170,7 +166,7 @@ TEST_F(SamplerTest, ReadsTheAveragesOfBatchNorms) {
 
 TEST_F(SamplerTest, AProgramGetsTheTextAsOneObject) {
   WriteWeights(5);
-  std::ofstream(folder_ + "/stagecoach.json") << R"(
+  folder_.Write("stagecoach.json", R"(
 name: tiny
 seed: 3
 model: {gpt: {layers: 1, width: 8, heads: 2, context: 4, vocabulary: 128}}
@@ -178,7 +174,7 @@ data: {text: {path: /data/input.txt}}
 training: {steps: 1, batch_size: 1, micro_batches: 1, optimizer: {adamw: {}},
            learning_rate: {cosine: {peak: 0.001, warmup_steps: 0, final: 0.001}}}
 pipeline: {stages: 1, schedule: gpipe}
-)";
+)");
   std::ostringstream out, notes;
   Console console(out, notes, {});
   StopSignal stop;
@@ -186,7 +182,7 @@ pipeline: {stages: 1, schedule: gpipe}
   context.console = &console;
   context.stop = &stop;
   GenerateOptions options;
-  options.weights.source = folder_;
+  options.weights.source = folder_.path();
   options.prompt = "a\"b";
   options.tokens = 5;
   options.seed = 9;
@@ -201,7 +197,7 @@ pipeline: {stages: 1, schedule: gpipe}
   EXPECT_EQ(plain, absl::StrCat("a\"b", std::string(told["text"]), "\n")) << "ids below 128 only";
   EXPECT_EQ(told["tokens"], 5);
   EXPECT_EQ(told["seed"], 9);
-  EXPECT_EQ(told["weights"], folder_ + "/model.safetensors");
+  EXPECT_EQ(told["weights"], folder_.File("model.safetensors"));
 }
 
 }  // namespace

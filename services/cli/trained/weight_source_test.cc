@@ -4,12 +4,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/testing/toy_checkpoint.h"
 #include "services/cli/testing/fake_job_client.h"
 
@@ -22,20 +21,10 @@ using testing::HasSubstr;
 
 class WeightSourceTest : public testing::Test {
  protected:
-  WeightSourceTest() : folder_(testing::TempDir() + "/weight_source_" + std::to_string(getpid())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    job_file_ = std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml";
-  }
-  ~WeightSourceTest() override { fs::remove_all(folder_); }
-
   std::string Export(const std::string& folder) {
-    const std::string path = folder_ + "/" + folder;
-    fs::create_directories(path);
-    std::ofstream(path + "/model.safetensors", std::ios::binary)
-        << std::string("\2\0\0\0\0\0\0\0{}", 10);
-    std::ofstream(path + "/stagecoach.json") << "{}";
-    return path;
+    folder_.Write(folder + "/model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
+    folder_.Write(folder + "/stagecoach.json", "{}");
+    return folder_.File(folder);
   }
   absl::StatusOr<WeightSource> Find(const std::string& source, const std::string& job_file = "",
                                     int64_t step = -1) {
@@ -50,8 +39,8 @@ class WeightSourceTest : public testing::Test {
     return found.ok() ? found->weights_file() : std::string(found.status().message());
   }
 
-  const std::string folder_;
-  std::string job_file_;
+  const TemporaryFolder folder_;
+  const std::string job_file_ = STAGECOACH_SOURCE_DIR "/examples/gpt-tiny.yaml";
   FakeJobClient client_;
 };
 
@@ -67,34 +56,33 @@ TEST_F(WeightSourceTest, AnExportIsItsFolderOrItsFile) {
 
 // "no stagecoach.json beside the weights" was said of whatever file was named.
 TEST_F(WeightSourceTest, WeightsOfOtherProgramsAreNamed) {
-  std::ofstream(folder_ + "/model.pt", std::ios::binary) << "\x80\x02}q";
-  EXPECT_THAT(Found(folder_ + "/model.pt"),
+  EXPECT_THAT(Found(folder_.Write("model.pt", "\x80\x02}q")),
               EndsWith("a pickle of Python's, not a safetensors file"));
-  fs::create_directories(folder_ + "/sharded");
-  std::ofstream(folder_ + "/sharded/model.safetensors.index.json") << "{}";
-  EXPECT_THAT(Found(folder_ + "/sharded"), HasSubstr("holds sharded weights"));
+  folder_.Write("sharded/model.safetensors.index.json", "{}");
+  EXPECT_THAT(Found(folder_.File("sharded")), HasSubstr("holds sharded weights"));
 }
 
 TEST_F(WeightSourceTest, TheFolderOfALocalRunIsItsNewestExport) {
   const std::string first = Export("state/exports/a"), second = Export("state/exports/b");
   const auto now = fs::file_time_type::clock::now();
   fs::last_write_time(second + "/model.safetensors", now - std::chrono::hours(1));
-  EXPECT_EQ(Found(folder_ + "/state"), first + "/model.safetensors");
-  EXPECT_THAT(Find(folder_ + "/state")->passed_over(), testing::ElementsAre(second))
+  EXPECT_EQ(Found(folder_.File("state")), first + "/model.safetensors");
+  EXPECT_THAT(Find(folder_.File("state"))->passed_over(), testing::ElementsAre(second))
       << "not taken without a word";
   EXPECT_THAT(Find(first)->passed_over(), testing::IsEmpty()) << "this one was named";
-  fs::create_directories(folder_ + "/state/exports/being-written");
-  EXPECT_EQ(Found(folder_ + "/state"), first + "/model.safetensors");
+  folder_.MakeFolder("state/exports/being-written");
+  EXPECT_EQ(Found(folder_.File("state")), first + "/model.safetensors");
 }
 
 TEST_F(WeightSourceTest, ARunThatDidNotEndIsToldOfItsCheckpoints) {
-  EXPECT_THAT(Found(folder_), HasSubstr("holds neither model.safetensors nor"));
-  fs::create_directories(folder_ + "/checkpoints/tiny");
-  EXPECT_THAT(Found(folder_), EndsWith("name a folder below its checkpoints/, with --job-file"));
+  EXPECT_THAT(Found(folder_.path()), HasSubstr("holds neither model.safetensors nor"));
+  folder_.MakeFolder("checkpoints/tiny");
+  EXPECT_THAT(Found(folder_.path()),
+              EndsWith("name a folder below its checkpoints/, with --job-file"));
 }
 
 TEST_F(WeightSourceTest, ACheckpointWantsItsJobAndLeavesNothingBehind) {
-  CheckpointStore store(PosixFileSystem(), folder_ + "/checkpoints");
+  CheckpointStore store(PosixFileSystem(), folder_.File("checkpoints"));
   const CheckpointRef ref = SaveToy(*PosixFileSystem(), store, "toy", 1, 50).value();
   EXPECT_THAT(Found(ref.folder),
               HasSubstr("name the job that they were trained by with --job-file"));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_is.h"
 #include "plan/learning_rates/step.h"
 #include "plan/optimizers/rmsprop.h"
 #include "plan/schedules/schedule_kinds.h"
@@ -54,10 +55,9 @@ TEST(ConvertControl, ADeathComesBackAndLongTextsAreRefused) {
   load.micro_batch = MicroBatchId();
   EXPECT_EQ(FromProto(ToProto(load)).value(), load);
   load.instruction = std::string(64, 'x');
-  const absl::Status status = FromProto(ToProto(load)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("last_death.instruction has 64 characters; give at most 63"));
+  EXPECT_THAT(FromProto(ToProto(load)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("last_death.instruction has 64 characters; give at most 63")));
 }
 
 TEST(ConvertSpec, EveryScheduleComesBack) {
@@ -101,9 +101,8 @@ TEST(ConvertSpec, AnOptimizerThatThisVersionDoesNotKnowIsRefused) {
   EXPECT_TRUE(FromProto(proto).ok()) << "none: the default";
   constexpr int kNewerKind = 77;
   optimizer.GetReflection()->MutableUnknownFields(&optimizer)->AddLengthDelimited(kNewerKind);
-  const absl::Status status = FromProto(proto).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("training.optimizer"));
+  EXPECT_THAT(FromProto(proto).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("training.optimizer")));
 }
 
 struct Broken {

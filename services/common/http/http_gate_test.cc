@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files/hash.h"
 #include "base/testing/manual_clock.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -43,22 +42,20 @@ TEST(HttpGate, KnowsItsOwnOrigin) {
 
 class HttpGateTest : public ::testing::Test {
  protected:
-  HttpGateTest() : path_(absl::StrCat(::testing::TempDir(), "/gate-tokens-", getpid())) {
+  HttpGateTest() {
     Write({"ann", "bob"});
     HttpGate::Options options;
     options.token_file = path_;
     options.clock = &clock_;
     gate_ = HttpGate::Make(options).value();
   }
-  ~HttpGateTest() override { std::remove(path_.c_str()); }
   // The token of each is the name; ann's is for control.
   void Write(const std::vector<std::string>& names) {
-    std::ofstream file(path_, std::ios::trunc);
+    std::string text;
     for (const std::string& name : names) {
-      file << name << " " << Sha256Hex(name) << (name == "ann" ? " control" : "") << "\n";
+      absl::StrAppend(&text, name, " ", Sha256Hex(name), name == "ann" ? " control" : "", "\n");
     }
-    file.close();
-    chmod(path_.c_str(), 0600);
+    chmod(folder_.Write("tokens", text).c_str(), 0600);
   }
   std::optional<HttpResponse> Ask(const std::string& method, const std::string& path,
                                   std::map<std::string, std::string> headers,
@@ -84,7 +81,8 @@ class HttpGateTest : public ::testing::Test {
     return "";
   }
 
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.File("tokens");
   std::string peer_;  // of requests from now on
   ManualClock clock_{1'000'000'000};
   std::unique_ptr<HttpGate> gate_;

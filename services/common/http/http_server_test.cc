@@ -8,8 +8,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
@@ -17,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/files/hash.h"
+#include "base/testing/temporary_folder.h"
 #include "services/common/http/http_client_testing.h"
 #include "services/common/http/http_gate.h"
 
@@ -116,8 +115,8 @@ TEST_F(HttpServerTest, LetsNoOtherSiteIn) {
 }
 
 TEST_F(HttpServerTest, WithTokensNobodyComesInWithoutOne) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/http-tokens-", getpid());
-  std::ofstream(path) << "ann " << Sha256Hex("let me in") << "\n";
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("tokens", "ann " + Sha256Hex("let me in") + "\n");
   ASSERT_EQ(chmod(path.c_str(), 0600), 0);
   HttpOptions options{.max_streams = 1};
   options.token_file = path;
@@ -142,7 +141,6 @@ TEST_F(HttpServerTest, WithTokensNobodyComesInWithoutOne) {
       Fetch("GET /exact",
             absl::StrCat("\r\nCookie: ", answer.substr(cookie, answer.find(';', cookie) - cookie))),
       StartsWith("HTTP/1.1 200"));
-  std::remove(path.c_str());
 }
 
 TEST(HttpServer, KnowsItsOwnNames) {

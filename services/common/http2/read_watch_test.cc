@@ -13,8 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +22,7 @@
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
+#include "base/testing/temporary_folder.h"
 #include "services/common/grpc/access/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
@@ -212,8 +211,7 @@ class ReadWatchProcessTest : public ::testing::Test {
   // The log's line about it is the last thing that the process says.
   void EndAConnectionWithoutACertificate() {
     CHECK_OK(SetUpLogging("coordinator", "text", false));
-    const std::string tokens = absl::StrCat(::testing::TempDir(), "/read-watch-tokens-", getpid());
-    std::ofstream(tokens) << "ann " << Sha256Hex("a token") << "\n";
+    const std::string tokens = folder_.Write("tokens", "ann " + Sha256Hex("a token") + "\n");
     CHECK_EQ(chmod(tokens.c_str(), 0600), 0);
     const std::unique_ptr<Callers> callers = Callers::Open(tokens).value();
     GrpcServerOptions options;
@@ -228,10 +226,10 @@ class ReadWatchProcessTest : public ::testing::Test {
     for (const LogEntry& line : ProcessLogRing()->Read(0, "", 0, 0).lines) {
       std::fprintf(stderr, "%s\n", line.message.c_str());
     }
-    std::filesystem::remove(tokens);
     _exit(0);
   }
 
+  TemporaryFolder folder_;
   TestAuthority authority_;
 };
 

@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/golden_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -20,8 +19,6 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 constexpr int64_t kStart = 1'700'000'000'000'000'000;
-const std::string kGolden =
-    absl::StrCat(STAGECOACH_SOURCE_DIR, "/services/common/observe/testdata/chrome_trace.json");
 
 v1::TraceSpan* Add(v1::StageTrace* stage, const std::string& name, v1::TraceTrack track,
                    int micro_batch, int64_t begin, int64_t end, const std::string& peer = "") {
@@ -69,14 +66,7 @@ json EventsOf(const v1::GetTraceResponse& trace) {
 }
 
 TEST(ChromeTrace, LooksAsTheGoldenFile) {
-  const std::string text = ToChromeTrace("job-1", TwoStages());
-  if (std::getenv("STAGECOACH_REWRITE") != nullptr) {
-    std::ofstream(kGolden, std::ios::trunc) << text;
-    return;
-  }
-  std::ifstream file(kGolden);
-  const std::string golden{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(text, golden);
+  ExpectGolden("chrome_trace.json", ToChromeTrace("job-1", TwoStages()));
 }
 
 TEST(ChromeTrace, TimesStartAtZeroOnTheCoordinatorsClock) {

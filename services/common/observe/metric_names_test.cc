@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
@@ -14,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/testing/file_text.h"
 
 namespace stagecoach {
 namespace {
@@ -46,13 +46,8 @@ std::string Table() {
   return table;
 }
 
-std::string ReadDocument() {
-  std::ifstream file(kMetricsDocument);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 TEST(MetricNames, DocumentListsExactlyTheExportedNames) {
-  std::string document = ReadDocument();
+  std::string document = FileText(kMetricsDocument);
   const size_t begin = document.find(kBegin), end = document.find(kEnd);
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << kMetricsDocument;
   const size_t from = begin + sizeof(kBegin) - 1;

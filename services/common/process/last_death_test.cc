@@ -11,15 +11,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/sanitized.h"
+#include "base/testing/file_text.h"
+#include "base/testing/temporary_folder.h"
 #include "base/threads/thread.h"
 
 namespace stagecoach {
@@ -40,15 +39,8 @@ void WriteWhereNobodyMay() {
 
 class LastDeathTest : public ::testing::Test {
  protected:
-  LastDeathTest()
-      : folder_(absl::StrCat(::testing::TempDir(), "/last_death_test_", getpid(), "_",
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~LastDeathTest() override { std::filesystem::remove_all(folder_); }
-
   void WriteWhereNoFileIs() const {
-    const int file = open((folder_ + "/empty").c_str(), O_RDWR | O_CREAT, 0600);
+    const int file = open((folder_.File("empty")).c_str(), O_RDWR | O_CREAT, 0600);
     *static_cast<volatile char*>(Page(PROT_READ | PROT_WRITE, MAP_SHARED, file)) = 1;
   }
 
@@ -62,12 +54,12 @@ class LastDeathTest : public ::testing::Test {
     }
     const rlimit no_core{};
     setrlimit(RLIMIT_CORE, &no_core);
-    const int log = open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int log = open((folder_.File("log")).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(log, STDERR_FILENO);
     CurrentWork current;
     HandleFatalSignals(&current);
     std::unique_ptr<LastDeath> last;
-    if (with_folder) last = LastDeath::Open(folder_).value();
+    if (with_folder) last = LastDeath::Open(folder_.path()).value();
     const CurrentWorkScope scope(&current);
     BeginWork({.job = "a", .term = 5, .generation = 2, .step = 12});
     NoteInstruction("backward", MicroBatchId(3));
@@ -75,10 +67,8 @@ class LastDeathTest : public ::testing::Test {
     work();
     _exit(0);
   }
-  std::string Log() const {
-    std::ifstream file(folder_ + "/log");
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
+  std::string Log() const { return FileText(folder_.File("log")); }
+  std::optional<StageDeath> Death() const { return ReadDeath(folder_.path()); }
   static StageDeath Expected(const std::string& signal) {
     return {signal,
             {.job = "a", .term = 5, .generation = 2, .step = 12},
@@ -87,7 +77,7 @@ class LastDeathTest : public ::testing::Test {
             "linear"};
   }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(LastDeathTest, ASignalOfItsOwnIsToldAndEndsTheProcessAsWithoutAHandler) {
@@ -110,7 +100,7 @@ TEST_F(LastDeathTest, ASignalOfItsOwnIsToldAndEndsTheProcessAsWithoutAHandler) {
       EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
     }
     EXPECT_NE(status, 0);
-    EXPECT_THAT(ReadDeath(folder_), Optional(Expected(name)));
+    EXPECT_THAT(Death(), Optional(Expected(name)));
     EXPECT_THAT(Log(), HasSubstr(absl::StrCat("signal=", name,
                                               " job=a term=5 generation=2 step=12 micro_batch=3 "
                                               "instruction=backward operation=linear\n")));
@@ -119,7 +109,7 @@ TEST_F(LastDeathTest, ASignalOfItsOwnIsToldAndEndsTheProcessAsWithoutAHandler) {
 
 TEST_F(LastDeathTest, TheExecutorIsToldWhicheverThreadDies) {
   Run([] { Thread("worker", WriteWhereNobodyMay).Join(); });
-  EXPECT_THAT(ReadDeath(folder_), Optional(Expected("SIGSEGV")));
+  EXPECT_THAT(Death(), Optional(Expected("SIGSEGV")));
 }
 
 // Each call has memory on the stack that is written to.
@@ -135,20 +125,20 @@ TEST_F(LastDeathTest, AStackThatRanOverIsTold) {
     volatile char first[1] = {1};
     std::fprintf(stderr, "%d\n", Deeper(first, 1 << 20));
   });
-  EXPECT_THAT(ReadDeath(folder_), Optional(Expected("SIGSEGV")));
+  EXPECT_THAT(Death(), Optional(Expected("SIGSEGV")));
 }
 
 TEST_F(LastDeathTest, OtherEndsLeaveNothing) {
   EXPECT_EQ(WTERMSIG(Run([] { raise(SIGKILL); })), SIGKILL);
-  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_EQ(Death(), std::nullopt);
   EXPECT_EQ(Run([] {}), 0);
-  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_EQ(Death(), std::nullopt);
   EXPECT_EQ(FatalSignalName(SIGKILL), nullptr);
 }
 
 TEST_F(LastDeathTest, WithoutAFolderTheLogHasIt) {
   Run([] { std::abort(); }, /*with_folder=*/false);
-  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_EQ(Death(), std::nullopt);
   EXPECT_THAT(Log(), HasSubstr("signal=SIGABRT job=a"));
 }
 
@@ -157,24 +147,24 @@ TEST_F(LastDeathTest, WithoutWorkAtHandTheSignalAloneIsTold) {
     EndWork();
     std::abort();
   });
-  EXPECT_THAT(ReadDeath(folder_), Optional(StageDeath{.signal = "SIGABRT"}));
-  EXPECT_EQ(DeathText(*ReadDeath(folder_)), "SIGABRT with no work at hand");
+  EXPECT_THAT(Death(), Optional(StageDeath{.signal = "SIGABRT"}));
+  EXPECT_EQ(DeathText(*Death()), "SIGABRT with no work at hand");
 }
 
 TEST_F(LastDeathTest, TheNextProcessFindsItUntilItIsTold) {
   Run([] { std::abort(); });
   {
-    const auto next = LastDeath::Open(folder_);
+    const auto next = LastDeath::Open(folder_.path());
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_THAT((*next)->death(), Optional(Expected("SIGABRT")));
   }
   Run([] { raise(SIGKILL); });  // before it could tell
-  const auto last = LastDeath::Open(folder_);
+  const auto last = LastDeath::Open(folder_.path());
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_THAT((*last)->death(), Optional(Expected("SIGABRT")));
   (*last)->Told();
   EXPECT_EQ((*last)->death(), std::nullopt);
-  EXPECT_EQ(ReadDeath(folder_), std::nullopt);
+  EXPECT_EQ(Death(), std::nullopt);
 }
 
 TEST_F(LastDeathTest, AFileOfSomethingElseIsNone) {
@@ -209,9 +199,9 @@ TEST_F(LastDeathTest, AnOperationThatWasOverwrittenIsLeftOut) {
 }
 
 TEST_F(LastDeathTest, AFolderThatCannotBeWrittenIsNamed) {
-  const absl::Status status = LastDeath::Open(folder_ + "/none").status();
+  const absl::Status status = LastDeath::Open(folder_.File("none")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--state-dir: " + folder_ + "/none"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--state-dir: " + folder_.File("none")));
 }
 
 }  // namespace

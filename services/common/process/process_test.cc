@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/testing/temporary_folder.h"
 #include "gtest/gtest.h"
 
 namespace stagecoach {
@@ -46,9 +47,8 @@ TEST(PrepareProcess, RaisesTheLimitOfOpenFiles) {
 
 // The story: a limit of file size killed the coordinator by SIGXFSZ when its journal met it.
 TEST(PrepareProcess, AWriteBeyondTheLimitOfFileSizeIsAnErrorAndNoDeath) {
-  const std::string path = testing::TempDir() + "/process_test_" + std::to_string(getpid());
-  EXPECT_EXIT(WriteBeyondTheLimit(path), ::testing::ExitedWithCode(0), "");
-  unlink(path.c_str());
+  const TemporaryFolder folder;
+  EXPECT_EXIT(WriteBeyondTheLimit(folder.File("file")), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

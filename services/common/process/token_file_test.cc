@@ -4,13 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/hash.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -57,17 +56,16 @@ TEST(TokenLines, HaveTheMarkOfTheirUseAlone) {
 
 class TokenFileTest : public ::testing::Test {
  protected:
-  TokenFileTest() : path_(absl::StrCat(::testing::TempDir(), "/tokens-", getpid())) {}
-  ~TokenFileTest() override { std::remove(path_.c_str()); }
   void Write(const std::string& text, mode_t mode = 0600) {
-    std::ofstream(path_, std::ios::trunc) << text;
+    folder_.Write("tokens", text);
     ASSERT_EQ(chmod(path_.c_str(), mode), 0);
   }
   std::string Line(const std::string& name, const std::string& token) {
     return absl::StrCat(name, " ", Sha256Hex(token), "\n");
   }
 
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.File("tokens");
 };
 
 TEST_F(TokenFileTest, LetsInWhoseLineIsThere) {

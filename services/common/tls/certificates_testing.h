@@ -8,16 +8,15 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "base/testing/temporary_folder.h"
 #include "services/common/process/server_flags.h"
 
 namespace stagecoach {
@@ -26,19 +25,11 @@ class TestAuthority {
  public:
   // name: tells several authorities of a test apart.
   explicit TestAuthority(const std::string& name = "authority")
-      : folder_(absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name())),
-        key_(EVP_EC_gen("P-256"), EVP_PKEY_free),
-        certificate_(Blank(name, key_.get())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+      : key_(EVP_EC_gen("P-256"), EVP_PKEY_free), certificate_(Blank(name, key_.get())) {
     X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
     Extend(NID_basic_constraints, "critical,CA:TRUE", certificate_.get());
     CHECK(X509_sign(certificate_.get(), key_.get(), EVP_sha256()) > 0) << "no signature";
   }
-  ~TestAuthority() { std::filesystem::remove_all(folder_); }
-  TestAuthority(const TestAuthority&) = delete;
-  TestAuthority& operator=(const TestAuthority&) = delete;
 
   // A certificate for 127.0.0.1 and these URIs.
   TlsFlags Issue(const std::string& common_name, const std::vector<std::string>& uris) {
@@ -96,14 +87,14 @@ class TestAuthority {
     print(out.get());
     char* data = nullptr;
     const long size = BIO_get_mem_data(out.get(), &data);
-    const std::string path = absl::StrCat(folder_, "/", serial_, ".", ending);
-    std::ofstream(path).write(data, size);
+    const std::string path =
+        folder_.Write(absl::StrCat(serial_, ".", ending), {data, static_cast<size_t>(size)});
     std::filesystem::permissions(
         path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     return path;
   }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
   int serial_ = 0;
   const Key key_;
   const Certificate certificate_;

@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <string>
+
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -16,24 +17,21 @@ using ::testing::HasSubstr;
 
 // What depends on certificates, clocks and peers is in tests/deploy/tls_test.py.
 TEST(TlsCheck, NamesTheFileThatIsNotWhatItShouldBe) {
-  const std::string path =
-      testing::TempDir() + "/tls_check_test_" + std::to_string(getpid()) + ".pem";
-  std::ofstream(path) << "not a certificate";
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("pem", "not a certificate");
   TlsFlags tls{true, path, path, path};
   const auto pems = ReadPems(tls);
   ASSERT_TRUE(pems.ok());
-  const absl::Status refused = CheckIdentity(tls, *pems);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("--grpc-server-cert=" + path));
+  EXPECT_THAT(CheckIdentity(tls, *pems), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                  HasSubstr("--grpc-server-cert=" + path)));
   tls.server_key = path + ".missing";
-  EXPECT_EQ(ReadPems(tls).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(ReadPems(tls).status().message()), HasSubstr("--grpc-server-key="));
+  EXPECT_THAT(ReadPems(tls).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("--grpc-server-key=")));
 }
 
 TEST(TlsCheck, AKeyThatOthersMayReadOrWriteIsNamedWithTheRemedy) {
-  const std::string path =
-      testing::TempDir() + "/tls_check_test_" + std::to_string(getpid()) + ".key";
-  std::ofstream(path) << "a key";
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("key", "a key");
   const TlsFlags tls{true, path, path, path};
   ASSERT_EQ(chmod(path.c_str(), 0666), 0);
   EXPECT_THAT(OpenKeyWarning(tls),

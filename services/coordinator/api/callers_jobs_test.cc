@@ -7,11 +7,12 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <fstream>
 #include <set>
 
 #include "base/errors/check.h"
 #include "base/files/hash.h"
+#include "base/testing/file_text.h"
+#include "base/testing/status_is.h"
 #include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
@@ -60,12 +61,11 @@ class CallersJobsTest : public WaitingJobTest {
 
   // The token of each is the name with "-token" behind it.
   std::string WriteTokens(const std::vector<std::pair<std::string, std::string>>& people) {
-    const std::string path = folder_ + "/tokens";
-    std::ofstream file(path, std::ios::trunc);
+    std::string text;
     for (const auto& [name, mark] : people) {
-      file << name << " " << Sha256Hex(name + "-token") << mark << "\n";
+      absl::StrAppend(&text, name, " ", Sha256Hex(name + "-token"), mark, "\n");
     }
-    file.close();
+    const std::string path = folder_.Write("tokens", text);
     EXPECT_EQ(chmod(path.c_str(), 0600), 0);
     return path;
   }
@@ -78,8 +78,7 @@ class CallersJobsTest : public WaitingJobTest {
   TlsFlags WithToken(const std::string& token) {
     TlsFlags tls = authority_.IssueRole("user", "nobody");
     tls.server_cert = tls.server_key = "";
-    tls.token_file = absl::StrCat(folder_, "/token-", token);
-    std::ofstream(tls.token_file) << token << "\n";
+    tls.token_file = folder_.Write("token-" + token, token + "\n");
     return tls;
   }
   std::shared_ptr<grpc::Channel> ConnectBy(const TlsFlags& tls) {
@@ -209,10 +208,10 @@ TEST_F(CallersJobsTest, EveryMethodThatNamesAJobIsForItsOwnerAndForOperators) {
 TEST_F(CallersJobsTest, AnExportThatFailsNamesNoPathToAUser) {
   ASSERT_TRUE(Submit(ann_, "ann-1").ok());
   CommitEmptyCheckpoint("ann-1", 3);
-  std::ofstream(folder_ + "/exports") << "a file in the place of the folder";
+  folder_.Write("exports", "a file in the place of the folder");
   const grpc::Status failed = Ask(ann_, Method("stagecoach.v1.JobService.ExportWeights"), "ann-1");
   EXPECT_FALSE(failed.ok());
-  EXPECT_THAT(failed.error_message(), Not(HasSubstr(folder_)));
+  EXPECT_THAT(failed.error_message(), Not(HasSubstr(folder_.path())));
   EXPECT_THAT(failed.error_message(), HasSubstr("log has the paths under e-"));
 }
 
@@ -233,22 +232,22 @@ TEST_F(CallersJobsTest, AUserNeitherTakesAnothersIdNorItsCheckpoints) {
   const absl::StatusOr<v1::Job> again = Submit(ann_, "job-of-ann");
   EXPECT_TRUE(again.ok()) << again.status();
   const absl::StatusOr<v1::Job> same = Submit(bob_, "job-of-ann");  // the same spec, too
-  EXPECT_EQ(same.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(same.status().message(), HasSubstr("choose another id"));
+  EXPECT_THAT(same.status(),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("choose another id")));
 
   JobSpec resumes = SmallSpec();
   resumes.resume.job = "job-of-ann";
   const absl::StatusOr<v1::Job> from_ann = Submit(bob_, "job-of-bob", resumes);
-  EXPECT_EQ(from_ann.status().code(), absl::StatusCode::kPermissionDenied) << from_ann.status();
-  EXPECT_THAT(from_ann.status().message(),
-              HasSubstr("resume.job: job job-of-ann is not of user/bob"));
+  EXPECT_THAT(from_ann.status(),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("resume.job: job job-of-ann is not of user/bob")));
   // Past that check: there are no checkpoints.
   EXPECT_EQ(Submit(ann_, "next-of-ann", resumes).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Submit(operator_, "next", resumes).status().code(), absl::StatusCode::kNotFound);
   // Checkpoints of a job that the coordinator has forgotten: whose it was is not known any more.
   resumes.resume.job = "forgotten";
-  EXPECT_EQ(Submit(bob_, "job-of-bob", resumes).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Submit(bob_, "job-of-bob", resumes).status().message(), HasSubstr("not known"));
+  EXPECT_THAT(Submit(bob_, "job-of-bob", resumes).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("not known")));
 }
 
 // Lines of no job stood in everybody's: refused calls, others' jobs, and what errors to users leave
@@ -310,8 +309,7 @@ TEST_F(CallersJobsTest, WithoutCertificateOrTokenNothingIsAnswered) {
   const auto& list = Method("stagecoach.v1.JobService.ListJobs");
   TlsFlags nothing = authority_.IssueRole("user", "nobody");
   grpc::SslCredentialsOptions options;
-  std::ifstream root(nothing.root_cert);
-  options.pem_root_certs.assign(std::istreambuf_iterator<char>(root), {});
+  options.pem_root_certs = FileText(nothing.root_cert);
   const auto stranger = MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
                                            grpc::SslCredentials(options));
   const grpc::Status silent = Ask(stranger, list, "");
@@ -330,9 +328,8 @@ TEST_F(CallersJobsTest, WithoutCertificateOrTokenNothingIsAnswered) {
   const auto with_both = [&](TestAuthority& authority) {
     const TlsFlags eve = authority.IssueRole("operator", "eve");
     grpc::SslCredentialsOptions both = options;
-    std::ifstream cert(eve.server_cert), key(eve.server_key);
-    both.pem_cert_chain.assign(std::istreambuf_iterator<char>(cert), {});
-    both.pem_private_key.assign(std::istreambuf_iterator<char>(key), {});
+    both.pem_cert_chain = FileText(eve.server_cert);
+    both.pem_private_key = FileText(eve.server_key);
     return MakeControlChannel(
         absl::StrCat("127.0.0.1:", server_->port()),
         grpc::CompositeChannelCredentials(grpc::SslCredentials(both),
@@ -357,9 +354,9 @@ TEST_F(CallersJobsTest, AClientsTokenIsCheckedBeforeItIsSent) {
   tls.use_ssl = false;
   EXPECT_THAT(MakeChannelCredentials(tls).status().message(), HasSubstr("read on the way"));
   tls.use_ssl = true;
-  std::ofstream(tls.token_file, std::ios::trunc) << "two words\n";
+  folder_.Write("token-cid-token", "two words\n");
   EXPECT_THAT(MakeChannelCredentials(tls).status().message(), HasSubstr("one word"));
-  std::ofstream(tls.token_file, std::ios::trunc) << "\n";
+  folder_.Write("token-cid-token", "\n");
   EXPECT_THAT(MakeChannelCredentials(tls).status().message(), HasSubstr("one word"));
   tls.token_file += "-not-there";
   EXPECT_THAT(MakeChannelCredentials(tls).status().message(), HasSubstr("cannot be read"));

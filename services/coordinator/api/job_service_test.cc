@@ -6,9 +6,9 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include "base/files/hash.h"
+#include "base/testing/file_text.h"
 #include "checkpoint/names.h"
 #include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
@@ -59,6 +59,13 @@ class JobServiceTest : public WaitingJobTest {
     if (stage >= 0) request.set_stage(stage);
     call->reader = stub_->ReadLogs(&call->context, request);
     return call;
+  }
+  // Of job-a.
+  grpc::Status Export(v1::ExportWeightsResponse* response) {
+    v1::ExportWeightsRequest request;
+    request.set_job_id("job-a");
+    grpc::ClientContext context;
+    return stub_->ExportWeights(&context, request, response);
   }
   struct WatchCall {
     grpc::ClientContext context;
@@ -194,28 +201,19 @@ TEST_F(JobServiceTest, ListsJobsInPagesWithoutTheirSpecs) {
 // Nobody has a name here, so everybody is an operator.
 TEST_F(JobServiceTest, AnExportThatFailsTellsAnOperatorThePath) {
   CommitEmptyCheckpoint("job-a", 3);
-  std::filesystem::create_directories(folder_);
-  std::ofstream(folder_ + "/exports") << "a file in the place of the folder";
-  v1::ExportWeightsRequest request;
-  request.set_job_id("job-a");
+  folder_.Write("exports", "a file in the place of the folder");
   v1::ExportWeightsResponse response;
-  grpc::ClientContext context;
-  const grpc::Status failed = stub_->ExportWeights(&context, request, &response);
+  const grpc::Status failed = Export(&response);
   EXPECT_FALSE(failed.ok());
-  EXPECT_THAT(failed.error_message(), ::testing::HasSubstr(folder_ + "/exports"));
+  EXPECT_THAT(failed.error_message(), ::testing::HasSubstr(folder_.File("exports")));
 }
 
 // Symptom: `export` took an older checkpoint than the newest, and only the folder's name told.
 TEST_F(JobServiceTest, AnExportTellsOfDamagedCheckpointsThatItPassedOver) {
   CommitEmptyCheckpoint("job-a", 3);
-  const std::string damaged = folder_ + "/checkpoints/job-a/step-000000000006";
-  std::filesystem::create_directories(damaged);
-  std::ofstream(damaged + "/MANIFEST.json") << "{";
-  v1::ExportWeightsRequest request;
-  request.set_job_id("job-a");
+  folder_.Write("checkpoints/job-a/step-000000000006/MANIFEST.json", "{");
   v1::ExportWeightsResponse response;
-  grpc::ClientContext context;
-  const grpc::Status status = stub_->ExportWeights(&context, request, &response);
+  const grpc::Status status = Export(&response);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(response.step(), 3u);
   EXPECT_THAT(response.damaged(), ::testing::ElementsAre("step-000000000006"));
@@ -307,21 +305,14 @@ TEST_F(JobServiceTest, EndsWithTheClientAndWithTheServer) {
 // Exporting step 5 of job "job-a" replaced the final weights of a job named "job-a-step-5".
 TEST_F(JobServiceTest, AnExportByHandLeavesTheWeightsOfEveryOtherJobAlone) {
   CommitEmptyCheckpoint("job-a", 5);
-  const std::string finished = folder_ + "/exports/job-a-step-5";
-  std::filesystem::create_directories(finished);
-  std::ofstream(finished + "/model.safetensors") << "weights of another job";
-  grpc::ClientContext context;
-  v1::ExportWeightsRequest request;
-  request.set_job_id("job-a");
+  const std::string finished =
+      folder_.Write("exports/job-a-step-5/model.safetensors", "weights of another job");
   v1::ExportWeightsResponse response;
-  const grpc::Status status = stub_->ExportWeights(&context, request, &response);
+  const grpc::Status status = Export(&response);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(response.folder(), folder_ + "/exports/job-a.step-5");
+  EXPECT_EQ(response.folder(), folder_.File("exports/job-a.step-5"));
   EXPECT_TRUE(std::filesystem::exists(response.folder() + "/model.safetensors"));
-  std::ifstream kept(finished + "/model.safetensors");
-  std::string text;
-  std::getline(kept, text);
-  EXPECT_EQ(text, "weights of another job");
+  EXPECT_EQ(FileText(finished), "weights of another job");
   // Nobody can be called so.
   EXPECT_FALSE(CheckJobName(NameOf(response.folder())).ok());
 }

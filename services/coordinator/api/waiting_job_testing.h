@@ -4,16 +4,14 @@
 #define STAGECOACH_SERVICES_COORDINATOR_API_WAITING_JOB_TESTING_H_
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/hash.h"
 #include "base/testing/manual_clock.h"
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/files/file_system.h"
 #include "checkpoint/shard.h"
 #include "checkpoint/store/store.h"
@@ -50,12 +48,9 @@ inline JobSpec SmallSpec() {
 
 class WaitingJobTest : public ::testing::Test {
  protected:
-  WaitingJobTest()
-      : folder_(absl::StrCat(::testing::TempDir(), "/waiting-job-", getpid())),
-        store_(PosixFileSystem(), folder_ + "/checkpoints") {
-    std::filesystem::remove_all(folder_);
+  WaitingJobTest() : store_(PosixFileSystem(), folder_.File("checkpoints")) {
     JobManagerOptions options;
-    options.state_folder = folder_ + "/state";
+    options.state_folder = folder_.File("state");
     options.lease_seconds = 600;
     manager_ = JobManager::Start(options, {.stages = &stages_,
                                            .checkpoints = &store_,
@@ -68,10 +63,7 @@ class WaitingJobTest : public ::testing::Test {
     EXPECT_TRUE(view.has_value() && view->ok());
     Settle();
   }
-  ~WaitingJobTest() override {
-    manager_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  ~WaitingJobTest() override { manager_.reset(); }
 
   // Waits until the job says that it waits for stages: then nothing more happens by itself.
   void Settle() {
@@ -109,13 +101,13 @@ class WaitingJobTest : public ::testing::Test {
             .checkpoints = &store_,
             .file_system = PosixFileSystem(),
             .codec = &codec_,
-            .export_folder = folder_ + "/exports",
+            .export_folder = folder_.File("exports"),
             .stages = &observer_,
             .traces = &traces_,
             .log = &ring_};
   }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
   CheckpointStore store_;
   ProtoJobCodec codec_;
   SilentStages stages_;

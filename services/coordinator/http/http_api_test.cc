@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coordinator/journal/database.h"
 #include "services/coordinator/api/waiting_job_testing.h"
@@ -309,7 +308,8 @@ TEST_F(HttpApiTest, ReadersShareWhatIsNewAndThoseFarBackGetAllTheSame) {
 // The page stood still without a word, and showed nothing of what stands before the damage.
 TEST_F(HttpApiTest, ADamagedRecordIsToldAfterThoseBeforeIt) {
   {
-    std::unique_ptr<Database> journal = Database::Open(folder_ + "/state/journal.sqlite").value();
+    std::unique_ptr<Database> journal =
+        Database::Open(folder_.File("state/journal.sqlite")).value();
     ASSERT_TRUE(journal->Execute("UPDATE records SET kind = 77 WHERE number = 2").ok());
   }
   const json before = Json("/api/v1/jobs/job-a/records");

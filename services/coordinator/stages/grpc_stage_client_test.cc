@@ -17,6 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_is.h"
 #include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/own_error.h"
 #include "services/common/tls/certificates_testing.h"
@@ -145,9 +146,8 @@ TEST(GrpcStageClientTest, WhatAStageDidNotSayItselfIsNoMoreThanUnavailable) {
     process.service().marks = true;
     EXPECT_EQ(static_cast<int>(Ask(client, stage).code()), code);
     process.service().marks = false;
-    const absl::Status status = Ask(client, stage);
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_THAT(status.message(), ::testing::HasSubstr("the middle"));
+    EXPECT_THAT(Ask(client, stage),
+                StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("the middle")));
   }
   // An older stage marks nothing, and gRPC makes none of these.
   process.service().error = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a file");
@@ -229,8 +229,8 @@ TEST(GrpcStageClientTest, AnotherStageAtTheAddressIsNotTalkedTo) {
     refused = Ask(client, {"stage-1", address});
   } while (!absl::StrContains(refused.message(), "not that of stage stage-1") &&
            std::chrono::steady_clock::now() < until);
-  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
-  EXPECT_THAT(refused.message(), ::testing::HasSubstr("the name stage-0"));
+  EXPECT_THAT(refused,
+              StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("the name stage-0")));
   EXPECT_TRUE(AskInTime(client, {"stage-0", address}).ok()) << "it stays reachable by its own name";
   server->Shutdown(std::chrono::system_clock::now());
 }

@@ -53,10 +53,8 @@ class SnapshotWireTest : public testing::Test {
  protected:
   SnapshotWireTest() : client_(grpc::InsecureChannelCredentials()) {
     client_.Serve(&loop_);
-    RuntimeFleet::Options options{.stages = 2,
-                                  .data_path = testing::TempDir() + "/snapshot_wire.txt"};
-    options.snapshot_peers = &client_;
-    fleet_ = std::make_unique<RuntimeFleet>(options);
+    fleet_ = std::make_unique<RuntimeFleet>(
+        RuntimeFleet::Options{.stages = 2, .snapshot_peers = &client_});
     served_.resize(2);
     for (int k = 0; k < 2; ++k) Serve(k);
   }

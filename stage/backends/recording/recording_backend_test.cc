@@ -1,12 +1,11 @@
 #include "stage/backends/recording/recording_backend.h"
 
-#include <fstream>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "base/errors/check.h"
+#include "base/testing/file_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/norms/rms_norm.h"
@@ -178,10 +177,8 @@ TEST(RecordingBackend, BuffersMayOutliveIt) {
 }
 
 std::set<std::string> FunctionsOf(const std::string& path, const std::string& pattern) {
-  std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/" + path);
-  std::stringstream text;
-  text << file.rdbuf();
-  const std::string code = std::regex_replace(text.str(), std::regex("//[^\n]*"), "");
+  const std::string code =
+      std::regex_replace(FileText(STAGECOACH_SOURCE_DIR "/" + path), std::regex("//[^\n]*"), "");
   const std::regex regex(pattern);
   std::set<std::string> names;
   for (std::sregex_iterator at(code.begin(), code.end(), regex), end; at != end; ++at) {

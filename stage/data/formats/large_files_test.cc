@@ -9,14 +9,13 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
+#include "base/testing/temporary_folder.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/cifar.h"
 #include "plan/data/idx.h"
@@ -48,14 +47,10 @@ void ForgetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 class LargeFilesTest : public ::testing::Test {
  protected:
   LargeFilesTest() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(::testing::TempDir(), "/large-", getpid(), "-", info->name());
-    std::filesystem::create_directories(folder_);
     spec_.name = "job";
     spec_.training = {.steps = 2, .batch_size = 4, .micro_batches = 2};
     spec_.evaluation = {.every_steps = 1, .batches = 1};
   }
-  ~LargeFilesTest() override { std::filesystem::remove_all(folder_); }
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "a sanitizer's memory is not the program's";
   }
@@ -63,8 +58,7 @@ class LargeFilesTest : public ::testing::Test {
   // Begins with `head`, ends with `tail`, has zeros between that take no place on the disk.
   std::string Sparse(const std::string& name, const std::string& head, int64_t bytes,
                      const std::string& tail = "") {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path, std::ios::binary) << head;
+    const std::string path = folder_.Write(name, head);
     EXPECT_EQ(truncate(path.c_str(), bytes - std::ssize(tail)), 0);
     std::ofstream(path, std::ios::binary | std::ios::app) << tail;
     return path;
@@ -86,7 +80,7 @@ class LargeFilesTest : public ::testing::Test {
     EXPECT_LT(Resident("VmHWM:") - before, kFileBytes / 4);
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
   JobSpec spec_;
 };
 
@@ -125,7 +119,7 @@ TEST_F(LargeFilesTest, ImagesInIdx) {
 
 TEST_F(LargeFilesTest, CifarsRecords) {
   Sparse("data_batch_1.bin", "\x03", kFileBytes / 3073 * 3073);
-  spec_.data = CifarData{.folder = folder_};
+  spec_.data = CifarData{.folder = folder_.path()};
   OpenAndRead(NetworkOfImages({32, 32, 3}), {"images", "labels"});
 }
 

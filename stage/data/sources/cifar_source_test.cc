@@ -41,16 +41,10 @@ class CifarSourceTest : public PictureSourceTest {
     SetData({});
   }
   void SetData(PictureFields fields) {
-    spec_.data = CifarData{.folder = folder_, .pictures = std::move(fields)};
+    spec_.data = CifarData{.folder = folder_.path(), .pictures = std::move(fields)};
   }
   // Which records they are, by red.
-  static std::vector<int> Reds(const Taken& taken) {
-    std::vector<int> reds;
-    for (size_t i = 0; i < taken.images.size(); i += 3 * kCifarPixels) {
-      reds.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
-    }
-    return reds;
-  }
+  std::vector<int> Reds(const Taken& taken) const { return FirstBytes(taken); }
 };
 
 TEST_F(CifarSourceTest, RecordsComeInTheOrderOfTheSeedWithTheirLabels) {
@@ -210,7 +204,7 @@ TEST_F(CifarSourceTest, AFileThatIsCutOffIsNamedWithTheOffset) {
 }
 
 TEST_F(CifarSourceTest, FoldersWithoutFilesAreNamed) {
-  spec_.data = CifarData{.folder = folder_ + "/gone"};
+  spec_.data = CifarData{.folder = PathOf("gone")};
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.cifar.folder = \""), HasSubstr("No such file")));
   spec_.data = CifarData{.folder = "/"};
   EXPECT_THAT(Refusal(), HasSubstr("has no data_batch_*.bin and no train.bin; give the folder of "
@@ -236,7 +230,7 @@ TEST_F(CifarSourceTest, BadRecordsAreLeftOutWhereTheJobSaysSo) {
   text[3073 * 6] = 10;
   Write("data_batch_2.bin", text);
   Write("test_batch.bin", CifarRecordsText(100, 12).substr(0, 3073 * 11 + 5));
-  spec_.data = CifarData{.folder = folder_, .on_bad_record = OnBadRecord::kSkip};
+  spec_.data = CifarData{.folder = folder_.path(), .on_bad_record = OnBadRecord::kSkip};
   const auto source = Open(), labels = Open({"labels"});
   EXPECT_EQ(source->bad_records(), 3);
   EXPECT_EQ(source->manifest(), labels->manifest());
@@ -264,13 +258,11 @@ TEST_F(CifarSourceTest, ReadsTheHundredClassesToo) {
     }
     return text;
   };
-  const std::string ten = folder_;
-  folder_ += "/hundred";
-  Write("train.bin", hundred(0, 31));
-  Write("test.bin", hundred(130, 7));
-  Write("fine_label_names.txt", std::string("apple"));
+  Write("hundred/train.bin", hundred(0, 31));
+  Write("hundred/test.bin", hundred(130, 7));
+  Write("hundred/fine_label_names.txt", std::string("apple"));
   SetImage({32, 32, 3}, 100);
-  SetData({});
+  spec_.data = CifarData{.folder = PathOf("hundred")};
   const auto source = Open();
   EXPECT_EQ(source->manifest().train_samples, 31);
   const Taken taken = TakeAll(*source, false, 0, 1);
@@ -280,15 +272,14 @@ TEST_F(CifarSourceTest, ReadsTheHundredClassesToo) {
   SetImage({32, 32, 3}, 20);
   EXPECT_THAT(Refusal(), HasSubstr("train.bin\": label 20 of the record at offset 61480 is not "
                                    "below the classes of model.resnet, 20; give CIFAR-100's"));
-  spec_.data = CifarData{.folder = folder_, .labels = CifarLabels::kCoarse};
+  spec_.data = CifarData{.folder = PathOf("hundred"), .labels = CifarLabels::kCoarse};
   EXPECT_THAT(TakeAll(*Open(), false, 0, 1).labels, ElementsAre(10, 11, 12, 13, 14, 15, 16));
-  Write("train.bin", hundred(0, 31).substr(0, 3074 * 30 + 3073));
+  Write("hundred/train.bin", hundred(0, 31).substr(0, 3074 * 30 + 3073));
   EXPECT_THAT(Refusal(), HasSubstr("the record at offset 92220 has 3073 of 3074 bytes; give the "
                                    "whole file of CIFAR-100's binary version"));
-  Write("data_batch_1.bin", CifarRecordsText(0, 20));
+  Write("hundred/data_batch_1.bin", CifarRecordsText(0, 20));
   EXPECT_THAT(Refusal(), HasSubstr("has data_batch_*.bin and train.bin; give the folder of"));
-  folder_ = ten;
-  spec_.data = CifarData{.folder = folder_, .labels = CifarLabels::kCoarse};
+  spec_.data = CifarData{.folder = folder_.path(), .labels = CifarLabels::kCoarse};
   EXPECT_THAT(Refusal(), HasSubstr("so it is CIFAR-10 with one label each; leave out "
                                    "data.cifar.labels = coarse"));
 }

@@ -1,10 +1,7 @@
 // data.idx on files that the tests make, and on Fashion-MNIST where its package is installed.
-#include <stdlib.h>
 
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,8 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/idx.h"
-#include "stage/data/open_source.h"
-#include "stage/files/any_file_testing.h"
+#include "stage/data/picture_source_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -53,86 +49,39 @@ std::string LabelsText(uint32_t count) {
   return IdxText({count}, content);
 }
 
-Network NetworkOnImages(const Shape& image, int64_t classes = 10) {
-  Network network;
-  network.inputs = {{"images", 0}, {"labels", classes}};
-  network.wires = {{.type = ActivationType(image)},
-                   {.type = {Element::kIds, Leading::kSamples, {}}}};
-  return network;
-}
-
-std::vector<float> Numbers(const std::vector<std::byte>& array) {
-  std::vector<float> numbers(array.size() / sizeof(float));
-  std::memcpy(numbers.data(), array.data(), array.size());
-  return numbers;
-}
-std::vector<int32_t> LabelsOf(const std::vector<std::byte>& array) {
-  std::vector<int32_t> labels(array.size() / sizeof(int32_t));
-  std::memcpy(labels.data(), array.data(), array.size());
-  return labels;
-}
-
 const std::vector<std::string> kBoth = {"images", "labels"};
 
-class IdxSourceTest : public testing::Test {
+class IdxSourceTest : public PictureSourceTest {
  protected:
   IdxSourceTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    spec_.seed = 42;
-    spec_.network.kind = "resnet";
-    spec_.training.batch_size = 7;
-    spec_.training.micro_batches = 3;
-    spec_.evaluation = {.every_steps = 1, .batches = 100};
+    SetImage({kHeight, kWidth, 1});
     SetData({.images = "i", .labels = "l", .test_images = "ti", .test_labels = "tl"});
     Write("i", ImagesText(30));
     Write("l", LabelsText(30));
     Write("ti", ImagesText(10, 100));
     Write("tl", LabelsText(10));
   }
-  ~IdxSourceTest() override { std::filesystem::remove_all(folder_); }
 
   void SetData(IdxData data) {
     for (std::string* name : {&data.images, &data.labels, &data.test_images, &data.test_labels}) {
-      if (!name->empty()) *name = absl::StrCat(folder_, "/", *name);
+      if (!name->empty()) *name = folder_.File(*name);
     }
     spec_.data = std::move(data);
-  }
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(absl::StrCat(folder_, "/", name), std::ios::binary) << text;
-  }
-  absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(
-      const std::vector<std::string>& reads = kBoth) {
-    return OpenSource(spec_, network_, reads, AnyFile());
-  }
-  std::unique_ptr<BatchSource> Open(const std::vector<std::string>& reads = kBoth) {
-    auto source = TryOpen(reads);
-    EXPECT_TRUE(source.ok()) << source.status();
-    return source.ok() ? *std::move(source) : nullptr;
-  }
-  std::string Refusal(const std::vector<std::string>& reads = kBoth) {
-    const absl::Status status = TryOpen(reads).status();
-    EXPECT_FALSE(status.ok());
-    return std::string(status.message());
   }
   // Which images a micro-batch has, by their first pixels, without mean and deviation.
   static std::vector<int> FirstPixels(const HostBatch& batch) {
     std::vector<int> first;
     if (batch.samples == 0) return first;
-    const std::vector<float> numbers = Numbers(batch.arrays.at(0));
+    const std::vector<float> numbers = ValuesOf<float>(batch.arrays.at(0));
     for (size_t i = 0; i < numbers.size(); i += kPixels) {
       first.push_back(static_cast<int>(numbers[i] * 255 + 0.5F));
     }
     return first;
   }
-
-  std::string folder_;
-  JobSpec spec_;
-  Network network_ = NetworkOnImages({kHeight, kWidth, 1});
 };
 
 TEST_F(IdxSourceTest, EachFileLiesBeneathADataRoot) {
-  const DataRoots roots({.roots = {folder_}});
+  const DataRoots roots({.roots = {folder_.path()}});
   EXPECT_TRUE(OpenSource(spec_, network_, kBoth, roots).ok());
   for (const char* field : {"images", "labels", "test_images", "test_labels"}) {
     JobSpec spec = spec_;
@@ -149,7 +98,7 @@ TEST_F(IdxSourceTest, ImagesComeInTheOrderOfTheSeedWithTheirLabels) {
   const HostBatch batch = *source->Train(3, MicroBatchId(1), kBoth);
   ASSERT_EQ(batch.samples, MicroBatchSize(7, 3, 1));
   const std::vector<int> images = FirstPixels(batch);
-  const std::vector<int32_t> labels = LabelsOf(batch.arrays.at(1));
+  const std::vector<int32_t> labels = ValuesOf<int32_t>(batch.arrays.at(1));
   ASSERT_EQ(labels.size(), images.size());
   for (size_t s = 0; s < images.size(); ++s) {
     const uint64_t n = 3 * 7 + static_cast<uint64_t>(MicroBatchSize(7, 3, 0)) + s;
@@ -203,7 +152,7 @@ TEST_F(IdxSourceTest, PixelsAreNormalized) {
   SetData({.images = "i", .labels = "l", .mean = 0.25, .deviation = 0.5});
   const auto source = Open();
   const std::vector<float> numbers =
-      Numbers(source->Evaluation(0, MicroBatchId(0), kBoth)->arrays.at(0));
+      ValuesOf<float>(source->Evaluation(0, MicroBatchId(0), kBoth)->arrays.at(0));
   EXPECT_EQ(numbers.at(1), static_cast<float>((28 / 255.0 - 0.25) / 0.5));
 }
 
@@ -245,7 +194,7 @@ TEST_F(IdxSourceTest, AnImageIsShiftedMirroredAndCutAsAPictureIs) {
   std::set<bool> mirrored;
   for (uint64_t step = 0; step < 9; ++step) {
     const std::vector<float> numbers =
-        Numbers(source->Train(step, MicroBatchId(0), kBoth)->arrays.at(0));
+        ValuesOf<float>(source->Train(step, MicroBatchId(0), kBoth)->arrays.at(0));
     for (size_t i = 0; i < numbers.size(); i += kPixels) {
       const float left = numbers[i], right = numbers[i + kWidth - 1];
       EXPECT_FLOAT_EQ(std::abs(right - left), 2 / 255.0F);
@@ -255,13 +204,14 @@ TEST_F(IdxSourceTest, AnImageIsShiftedMirroredAndCutAsAPictureIs) {
   }
   EXPECT_EQ(mirrored.size(), 2u);
   SetData({.images = "i", .labels = "l", .mean = 0.5, .pictures = {.cutout = 20}});
-  const std::vector<float> cut = Numbers(Open()->Train(0, MicroBatchId(0), kBoth)->arrays.at(0));
+  const std::vector<float> cut =
+      ValuesOf<float>(Open()->Train(0, MicroBatchId(0), kBoth)->arrays.at(0));
   EXPECT_THAT(cut, testing::Each(0.0F))
       << "a square larger than the image, of zeros and not of -mean";
 }
 
 TEST_F(IdxSourceTest, ColoursOfImagesThatHaveNoneAreNotChanged) {
-  network_ = NetworkOnImages({1, 3, 2});
+  SetImage({1, 3, 2});
   Write("i", IdxText({30, 1, 3, 2}, ImagesText(30).substr(16)));
   SetData({.images = "i", .labels = "l", .pictures = {.flip = true, .hue = 0.2}});
   EXPECT_EQ(
@@ -269,13 +219,13 @@ TEST_F(IdxSourceTest, ColoursOfImagesThatHaveNoneAreNotChanged) {
       "data.idx.hue: 0.2; must be 0: images of 2 channels are neither grey (1) nor colours (3)");
   SetData({.images = "i", .labels = "l", .pictures = {.flip = true}});
   EXPECT_NE(Open(), nullptr);
-  network_ = NetworkOnImages({1, 3, 1});
+  SetImage({1, 3, 1});
   SetData({.images = "i", .labels = "l", .pictures = {.contrast = 0.5, .hue = 0.2}});
   EXPECT_EQ(Refusal(), "data.idx.hue: 0.2; must be 0: grey images have no colours");
 }
 
 TEST_F(IdxSourceTest, AFourthExtentIsTheChannels) {
-  network_ = NetworkOnImages({1, 2, 3});
+  SetImage({1, 2, 3});
   Write("i", IdxText({30, 1, 2, 3}, ImagesText(30).substr(16)));
   Write("ti", IdxText({10, 1, 2, 3}, ImagesText(10, 100).substr(16)));
   EXPECT_THAT(FirstPixels(*Open()->Evaluation(0, MicroBatchId(2), kBoth)), ElementsAre(105, 106));
@@ -305,7 +255,7 @@ TEST_F(IdxSourceTest, MembersAndZerosBehindOneAreReadAsGzipDoes) {
         Gzipped("") + std::string(3, '\0') + Gzipped(whole),
         Gzipped(whole.substr(0, 3)) + Gzipped(whole.substr(3))}) {
     Write("i", packed);
-    const auto source = TryOpen();
+    const auto source = TryOpen(kBoth);
     ASSERT_TRUE(source.ok()) << source.status();
     EXPECT_EQ((*source)->Train(5, MicroBatchId(0), kBoth)->arrays, before.arrays);
   }
@@ -325,7 +275,7 @@ TEST_F(IdxSourceTest, AGzipHeaderThatHidesTheContentIsNamed) {
 TEST_F(IdxSourceTest, AFileOfAnotherKindIsNamed) {
   const std::string tar = "t10k-images" + std::string(246, '\0') + "ustar" + std::string(250, '\0');
   Write("i", Gzipped(tar));
-  EXPECT_THAT(Refusal(), HasSubstr("images = \"" + folder_ + "/i" +
+  EXPECT_THAT(Refusal(), HasSubstr("images = \"" + folder_.File("i") +
                                    "\": a tar archive, not an IDX file; unpack it first"));
   Write("i", std::string("version https://git-lfs.github.com/spec/v1\n"));
   EXPECT_THAT(Refusal(), HasSubstr("a Git LFS pointer, not an IDX file; fetch the file itself"));
@@ -378,13 +328,13 @@ TEST_F(IdxSourceTest, ALabelThatIsNoClassIsNamedWithItsSample) {
 }
 
 TEST_F(IdxSourceTest, ImagesOfAnotherSizeThanTheNetworksAreRefused) {
-  network_ = NetworkOnImages({28, 28, 1});
+  SetImage({28, 28, 1});
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.idx.images = \""),
                                HasSubstr("images [2, 3, 1] (height, width, channels)"),
                                HasSubstr("model.resnet reads images [28, 28, 1]: make it [2, 3")));
   spec_.network.attributes.Set("image", std::vector<int64_t>{28, 28, 1});
   EXPECT_THAT(Refusal(), HasSubstr("model.resnet.image = [28, 28, 1]: set it to [2, 3, 1] or "));
-  network_ = NetworkOnImages({kHeight, kWidth, 1});
+  SetImage({kHeight, kWidth, 1});
   Write("ti", IdxText({10, 3, 2}, std::string(60, 'x')));
   EXPECT_THAT(Refusal(), HasSubstr("data.idx.test_images = \""));
 }
@@ -451,7 +401,7 @@ TEST_F(IdxSourceTest, AFileOfAnotherSizeThanItsHeaderSaysIsRefusedWithBoth) {
 
 TEST_F(IdxSourceTest, MissingFilesAndHalvesAreNamed) {
   SetData({.images = "i", .labels = "gone"});
-  EXPECT_TRUE(absl::IsNotFound(TryOpen().status()));
+  EXPECT_TRUE(absl::IsNotFound(TryOpen(kBoth).status()));
   EXPECT_THAT(Refusal(), HasSubstr("data.idx.labels = \""));
   SetData({.images = "i", .labels = "l", .test_images = "ti"});
   EXPECT_EQ(Refusal(), "data.idx.test_labels: \"\"; must be given with test_images, or neither");
@@ -484,7 +434,7 @@ TEST_F(IdxSourceTest, ReadsFashionMnist) {
                        .labels = folder + "train-labels-idx1-ubyte.gz",
                        .test_images = folder + "t10k-images-idx3-ubyte.gz",
                        .test_labels = folder + "t10k-labels-idx1-ubyte.gz"};
-  network_ = NetworkOnImages({28, 28, 1});
+  SetImage({28, 28, 1});
   spec_.training.batch_size = 1000;
   spec_.training.micro_batches = 1;
   const auto source = Open();
@@ -496,14 +446,14 @@ TEST_F(IdxSourceTest, ReadsFashionMnist) {
   std::vector<int> count(10, 0);
   for (uint64_t batch = 0; batch < 10; ++batch) {
     for (const int32_t label :
-         LabelsOf(source->Evaluation(batch, MicroBatchId(0), kBoth)->arrays.at(1))) {
+         ValuesOf<int32_t>(source->Evaluation(batch, MicroBatchId(0), kBoth)->arrays.at(1))) {
       ++count.at(static_cast<size_t>(label));
     }
   }
   EXPECT_THAT(count, testing::Each(1000));
   const HostBatch batch = *source->Train(0, MicroBatchId(0), kBoth);
   double sum = 0;
-  for (const float number : Numbers(batch.arrays.at(0))) sum += number;
+  for (const float number : ValuesOf<float>(batch.arrays.at(0))) sum += number;
   EXPECT_NEAR(sum / (1000 * 784), 0.286, 0.02) << "the mean that its authors give";
 }
 

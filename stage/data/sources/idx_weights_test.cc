@@ -1,18 +1,16 @@
 // Weights of data.idx: numbers of a file of their own, beside the images that they belong to.
-#include <stdlib.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/gzip_testing.h"
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layers/flatten.h"
@@ -65,8 +63,6 @@ const std::vector<std::string> kAll = {"images", "labels", "weights"};
 class IdxWeightsTest : public testing::Test {
  protected:
   IdxWeightsTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     spec_.seed = 42;
     spec_.network = SequenceSpec{
         .layers = {FlattenSpec{}, LinearSpec{.out = 2}}, .image = {1, 1, 1}, .classes = 2};
@@ -86,12 +82,9 @@ class IdxWeightsTest : public testing::Test {
     Write("w", WeightsFile(Quarters(30)));
     Write("tw", WeightsFile(Quarters(10, 100)));
   }
-  ~IdxWeightsTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string Path(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(Path(name), std::ios::binary) << text;
-  }
+  std::string Path(const std::string& name) const { return folder_.File(name); }
+  void Write(const std::string& name, const std::string& text) const { folder_.Write(name, text); }
   absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(
       const std::vector<std::string>& reads = kAll) {
     spec_.data = data_;
@@ -117,7 +110,7 @@ class IdxWeightsTest : public testing::Test {
     return numbers;
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
   JobSpec spec_;
   IdxData data_;
 };

@@ -1,11 +1,11 @@
 // data.image_folder on files that the tests make.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/testing/file_text.h"
+#include "base/testing/status_is.h"
 #include "base/threads/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,45 +30,22 @@ class ImageFolderTest : public PictureSourceTest {
     int grey = 10;
     for (const char* name : {"train/ape/b.png", "train/ape/deep/a.PNG", "train/ape/z.png",
                              "train/bee/1.png", "train/bee/2.png", "train/cow/x.png"}) {
-      Write(name, PngOf(grey));
+      Write(name, GreyPng(grey));
       grey += 10;
     }
     Write("train/bee/notes.txt", std::string("not a picture"));
     Write("train/bee/.hidden.png", std::string("not a picture"));
     Write("train/readme", std::string("not a class"));
-    Write("test/ape/1.png", PngOf(100));
-    Write("test/bee/1.png", PngOf(110));
-    Write("test/cow/1.png", PngOf(120));
+    Write("test/ape/1.png", GreyPng(100));
+    Write("test/bee/1.png", GreyPng(110));
+    Write("test/cow/1.png", GreyPng(120));
     SetData();
-  }
-  static std::vector<uint8_t> PngOf(int grey) {
-    Picture picture(8, 8, 3);
-    std::fill(picture.bytes.begin(), picture.bytes.end(), static_cast<uint8_t>(grey));
-    return PngFile(picture);
   }
   void SetData(OnBadRecord on_bad_record = OnBadRecord::kFail, int64_t threads = 1) {
     spec_.data = ImageFolderData{.train = PathOf("train"),
                                  .test = PathOf("test"),
                                  .on_bad_record = on_bad_record,
                                  .pictures = {.decode_threads = threads}};
-  }
-  static std::vector<int> Greys(const Taken& taken) {
-    std::vector<int> greys;
-    for (size_t i = 0; i < taken.images.size(); i += 8 * 8 * 3) {
-      greys.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
-    }
-    return greys;
-  }
-  // The first error of the steps up to `end`.
-  absl::Status StepError(const BatchSource& source, uint64_t end) {
-    const std::vector<std::string> images = {"images"};
-    for (uint64_t step = 0; step < end; ++step) {
-      for (int32_t i = 0; i < spec_.training.micro_batches; ++i) {
-        const auto batch = source.Train(step, MicroBatchId(i), images);
-        if (!batch.ok()) return batch.status();
-      }
-    }
-    return absl::OkStatus();
   }
 };
 
@@ -77,11 +54,11 @@ TEST_F(ImageFolderTest, ClassesAndPicturesAreInTheOrderOfTheirNames) {
   EXPECT_EQ(source->manifest().train_samples, 6);
   EXPECT_EQ(source->manifest().evaluation_samples, 3);
   const Taken test = TakeAll(*source, false, 0, 1);
-  EXPECT_THAT(Greys(test), ElementsAre(100, 110, 120));
+  EXPECT_THAT(FirstBytes(test), ElementsAre(100, 110, 120));
   EXPECT_THAT(test.labels, ElementsAre(0, 1, 2));
   const Taken train = TakeAll(*source, true, 0, 6);
   const std::vector<int> labels = {0, 0, 0, 1, 1, 2};
-  const std::vector<int> greys = Greys(train);
+  const std::vector<int> greys = FirstBytes(train);
   for (size_t n = 0; n < greys.size(); ++n) {
     const auto place = static_cast<int>(PermuteIndex(42, n / 6, 6, n % 6));
     EXPECT_EQ(greys[n], 10 * (place + 1));
@@ -92,11 +69,11 @@ TEST_F(ImageFolderTest, ClassesAndPicturesAreInTheOrderOfTheirNames) {
 // The first mini-batches, which a short evaluation and the page take, were of the first class
 // alone.
 TEST_F(ImageFolderTest, HeldOutClassesComeInTurn) {
-  Write("test/ape/2.png", PngOf(101));
-  Write("test/ape/3.png", PngOf(102));
-  Write("test/cow/2.png", PngOf(121));
+  Write("test/ape/2.png", GreyPng(101));
+  Write("test/ape/3.png", GreyPng(102));
+  Write("test/cow/2.png", GreyPng(121));
   const Taken test = TakeAll(*Open(), false, 0, 2);
-  EXPECT_THAT(Greys(test), ElementsAre(100, 110, 120, 101, 121, 102));
+  EXPECT_THAT(FirstBytes(test), ElementsAre(100, 110, 120, 101, 121, 102));
   EXPECT_THAT(test.labels, ElementsAre(0, 1, 2, 0, 2, 0));
 }
 
@@ -107,11 +84,12 @@ TEST_F(ImageFolderTest, PicturesOfAnySizeAndFormatBecomeTheNetworks) {
 }
 
 TEST_F(ImageFolderTest, WithoutATestFolderEveryTenthPictureIsHeldOut) {
-  for (int i = 0; i < 8; ++i) Write("train/cow/y" + std::to_string(i) + ".png", PngOf(150 + i));
+  for (int i = 0; i < 8; ++i) Write("train/cow/y" + std::to_string(i) + ".png", GreyPng(150 + i));
   spec_.data.attributes.Set("test", std::string());
   const auto source = Open();
   EXPECT_EQ(source->manifest().train_samples, 13);
-  EXPECT_THAT(Greys(TakeAll(*source, false, 0, 1)), ElementsAre(153)) << "the tenth of fourteen";
+  EXPECT_THAT(FirstBytes(TakeAll(*source, false, 0, 1)), ElementsAre(153))
+      << "the tenth of fourteen";
 }
 
 TEST_F(ImageFolderTest, StagesThatReadOnePartAgreeAboutTheList) {
@@ -120,7 +98,7 @@ TEST_F(ImageFolderTest, StagesThatReadOnePartAgreeAboutTheList) {
     EXPECT_EQ(Open({"labels"})->manifest(), Open({"images"})->manifest());
   }
   std::set<std::string> digests = {Open()->manifest().sha256};
-  Write("train/cow/y.png", PngOf(70));
+  Write("train/cow/y.png", GreyPng(70));
   digests.insert(Open()->manifest().sha256);
   std::filesystem::rename(PathOf("train/cow/y.png"), PathOf("train/bee/y.png"));
   digests.insert(Open()->manifest().sha256);
@@ -136,11 +114,11 @@ TEST_F(ImageFolderTest, ABadRecordFailsTheStepThatNeedsItWithFileAndReason) {
   for (const int64_t threads : {0, 2}) {
     SetData(OnBadRecord::kFail, threads);
     const auto source = Open();
-    const absl::Status status = StepError(*source, 3);
-    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("data.image_folder.train = \""),
-                      HasSubstr("/train\", bee/2.png: JPEG: Premature end of input file")));
+    EXPECT_THAT(
+        StepError(*source, 3),
+        StatusIs(absl::StatusCode::kDataLoss,
+                 AllOf(HasSubstr("data.image_folder.train = \""),
+                       HasSubstr("/train\", bee/2.png: JPEG: Premature end of input file"))));
     EXPECT_EQ(source->bad_records(), 0);
     EXPECT_TRUE(
         Open({"labels"})->Train(0, MicroBatchId(0), std::vector<std::string>{"labels"}).ok());
@@ -149,16 +127,16 @@ TEST_F(ImageFolderTest, ABadRecordFailsTheStepThatNeedsItWithFileAndReason) {
 
 // All that can be wrong with a file, and what is left.
 TEST_F(ImageFolderTest, BadRecordsAreLeftOutCountedAndNamed) {
-  Write("elsewhere.png", PngOf(200));
+  Write("elsewhere.png", GreyPng(200));
   std::filesystem::create_symlink(PathOf("elsewhere.png"), PathOf("train/ape/c.png"));
   std::filesystem::create_symlink("../bee/1.png", PathOf("train/ape/d.png"));
   std::filesystem::create_symlink("nowhere.png", PathOf("train/ape/e.png"));
   Write("train/bee/2.png", std::string("GIF89a"));
-  std::vector<uint8_t> cut = PngOf(60);
+  std::vector<uint8_t> cut = GreyPng(60);
   cut.resize(cut.size() - 5);
   Write("train/cow/x.png", cut);
   Write("train/cow/y.png", std::string());
-  Write("train/cow/z.png", PngOf(70));
+  Write("train/cow/z.png", GreyPng(70));
   SetData(OnBadRecord::kSkip, 2);
   const auto source = Open();
   EXPECT_EQ(source->bad_records(), 5);
@@ -172,7 +150,7 @@ TEST_F(ImageFolderTest, BadRecordsAreLeftOutCountedAndNamed) {
                     HasSubstr("cow/y.png: an empty file, not")));
   // ape/d.png is a link to bee/1.png and another picture of class 0.
   const Taken taken = TakeAll(*source, true, 0, 6);
-  const std::vector<int> greys = Greys(taken), six(greys.begin(), greys.begin() + 6);
+  const std::vector<int> greys = FirstBytes(taken), six(greys.begin(), greys.begin() + 6);
   EXPECT_THAT(six, testing::UnorderedElementsAre(10, 20, 30, 40, 40, 70));
   // Who reads labels alone leaves out the same ones.
   const auto labels = Open({"labels"});
@@ -199,10 +177,10 @@ TEST_F(ImageFolderTest, BeneathADataRootNoLinkIsFollowed) {
   EXPECT_THAT(Refusal(), HasSubstr("train\", dog: a link; put the folder itself there"));
   std::filesystem::remove(PathOf("train/dog"));
   spec_.data.attributes.Set("train", std::string("/usr"));
-  const absl::Status outside = TryOpen({"images"}).status();
-  EXPECT_TRUE(absl::IsPermissionDenied(outside)) << outside;
-  EXPECT_THAT(std::string(outside.message()),
-              AllOf(HasSubstr("data.image_folder.train = \"/usr\": "), HasSubstr("--data-root")));
+  EXPECT_THAT(
+      TryOpen({"images"}).status(),
+      StatusIs(absl::StatusCode::kPermissionDenied,
+               AllOf(HasSubstr("data.image_folder.train = \"/usr\": "), HasSubstr("--data-root"))));
 }
 
 // A message goes through protobuf strings, logs and terminals.
@@ -210,7 +188,7 @@ TEST_F(ImageFolderTest, NamesThatAreNoTextAreShownAsTheirBytes) {
   Write("train/bee/\xc1\x1b[31m.png", std::string("x"));
   EXPECT_THAT(std::string(StepError(*Open(), 3).message()),
               HasSubstr("bee/\\xc1\\x1b[31m.png: text, not JPEG"));
-  Write("train/\xff\n/1.png", PngOf(1));
+  Write("train/\xff\n/1.png", GreyPng(1));
   EXPECT_THAT(Refusal(), HasSubstr("the class of \"\\xff\\x0a\", 3, is not below"));
 }
 
@@ -257,9 +235,8 @@ TEST_F(ImageFolderTest, AFileThatGoesAwayFailsTheStepThatNeedsIt) {
   SetData(OnBadRecord::kSkip, 0);
   const auto source = Open();
   std::filesystem::remove(PathOf("train/cow/x.png"));
-  const absl::Status status = StepError(*source, 3);
-  EXPECT_TRUE(absl::IsNotFound(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cow/x.png\": No such file"));
+  EXPECT_THAT(StepError(*source, 3),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("cow/x.png\": No such file")));
 }
 
 TEST_F(ImageFolderTest, FoldersThatAreNotClassesAreRefused) {
@@ -271,7 +248,7 @@ TEST_F(ImageFolderTest, FoldersThatAreNotClassesAreRefused) {
   std::filesystem::create_directory_symlink(PathOf("test/cow"), PathOf("train/dog"));
   EXPECT_THAT(Refusal(), HasSubstr("dog: a link to a folder"));
   std::filesystem::remove(PathOf("train/dog"));
-  Write("train/dog/1.png", PngOf(1));
+  Write("train/dog/1.png", GreyPng(1));
   EXPECT_THAT(Refusal(),
               HasSubstr("4 folders, the class of \"dog\", 3, is not below the classes of "
                         "model.resnet, 3; give a network of 4 classes"));
@@ -329,10 +306,7 @@ TEST_F(ImageFolderTest, ASetWithoutAGoodPictureIsRefusedWithCountFileAndReason) 
 
 // The picture of testdata notes orientation 6 and has 21 x 13 pixels.
 TEST_F(ImageFolderTest, APictureIsTurnedIfTheJobSaysSoAndCountedIfNot) {
-  std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/stage/pictures/testdata/turned-6.jpg",
-                     std::ios::binary);
-  const std::vector<uint8_t> turned{std::istreambuf_iterator<char>(file), {}};
-  Write("train/bee/1.png", turned);
+  Write("train/bee/1.png", FileText(STAGECOACH_SOURCE_DIR "/stage/pictures/testdata/turned-6.jpg"));
   EXPECT_THAT(NoteOf(*Open()),
               AllOf(HasSubstr("1 of 6 pictures note in their EXIF that they were turned"),
                     HasSubstr("set exif_orientation: true")));
@@ -351,8 +325,8 @@ TEST_F(ImageFolderTest, TellsItsClassesAndWhatItMeasured) {
   EXPECT_NEAR(facts.mean[0], 35 / 255.0, 1e-12) << "of 10, 20, ..., 60";
   EXPECT_NEAR(facts.deviation[2], 17.0782512765 / 255, 1e-10);
   EXPECT_TRUE(Open({"labels"})->facts().mean.empty()) << "who reads no images measures none";
-  Write("train/c\xff\n/1.png", PngOf(1));
-  Write("test/c\xff\n/1.png", PngOf(1));
+  Write("train/c\xff\n/1.png", GreyPng(1));
+  Write("test/c\xff\n/1.png", GreyPng(1));
   SetImage({8, 8, 3}, 4);
   EXPECT_THAT(Open()->facts().classes, testing::Contains("c\\xff\\x0a"))
       << "names travel as text, and a terminal takes none of them for a command";

@@ -1,13 +1,12 @@
 // data.mask_folder on files that the tests make.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/file_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/mask_folder.h"
@@ -89,14 +88,7 @@ class MaskFolderTest : public PictureSourceTest {
     return TakeBoth(*images, *masks, steps);
   }
   absl::Status StepError(const std::vector<std::string>& reads) {
-    const auto source = Open(reads);
-    for (uint64_t step = 0; step < 3; ++step) {
-      for (int32_t i = 0; i < spec_.training.micro_batches; ++i) {
-        const auto batch = source->Train(step, MicroBatchId(i), reads);
-        if (!batch.ok()) return batch.status();
-      }
-    }
-    return absl::OkStatus();
+    return PictureSourceTest::StepError(*Open(reads), 3, reads);
   }
 };
 
@@ -214,11 +206,8 @@ TEST_F(MaskFolderTest, AMaskThatIsNoPngIsNamedAsWhatItIs) {
 // The picture notes orientation 6 and has 21 x 13 pixels; its mask was drawn on what a viewer
 // shows, 13 x 21.
 TEST_F(MaskFolderTest, AMaskOfAnUprightPictureGoesWithExifOrientation) {
-  std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/stage/pictures/testdata/turned-6.jpg",
-                     std::ios::binary);
-  const std::vector<uint8_t> turned{std::istreambuf_iterator<char>(file), {}};
   std::filesystem::remove(PathOf("train/b.png"));
-  Write("train/b.jpg", turned);
+  Write("train/b.jpg", FileText(STAGECOACH_SOURCE_DIR "/stage/pictures/testdata/turned-6.jpg"));
   Write("masks/b.png", PngFile(MaskOf(1, 21, 13)));
   EXPECT_THAT(std::string(StepError({"images"}).message()),
               AllOf(HasSubstr("b.png: 13 x 21 pixels; its picture, "),
@@ -237,7 +226,7 @@ TEST_F(MaskFolderTest, AMaskOfAnotherSizeIsNamedByWhoReadsThePicture) {
 
 TEST_F(MaskFolderTest, WhatHasNoPartnerIsNamed) {
   std::filesystem::remove(PathOf("masks/a/3.png"));
-  EXPECT_THAT(Refusal({"masks"}), HasSubstr("/train\", a/3.png: has no mask, ")) << folder_;
+  EXPECT_THAT(Refusal({"masks"}), HasSubstr("/train\", a/3.png: has no mask, ")) << folder_.path();
   WritePair("a/3", 3);
   std::filesystem::remove_all(PathOf("masks/a"));
   EXPECT_THAT(Refusal({"masks"}), AllOf(HasSubstr("/train\", a/0.png: has no mask, "),

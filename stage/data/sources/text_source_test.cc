@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/hash.h"
 #include "base/numbers/random.h"
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
@@ -55,21 +55,16 @@ Network NetworkOnText(int64_t context, int64_t vocabulary) {
 class TextSourceTest : public testing::Test {
  protected:
   TextSourceTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     spec_.name = "job";
     spec_.seed = 42;
     spec_.network = GptSpec{.vocabulary = 256};
-    spec_.data = TextData{.path = folder_ + "/text", .bytes = true};
+    spec_.data = TextData{.path = folder_.File("text"), .bytes = true};
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;
     spec_.evaluation = {.every_steps = 1, .batches = 100};
   }
-  ~TextSourceTest() override { std::filesystem::remove_all(folder_); }
 
-  void Write(const std::string& text) {
-    std::ofstream(folder_ + "/text", std::ios::binary) << text;
-  }
+  void Write(const std::string& text) { folder_.Write("text", text); }
   // A text in which every window of two bytes is unique for a long while.
   static std::string Counting(size_t bytes) {
     std::string text(bytes, '\0');
@@ -94,7 +89,7 @@ class TextSourceTest : public testing::Test {
     }
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
   JobSpec spec_;
 };
 
@@ -102,7 +97,7 @@ class TextSourceTest : public testing::Test {
 TEST_F(TextSourceTest, AFileThatIsNotTextIsRefusedUnlessTheJobAsksForBytes) {
   const std::string gzip = "\x1f\x8b\x08" + Counting(1009);
   spec_.data.attributes.Set("bytes", false);
-  ExpectRefused(gzip, 10, 256, {"data.text.path = \"" + folder_ + "/text", "gzip", "unpack"});
+  ExpectRefused(gzip, 10, 256, {"data.text.path = \"" + folder_.File("text"), "gzip", "unpack"});
   spec_.data.attributes.Set("bytes", true);
   EXPECT_EQ(Open(10)->manifest().sha256, Sha256Hex(gzip));
 }
@@ -253,9 +248,9 @@ TEST_F(TextSourceTest, NamesAMissingFile) {
 }
 
 TEST_F(TextSourceTest, RefusesWhatIsNoFile) {
-  spec_.data = TextData{.path = folder_};
+  spec_.data = TextData{.path = folder_.path()};
   EXPECT_TRUE(absl::IsInvalidArgument(TryOpen(10, 256).status()));
-  const std::string pipe = folder_ + "/pipe";
+  const std::string pipe = folder_.File("pipe");
   spec_.data = TextData{.path = pipe};
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_TRUE(absl::IsInvalidArgument(TryOpen(10, 256).status()));

@@ -1,6 +1,5 @@
 // data.webdataset on tar files that the tests make, and on a part of CIFAR-10 where it is there.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,9 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string PngText(int grey) {
-  Picture picture(8, 8, 3);
-  std::fill(picture.bytes.begin(), picture.bytes.end(), static_cast<uint8_t>(grey));
-  const std::vector<uint8_t> file = PngFile(picture);
+  const std::vector<uint8_t> file = GreyPng(grey);
   return std::string(file.begin(), file.end());
 }
 std::string SampleText(const std::string& key, int grey, int label) {
@@ -48,17 +45,10 @@ class WebDatasetTest : public PictureSourceTest {
     spec_.data = WebDatasetData{
         .train = PathOf("train"), .test = PathOf("test"), .on_bad_record = on_bad_record};
   }
-  static std::vector<int> Greys(const Taken& taken) {
-    std::vector<int> greys;
-    for (size_t i = 0; i < taken.images.size(); i += 8 * 8 * 3) {
-      greys.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
-    }
-    return greys;
-  }
   // What the first epoch trains on, in the order of the greys.
   std::vector<std::pair<int, int>> Samples(const BatchSource& source) {
     const Taken taken = TakeAll(source, true, 0, 4);
-    const std::vector<int> greys = Greys(taken);
+    const std::vector<int> greys = FirstBytes(taken);
     std::vector<std::pair<int, int>> samples;
     for (int64_t i = 0; i < source.manifest().train_samples; ++i) {
       samples.emplace_back(greys[static_cast<size_t>(i)], taken.labels[static_cast<size_t>(i)]);
@@ -74,7 +64,7 @@ TEST_F(WebDatasetTest, ShardsAndSamplesAreInTheirOrderWithTheirLabels) {
   using Pair = std::pair<int, int>;
   EXPECT_THAT(Samples(*source), ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2), Pair(40, 0)));
   const Taken test = TakeAll(*source, false, 0, 1);
-  EXPECT_THAT(Greys(test), ElementsAre(100, 110));
+  EXPECT_THAT(FirstBytes(test), ElementsAre(100, 110));
   EXPECT_THAT(test.labels, ElementsAre(1, 2));
   EXPECT_EQ(Open({"labels"})->manifest(), source->manifest());
 }
@@ -347,7 +337,7 @@ TEST_F(WebDatasetTest, DamagedHeadersAreErrors) {
 TEST_F(WebDatasetTest, FoldersWithoutShardsAndLinksOutOfThemAreRefused) {
   spec_.data.attributes.Set("test", PathOf("gone"));
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.webdataset.test = \""), HasSubstr("No such file")));
-  spec_.data.attributes.Set("test", folder_);
+  spec_.data.attributes.Set("test", folder_.path());
   EXPECT_THAT(Refusal(), HasSubstr("has no .tar files"));
   SetData();
   std::filesystem::create_symlink(PathOf("test/0.tar"), PathOf("train/2.tar"));

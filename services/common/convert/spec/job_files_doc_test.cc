@@ -1,10 +1,9 @@
 // docs/job_files.md and its pages name every field of a job.
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
+#include "base/testing/file_text.h"
 #include "gtest/gtest.h"
 #include "stagecoach/v1/model.pb.h"
 
@@ -16,13 +15,12 @@ using google::protobuf::FieldDescriptor;
 
 // All pages together.
 std::string Document() {
-  std::ostringstream text;
-  text << std::ifstream(STAGECOACH_SOURCE_DIR "/docs/job_files.md").rdbuf();
+  std::string text = FileText(STAGECOACH_SOURCE_DIR "/docs/job_files.md");
   for (const auto& page :
        std::filesystem::directory_iterator(STAGECOACH_SOURCE_DIR "/docs/job_files")) {
-    text << std::ifstream(page.path()).rdbuf();
+    text += FileText(page.path());
   }
-  return text.str();
+  return text;
 }
 
 // What stands in tables with a row a kind (job_files_tables_test.cc).

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/testing/file_text.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "services/common/convert/fields/enum_name.h"
@@ -28,13 +29,6 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-std::string TextOf(const std::string& path) {
-  const std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // The comment before each message ("LinearLayer"), field ("LinearLayer.out") and value of an enum
 // ("ResnetForm.RESNET_FORM_SMALL").
 std::map<std::string, std::string> ReadComments() {
@@ -42,7 +36,7 @@ std::map<std::string, std::string> ReadComments() {
   std::map<std::string, std::string> comments;
   for (const char* const name : {"layers", "networks", "data", "training", "model"}) {
     std::istringstream file(
-        TextOf(absl::StrCat(STAGECOACH_SOURCE_DIR "/proto/stagecoach/v1/", name, ".proto")));
+        FileText(absl::StrCat(STAGECOACH_SOURCE_DIR "/proto/stagecoach/v1/", name, ".proto")));
     std::string type, comment, line;
     std::smatch match;
     while (std::getline(file, line)) {
@@ -243,7 +237,7 @@ void ExpectTable(const std::string& page, const std::string& head, const std::st
   const std::string path = absl::StrCat(STAGECOACH_SOURCE_DIR "/docs/", page);
   const std::string first_line = head + " | meaning | default\n";
   const std::string table = absl::StrCat(first_line, "--- | --- | ---\n", rows);
-  const std::string document = TextOf(path);
+  const std::string document = FileText(path);
   const size_t begin = document.find("\n" + first_line) + 1;
   const size_t end = std::min(document.find("\n\n", begin), document.size() - 1);
   ASSERT_NE(begin, 0u) << path << " has no table of " << head;

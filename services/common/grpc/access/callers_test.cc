@@ -4,19 +4,17 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/files/hash.h"
+#include "base/testing/file_text.h"
 #include "base/testing/manual_clock.h"
+#include "base/testing/temporary_folder.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/http/http_gate.h"
@@ -27,15 +25,12 @@
 namespace stagecoach {
 namespace {
 
-constexpr int kStock = static_cast<int>(TokenGuesses::kStock);
+constexpr int kFullStock = static_cast<int>(TokenGuesses::kStock);
 
 // Everybody is at one address, loopback. The token of each user is the name.
 class CallersTest : public ::testing::Test {
  protected:
-  CallersTest()
-      : path_(absl::StrCat(::testing::TempDir(), "/callers-tokens-", getpid())),
-        guesses_(std::make_shared<TokenGuesses>(&clock_)) {
-    std::ofstream(path_) << "ann " << Sha256Hex("ann") << "\nbob " << Sha256Hex("bob") << "\n";
+  CallersTest() : guesses_(std::make_shared<TokenGuesses>(&clock_)) {
     CHECK_EQ(chmod(path_.c_str(), 0600), 0);
     callers_ = Callers::Open(path_, guesses_).value();
     GrpcServerOptions options;
@@ -47,17 +42,12 @@ class CallersTest : public ::testing::Test {
         nullptr);
     CHECK_OK(server_->Start());
   }
-  ~CallersTest() override {
-    server_->Shutdown(0);
-    std::remove(path_.c_str());
-  }
+  ~CallersTest() override { server_->Shutdown(0); }
 
   // A connection of its own, without a certificate.
   std::shared_ptr<grpc::Channel> Dial() {
-    std::ostringstream root;
-    root << std::ifstream(authority_.IssueRole("user", "nobody").root_cert).rdbuf();
     grpc::SslCredentialsOptions options;
-    options.pem_root_certs = root.str();
+    options.pem_root_certs = FileText(authority_.IssueRole("user", "nobody").root_cert);
     return MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
                               grpc::SslCredentials(options));
   }
@@ -82,7 +72,9 @@ class CallersTest : public ::testing::Test {
   }
 
   TestAuthority authority_;
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.Write(
+      "tokens", absl::StrCat("ann ", Sha256Hex("ann"), "\nbob ", Sha256Hex("bob"), "\n"));
   ManualClock clock_{1'000'000'000};
   const std::shared_ptr<TokenGuesses> guesses_;
   std::unique_ptr<Callers> callers_;
@@ -96,7 +88,7 @@ TEST_F(CallersTest, WhoeverGuessesTokensIsEndedAndWhoIsConnectedIsNot) {
   const auto ann = Dial(), eve = Dial();
   const std::string before = Ended();
   ASSERT_EQ(Call(ann, "ann"), grpc::StatusCode::UNIMPLEMENTED);
-  for (int i = 0; i < kStock; ++i) {
+  for (int i = 0; i < kFullStock; ++i) {
     ASSERT_EQ(Call(eve, absl::StrCat("guess-", i)), grpc::StatusCode::UNAUTHENTICATED) << i;
   }
   EXPECT_EQ(Call(eve, "one-more"), grpc::StatusCode::UNAVAILABLE);
@@ -112,7 +104,7 @@ TEST_F(CallersTest, WhoeverGuessesTokensIsEndedAndWhoIsConnectedIsNot) {
 
 TEST_F(CallersTest, AnOldTokenKeepsNobodyOfItsAddressOut) {
   const auto old = Dial();
-  for (int i = 0; i < 3 * kStock; ++i) {
+  for (int i = 0; i < 3 * kFullStock; ++i) {
     ASSERT_EQ(Call(old, "old"), grpc::StatusCode::UNAUTHENTICATED) << i;
   }
   EXPECT_EQ(Call(Dial(), "ann"), grpc::StatusCode::UNIMPLEMENTED);
@@ -124,7 +116,7 @@ TEST_F(CallersTest, GuessesAtOnePortCountAtTheOther) {
   options.guesses = guesses_;
   const auto gate = HttpGate::Make(options).value();
   const auto eve = Dial();
-  for (int i = 0; i < kStock; ++i) Call(eve, absl::StrCat("guess-", i));
+  for (int i = 0; i < kFullStock; ++i) Call(eve, absl::StrCat("guess-", i));
   const auto refused =
       gate->Check({"GET", "/", "", {{"host", "box"}, {"authorization", "Bearer ann"}}});
   ASSERT_TRUE(refused.has_value());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_is.h"
 
 namespace stagecoach {
 namespace {
@@ -71,11 +72,9 @@ TEST(PeerIdentity, WhatCannotBeReadIsRefusedAndShown) {
 }
 
 TEST(PeerIdentity, TwoRolesAreNone) {
-  const absl::Status two =
-      Parse({"spiffe://stagecoach/user/eve", "spiffe://stagecoach/operator/eve"}).status();
-  EXPECT_EQ(two.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(two.message()),
-              AllOf(HasSubstr("/user/eve"), HasSubstr("/operator/eve")));
+  EXPECT_THAT(Parse({"spiffe://stagecoach/user/eve", "spiffe://stagecoach/operator/eve"}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("/user/eve"), HasSubstr("/operator/eve"))));
   EXPECT_EQ(Parse({"spiffe://stagecoach/user/eve", "spiffe://stagecoach/user/eve"}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
@@ -213,21 +212,17 @@ TEST(MethodRoles, ARefusalSaysWhoCalledWhoMayAndWhatToDo) {
   const char* const submit = "/stagecoach.v1.JobService/SubmitJob";
   const absl::Status stage =
       CheckCall(submit, {PeerIdentity{PeerRole::kStage, "stage-0"}, "stage-0"}, false);
-  EXPECT_EQ(stage.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_THAT(
-      std::string(stage.message()),
-      AllOf(HasSubstr("SubmitJob of stagecoach.v1.JobService"), HasSubstr("user or operator"),
-            HasSubstr("stage stage-0"), HasSubstr("make-certs.sh FOLDER user:NAME")));
-  const absl::Status none = CheckCall(submit, {Parse({}).status(), "old\x1b"}, false);
-  EXPECT_EQ(none.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_THAT(std::string(none.message()),
-              AllOf(HasSubstr("CN old\\x1b"), HasSubstr("names no role"),
-                    HasSubstr("make-certs.sh"), HasSubstr("--any-certificate-i-know")));
-  const absl::Status odd =
-      CheckCall(submit, {Parse({"spiffe://stagecoach/root/eve"}).status(), ""}, false);
-  EXPECT_EQ(odd.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_THAT(std::string(odd.message()),
-              AllOf(HasSubstr("spiffe://stagecoach/root/eve"), Not(HasSubstr("i-know"))));
+  EXPECT_THAT(stage, StatusIs(absl::StatusCode::kPermissionDenied,
+                              AllOf(HasSubstr("SubmitJob of stagecoach.v1.JobService"),
+                                    HasSubstr("user or operator"), HasSubstr("stage stage-0"),
+                                    HasSubstr("make-certs.sh FOLDER user:NAME"))));
+  EXPECT_THAT(CheckCall(submit, {Parse({}).status(), "old\x1b"}, false),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("CN old\\x1b"), HasSubstr("names no role"),
+                             HasSubstr("make-certs.sh"), HasSubstr("--any-certificate-i-know"))));
+  EXPECT_THAT(CheckCall(submit, {Parse({"spiffe://stagecoach/root/eve"}).status(), ""}, false),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("spiffe://stagecoach/root/eve"), Not(HasSubstr("i-know")))));
 }
 
 TEST(MethodRoles, TheFlagIsForCertificatesWithoutARoleOnly) {

@@ -1,10 +1,8 @@
 #include "stage/backends/cuda/matmul/matmul_table_file.h"
 
-#include <stdlib.h>
-
 #include <filesystem>
-#include <fstream>
 
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -15,15 +13,8 @@ using testing::HasSubstr;
 
 class MatmulTableFile : public testing::Test {
  protected:
-  MatmulTableFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~MatmulTableFile() override { std::filesystem::remove_all(folder_); }
-  std::string Path(const char* name) const { return folder_ / name; }
-  void Write(const char* name, const std::string& text) {
-    std::ofstream(Path(name), std::ios::binary) << text;
-  }
+  std::string Path(const char* name) const { return folder_.File(name); }
+  void Write(const char* name, const std::string& text) { folder_.Write(name, text); }
   static MatmulTable Table(int32_t id) {
     MatmulTable table(
         {.card = "a card", .compute_capability = 90, .library_version = 7, .workspace_bytes = 9});
@@ -36,7 +27,7 @@ class MatmulTableFile : public testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr(Path(name) + ": " + text));
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(MatmulTableFile, IsReadAsItWasWrittenAndReplacesAnEarlierOne) {

@@ -1,10 +1,8 @@
 // Products by a table, on a card: what was taken is what runs, with its own fingerprint and bits
 // that repeat. Skips without a card; what is pure is tested in emulation/.
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/linear.h"
@@ -27,11 +25,6 @@ class CudaMatmulTable : public testing::Test {
     auto backend = MakeCudaBackend({}, 0);
     if (!backend.ok()) GTEST_SKIP() << "needs a card: " << backend.status();
     plain_ = *std::move(backend);
-    path_ = absl::StrCat(testing::TempDir(), "/matmul-table-", getpid(), "-",
-                         testing::UnitTest::GetInstance()->current_test_info()->name());
-  }
-  void TearDown() override {
-    if (!path_.empty()) std::filesystem::remove(path_);
   }
 
   // y = x w^T + b and gelu(y) are queued; gelu(y) is what comes back.
@@ -52,7 +45,8 @@ class CudaMatmulTable : public testing::Test {
   }
 
   std::unique_ptr<Backend> plain_;
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.File("table");
 };
 
 TEST_F(CudaMatmulTable, EveryOfferThatItNamesRunsWithTheSameNumbersAndBitsOfItsOwn) {
