@@ -26,8 +26,8 @@ namespace stagecoach {
 
 // ---- events -------------------------------------------------------------------------------------
 
-// The job starts, or is taken up again by a coordinator with a higher term; `hold`: it is not, but
-// waits for JobResumed. A held job stays held over restarts.
+// The job starts, or is taken up again by a coordinator with a higher term. `hold`: it takes no
+// stages and waits for JobResumed. A held job stays held over restarts.
 struct JobOpened {
   uint64_t term = 0;
   bool restarted = false;
@@ -145,7 +145,8 @@ struct JobEvent {
 
 // ---- actions ------------------------------------------------------------------------------------
 
-// Asks in a new temporary folder; RESOURCE_EXHAUSTED unless so many bytes are free.
+// Writes the probe's question into a new temporary folder; RESOURCE_EXHAUSTED unless `bytes` are
+// free.
 struct ProbeFolder {
   Fence fence;
   int64_t bytes = 0;
@@ -213,7 +214,8 @@ struct CommitCheckpoint {
   std::string folder;
   Manifest manifest;
   std::vector<ExpectedTensor> expected;
-  int64_t keep = 1;  // how many stay; kKeepAll: the last one, whose export removes what is too many
+  // how many stay; kKeepAll for the last checkpoint: its export removes the surplus
+  int64_t keep = 1;
 };
 struct AbandonCheckpoint {
   std::string folder;

@@ -58,20 +58,21 @@ inline std::shared_ptr<const Network> NetworkOf(const std::shared_ptr<const JobD
   return {job, &job->network};
 }
 
-// Deadlines are of standing still: each starts anew whenever something that the operation waits for
-// shows progress (DeadlinePassed). What computes, reads or writes may take as long as it likes.
+// A deadline limits the time without progress. It starts anew whenever something that the operation
+// waits for shows progress (DeadlinePassed). Work that gets on may take as long as it likes.
 struct JobLimits {
   double step_deadline_floor_seconds = 10;
   double first_step_deadline_seconds =
-      60;  // on hosts also the most: they show progress within operations
+      60;  // without cards also the largest: processors show progress within operations
   double load_deadline_seconds = 120;
   double profile_deadline_seconds = 60;
   double effect_deadline_seconds = 600;  // one call on the checkpoint store
-  double snapshot_deadline_seconds = 5;  // who has not said by then what it holds is not asked
-  // A step that fails so often for reasons of stages' own, on different ones, is poison: the job
-  // ends. If it was one stage each time, because there is no other, twice as often. Kills, broken
-  // connections and the like do not count. Of deaths by a signal so many in a row are the end, on
-  // whichever stage.
+  // a stage that has not answered by then counts as holding none
+  double snapshot_deadline_seconds = 5;
+  // If a step fails so often for reasons of stages' own, on different stages, the job ends. If it
+  // fails on one stage each time, because there is no other, twice as many end the job. Kills,
+  // broken connections and the like do not count. So many deaths by a signal in a row end the job,
+  // on whichever stages.
   int64_t max_failures_per_step = 3;
   double average_weight = 0.2;          // of the newest step in the average step time
   double deadline_factor = 5;           // of the average step time
@@ -96,33 +97,34 @@ struct StageSlot {
 // The stages that a job wants, was told of, and does without: while it waits for stages, what it
 // may be offered (coordinator/fleet/placement.h).
 struct JobStages {
-  int wanted = 0;                        // 0: every one that is free, LeastStages of them
+  int wanted = 0;                        // 0: all that are free, at least LeastStages
   bool accepts_fewer = false;            // than wanted, until it has loaded
   int ready_count = 0;                   // when last told so
-  std::vector<StageRegistration> ready;  // these; a restarted coordinator knows of no others
+  std::vector<StageRegistration> ready;  // the ready ones; a restarted coordinator knows no others
   // Names of stages that did not answer. They are taken only if there is no other.
   std::vector<std::string> suspects;
-  // Do not see the checkpoint folder. They are not taken until they are tried again.
+  // Stages that do not see the checkpoint folder. They are not taken until they are tried again.
   std::vector<StageProcess> unfit;
-  double unfit_since_seconds = 0;  // that there are not enough without them; 0: there are
-  double give_up_seconds = 0;      // the end of the wait for stages; 0: none
+  // since when there are not enough without them; 0: there are enough
+  double unfit_since_seconds = 0;
+  double give_up_seconds = 0;  // the end of the wait for stages; 0: none
 };
 
 // From the start of an operation to its end; one with nothing to wait for has no deadline.
 struct JobOperation {
   int unanswered = 0;  // stages that have yet to answer
   double started_seconds = 0;
-  double stall_seconds = 0;     // without progress; 0: the deadline is not moved by any
+  double stall_seconds = 0;     // longest time without progress; 0: progress does not move it
   double deadline_seconds = 0;  // 0: none
 };
 
-// Of steps since the last load.
+// Pace of the steps since the last load.
 struct Pace {
   double since_seconds = 0;  // when the job began to run
   double step_seconds = 0;   // average; 0: none yet
 };
 
-// Losses in a row that are not finite; 0: the last one is.
+// Newest losses in a row that are not finite; 0: the newest one is finite.
 struct NonFinite {
   int64_t steps = 0;
   uint64_t since = 0, evaluation_since = 0;  // the first step, the step of the first evaluation
@@ -199,11 +201,11 @@ JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
 // data yet.
 int64_t TotalSteps(const JobState& state);
 double StepsPerEpochOf(const JobState& state);  // 0: the data is not known yet
-// At which the job ends: that, or where it reached training.until.
+// The step at which the job ends: TotalSteps, or the step that reached training.until.
 uint64_t LastStep(const JobState& state);
 Fence FenceOf(const JobState& state);  // of the operation at hand
 JobView ViewOf(const JobState& state);
-// A job waits for stages: the others need not be offered any.
+// Whether the job waits for stages. Other jobs need not be offered any.
 bool WaitsForStages(const JobState& state);
 int LeastStages(const JobState& state);  // never fewer, 1 at least
 // Names of stages that are left of the placement and may have a snapshot of the job in memory.
@@ -215,7 +217,7 @@ struct Transition {
   std::vector<JobAction> actions;
 };
 
-// Moved in and out: an answer costs what it changes, and not a copy of what all stages answered.
+// The state moves in and out. So an event costs no copy of all stages' answers.
 absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event);
 
 // The event of this transition waited for so long before its actions were carried out: behind other

@@ -38,13 +38,13 @@ struct JournalUpdate {
   ShownTexts shown = {};  // what is new of it
 };
 
-// What the term of a coordinator that starts now is at least: the wall clock's milliseconds, finer
-// than two starts can be apart. So one whose journal is a copy from before takes no term that was
-// used since, unless its clock went back too (JobLoop::MeetTerm).
+// The least term of a coordinator that starts now: the wall clock in milliseconds. Two starts are
+// further apart than a millisecond. So a coordinator whose journal is an old copy takes no term
+// that was used since, unless its clock went back too (JobLoop::MeetTerm).
 uint64_t LeastTerm(const Clock& clock);
-// Where the clock went back, terms are counted on from the journal's; so many are left out, drawn
-// anew at each start: two starts on one copy of a journal then hardly ever have the same term.
-// Small beside what a clock gains between two starts.
+// If the clock went back, terms count on from the journal's. Each start leaves out a random number
+// of them, below this bound. So two starts on one copy of a journal hardly ever have the same term.
+// The bound is small beside what a clock gains between two starts.
 inline constexpr uint64_t kMostSkippedTerms = 1000;
 
 class Journal {

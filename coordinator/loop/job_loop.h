@@ -43,20 +43,21 @@ class JobLoop {
     uint64_t term = 1;
     std::function<void(Work)> post;              // to run on the loop's thread, later; any thread
     std::function<void(uint64_t, Work)> effect;  // to run elsewhere; in order for equal numbers
-    // To run elsewhere, in order: what computes for long. A job's own plans, for which it stands
-    // still, never wait for what clients ask for.
+    // Long computations, to run elsewhere, in order. A job waits for its own plans, so `plan` has
+    // those alone; `check` has what clients ask for.
     std::function<void(Work)> plan;
     std::function<void(Work)> check;            // of clients: their jobs and their plans
     std::function<absl::Status()> owns_folder;  // any thread: is the state folder still ours?
-    // Of the thread that does the effects of this number: changes while they get on.
+    // A count of the thread that does the effects of this number; it changes while they make
+    // progress.
     std::function<uint64_t(uint64_t)> effect_progress;
   };
   explicit JobLoop(Parts parts);
 
   absl::Status Open();  // takes unfinished jobs up again
-  // Whatever time has made due. `heard_seconds`: a moment such that everything that was posted
-  // before it has been run. Leases and deadlines end by that clock, so that what came in time and
-  // waited while this thread was busy is never taken for silence.
+  // Does everything that is due. `heard_seconds`: everything posted before this moment has run.
+  // Leases and deadlines end by it. So an answer that came in time, while this thread was busy, is
+  // never taken for silence.
   void Tick(double heard_seconds);
   double NextTickSeconds() const;
   // No new jobs, no new placements, and of each job only the step at hand, with a checkpoint after
@@ -70,7 +71,8 @@ class JobLoop {
               const JobCaller& caller = {});
   absl::Status CheckCaller(const JobCaller& caller, const std::string& id) const;  // as JobManager
   absl::StatusOr<JobView> Get(const std::string& id) const;
-  // Newest first; of those submitted before the job of this sequence, at most `most`.
+  // Newest first: at most `most` of the jobs that were submitted before the job of sequence
+  // `before`.
   struct Page {
     std::vector<std::shared_ptr<const JobView>> jobs;
     uint64_t next = 0;  // `before` of the next page; 0: this is the last one
@@ -78,7 +80,7 @@ class JobLoop {
   static constexpr uint64_t kNewest = std::numeric_limits<uint64_t>::max();
   Page List(uint64_t before = kNewest, size_t most = std::numeric_limits<size_t>::max(),
             const JobCaller& caller = {}) const;
-  // Of any job as the journal has it; views of ended jobs are without.
+  // The spec of any job, from the journal; views of ended jobs have none.
   absl::StatusOr<std::string> SpecText(const std::string& id) const;
   // Those on disk with number > after, at most `limit` and kRecordsPerPump.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
@@ -104,7 +106,7 @@ class JobLoop {
 
  private:
   absl::Status MayChange() const;  // FAILED_PRECONDITION: the jobs are only shown
-  // What is kept of a spec's text, which is in the journal; the spec as a value is the job's.
+  // Facts of a spec's text. The journal has the text; the job has the spec as a value.
   struct JobText {
     std::string sha256;
     int64_t bytes = 0;
@@ -153,12 +155,13 @@ class JobLoop {
   static absl::Status UnknownJob(const std::string& id);
   absl::Status AddFromJournal(const JournalJob& entry);
   void SetAside(const JournalJob& entry, const absl::Status& why);
-  // Writes the paths of jobs down anew where what they name moved with the state folder.
+  // If the state folder moved, rewrites the paths of jobs that moved with it.
   absl::Status MoveJobs();
   std::string ExportFolder(const std::string& job) const {
     return parts_.options.state_folder + "/exports/" + job;
   }
-  // With folders of checkpoints or records, and neither in the journal nor forgotten by it.
+  // Jobs that have folders of checkpoints or records, but are not in the journal and were not
+  // forgotten by it.
   std::vector<std::string> UnknownJobs() const;
   std::shared_ptr<const JobDefinition> Define(const JournalJob& entry, const JobSpec& spec,
                                               Network network) const;

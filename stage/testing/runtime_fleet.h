@@ -90,12 +90,12 @@ class RuntimeFleet {
     spec_.name = "test";
     spec_.seed = 5;
     spec_.network = GptSpec{.layers = 2,
-                          .width = 4,
-                          .heads = 2,
-                          .context = 4,
-                          .vocabulary = 8,
-                          .dropout = 0.2,
-                          .tied_embeddings = options.tied_embeddings};
+                            .width = 4,
+                            .heads = 2,
+                            .context = 4,
+                            .vocabulary = 8,
+                            .dropout = 0.2,
+                            .tied_embeddings = options.tied_embeddings};
     spec_.data = TextData{.path = folder_.Write("text", text), .bytes = true};
     spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
     spec_.pipeline.stages = options.stages;

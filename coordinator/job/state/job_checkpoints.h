@@ -1,5 +1,5 @@
 // JobCheckpoints: the last checkpoint of a job, the one being written, and when the next is due.
-// Of a temporary folder the job is the owner until it is committed, checked or abandoned.
+// The job owns a temporary folder until it is committed, checked or abandoned.
 #ifndef STAGECOACH_COORDINATOR_JOB_STATE_JOB_CHECKPOINTS_H_
 #define STAGECOACH_COORDINATOR_JOB_STATE_JOB_CHECKPOINTS_H_
 
@@ -39,7 +39,7 @@ struct JobCheckpoints {
   LastCheckpoint last;
   CheckpointWrite writing;
   FolderProbe probe;                 // while stages load; no folder: none is under way
-  double seconds = 0;                // that the last one took; 0: not known
+  double seconds = 0;                // of the last one; 0: not known
   double unsaved_train_seconds = 0;  // of steps since the last one, or since one was tried
   std::string unsaved;  // why the job's last one is not written, while it is tried again
 };

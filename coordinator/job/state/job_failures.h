@@ -13,14 +13,14 @@
 
 namespace stagecoach {
 
-// Of one step: for reasons of the stages' own, and on which ones.
+// Failures of one step for reasons of the stages' own, and the stages that failed.
 struct StepFailures {
   int64_t count = 0;
   std::set<std::string> stages;  // names
 };
 
-// Of stages' processes by a signal of their own, in a row at one step and instruction, without a
-// new step behind it.
+// Deaths of stages' processes by a signal of their own: in a row, at one step and instruction, with
+// no later step finished since.
 struct StageDeaths {
   int64_t count = 0;
   uint64_t step = 0;

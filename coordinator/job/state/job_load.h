@@ -14,14 +14,14 @@ namespace stagecoach {
 
 struct JobOrigin {
   bool searches_own = false;  // or the checkpoint of spec.resume.job
-  // Of spec.resume.job: where this job begins. Chosen once, so that a recovery before the first own
-  // checkpoint begins with the same bits. -1: not chosen yet, the newest will be.
+  // Step of spec.resume.job at which this job begins. It is chosen once, so that a recovery before
+  // the first own checkpoint begins with the same bits. -1: not chosen yet, the newest will be.
   int64_t resume_step = -1;
   uint64_t applied_steps = 0;  // of the job that this one resumed
   std::string data_sha256;     // of that job's checkpoint
 };
 
-// All of it is reset by a new generation. Neither folder nor manifest: initial weights.
+// A new generation resets it. Neither folder nor manifest: initial weights.
 struct LoadSource {
   std::string folder;            // of a checkpoint
   bool fresh_optimizer = false;  // the weights only
