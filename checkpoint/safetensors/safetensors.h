@@ -1,8 +1,8 @@
 // safetensors: reader and writer. The format is in docs/formats.md; hostile files are expected.
 // Errors:    DATA_LOSS with file, tensor and offset if the tensors do not tile the file exactly.
 //            Limits: header <= 16 MiB, <= 100,000 tensors, rank <= 8, names <= 256 bytes, unique.
-//            Nothing is allocated from an unchecked number. A file of another kind is named
-//            (base/files/file_kind.h).
+//            Nothing is allocated from an unchecked number. If the file is of another kind, the
+//            error names that kind (base/files/file_kind.h).
 #ifndef STAGECOACH_CHECKPOINT_SAFETENSORS_SAFETENSORS_H_
 #define STAGECOACH_CHECKPOINT_SAFETENSORS_SAFETENSORS_H_
 

@@ -1,8 +1,8 @@
 // Head chunks: runs the last layer and the loss together, on some rows of a micro-batch at a time.
 // The last layer must be one plain linear that makes the logits. Logits of a vocabulary are wide:
-// 3.3 GB for 32 sequences of GPT-2. Only the loss and the head's own gradients read them. With
-// chunks they never exist as a whole. A row then takes the place of a sample. No call of these
-// lists tells the rows of one sample from those of another.
+// 3.3 GB in bfloat16 for 32 sequences of GPT-2. Only the loss and the head's own gradients read
+// them. With chunks they never exist as a whole. A row then takes the place of a sample. No call of
+// the head or the loss tells the rows of one sample from those of another.
 // Ownership: pure functions.
 // Units:     rows are those of the logits, samples times the targets of each; bytes.
 // Errors:    HeadByRows CHECKs HeadGoesByChunks. Numbers beyond 64 bits come out as the largest
@@ -51,7 +51,7 @@ int64_t HeadRows(const Network& network, int64_t samples);
 int64_t HeadChunkBytes(const Network& network, const HeadChunkLimits& limits, int64_t samples,
                        bool evaluation);
 
-// The same network for code that runs only its last layer and its loss. Their samples are rows.
+// The same network with a row as a sample, for code that runs only its last layer and its loss.
 Network HeadByRows(const Network& network);
 
 }  // namespace stagecoach

@@ -1,4 +1,4 @@
-// cosine: from the peak by half a cosine to the final rate, one step behind the job's last one.
+// cosine: from the peak by half a cosine to the final rate, reached one step after the job's last.
 #ifndef STAGECOACH_PLAN_LEARNING_RATES_COSINE_H_
 #define STAGECOACH_PLAN_LEARNING_RATES_COSINE_H_
 
@@ -11,7 +11,7 @@ struct CosineRate {
   double peak = 0;
   int64_t warmup_steps = 0;
   double warmup_epochs = 0;
-  double final = 0;  // one step behind the last one
+  double final = 0;  // one step after the last one
   template <typename Visitor>
   void Visit(Visitor& visit) {
     VisitWarmUp(visit, peak, warmup_steps, warmup_epochs);

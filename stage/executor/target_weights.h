@@ -23,8 +23,8 @@ class TargetWeights {
   const std::vector<std::string>& names() const { return names_; }
   // The weights of a micro-batch, which has the arrays of `names`. An ignored target weighs 0.
   std::vector<float> Of(const HostBatch& batch) const;
-  // The number of terms of the loss that share one weight: numbers of a sample; 1 if targets are
-  // classes.
+  // How many terms of the loss share one weight: all of a sample where targets are numbers, 1 where
+  // they are classes.
   int64_t terms() const { return terms_; }
 
  private:
@@ -33,7 +33,7 @@ class TargetWeights {
   const Objective& objective_;
   std::vector<std::string> names_;
   bool reads_targets_ = false;
-  int64_t of_sample_ = 1, terms_ = 1;  // weights of a sample
+  int64_t of_sample_ = 1, terms_ = 1;  // weights a sample; terms a weight
 };
 
 }  // namespace stagecoach

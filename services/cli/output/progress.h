@@ -35,8 +35,8 @@ class ProgressState {
 
   std::string ConsoleLine() const;
   // "[=====> ] 60% 120/200 loss 2.310 ETA 2m03s 117k tokens/s bubble 31.0% (ideal 27.3%)", at most
-  // `columns` wide. In narrow ones the other parts go first, then the bar's width, then the counts.
-  // Loss and time left stay.
+  // `columns` wide. If that is too narrow, the other parts go first, then the bar's width, then the
+  // counts. Loss and time left stay.
   std::string Bar(int columns) const;
 
  private:

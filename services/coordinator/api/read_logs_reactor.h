@@ -33,8 +33,8 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
     StageObserver* stages = nullptr;
     const LogRing* own = nullptr;
   };
-  // PERMISSION_DENIED if the job is another user's, or if a caller with own jobs only wants all
-  // lines.
+  // PERMISSION_DENIED if the job is another user's, or if a caller that may see only its
+  // own jobs asks for the lines of all.
   static ReadLogsReactor* Start(const Parts& parts, const CallersJobs& jobs,
                                 const v1::ReadLogsRequest& request);
   ~ReadLogsReactor() override;

@@ -48,7 +48,7 @@ class CallLog {
   void Begin(const std::string& section);
   // Gives the buffer a new name, without blanks, and adds a line about it.
   void Name(const Tensor& tensor, const std::string& name);
-  // All lines since the last call.
+  // All lines since the last Take.
   std::string Take();
 
   // `bytes`: as asked for; the buffer may have more.

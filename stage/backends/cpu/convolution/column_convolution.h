@@ -1,7 +1,7 @@
-// Convolutions as products of columns: the inputs that each place reads. They go block by block of
-// places, and channel by channel if a group is a single channel (depthwise). They serve shapes for
-// which oneDNN has no fast convolution. They also serve an image so large that one call of oneDNN
-// would show no progress for long.
+// Convolutions as matrix products. A column is the inputs that one output place reads. They go
+// block by block of places, and channel by channel if a group is a single channel (depthwise). They
+// serve shapes for which oneDNN has no fast convolution. They also serve an image so large that one
+// call of oneDNN would show no progress for long.
 // Threads, errors: as Backend::Prepare.
 // Determinism: blocks depend on shapes alone. So do the shares of a weight's gradient, in which
 //            samples are summed.
