@@ -1,5 +1,5 @@
-// EndedJobs: what is left in memory of jobs that have ended: a view. Their specs and histories are
-// in the journal, until they are too many or too old.
+// EndedJobs: a view in memory of each job that has ended. The journal has its spec and history,
+// until ended jobs are too many or too old.
 // Ownership: values.  Threads: thread-compatible (the job loop's).
 // Units:     Unix seconds.
 #ifndef STAGECOACH_COORDINATOR_LOOP_ENDED_JOBS_H_

@@ -1,5 +1,5 @@
-// JobWatches: those who follow the histories of jobs. They read the journal, so nobody is told more
-// than what is on disk.
+// JobWatches: the watchers of jobs' histories. They get records from the journal, so none learns
+// more than what is on disk.
 // Ownership: borrows the journal.
 // Threads:   the job loop's, but for count. Watchers run on it, and must not block.
 #ifndef STAGECOACH_COORDINATOR_LOOP_JOB_WATCHES_H_
@@ -23,8 +23,8 @@ namespace stagecoach {
 class JobWatches {
  public:
   static constexpr int kMostRecords = 256;  // of one turn: the loop has other work in between
-  // Of a job whose watcher has all that is on disk. nullopt: more will come. OK: it has ended. An
-  // error: what comes cannot be written.
+  // Outlook of a job whose watcher has all records on disk. nullopt: more will come. OK: the job
+  // has ended. An error: new records cannot be written.
   using Outlook = std::function<std::optional<absl::Status>(const std::string& job)>;
   // post: runs work on the loop's thread, later.
   JobWatches(Journal* journal, std::function<void(std::function<void()>)> post, Outlook outlook)

@@ -12,7 +12,7 @@
 
 namespace stagecoach {
 
-// Of messages of tied parameters.
+// Bytes of messages of tied parameters.
 struct TiedBytes {
   std::vector<int64_t> received_values, received_gradients;
   int64_t passed_values = 0, passed_gradients = 0;  // those that only go on to the next stage
@@ -27,7 +27,7 @@ ActivationPeak PeakOfActivations(const Network& network, std::span<const StagePr
                                  int stage, bool evaluation, const TiedBytes& tied,
                                  const StageMemoryQuery& query);
 
-// The head goes by chunks on this stage.
+// Whether the head goes by chunks on this stage.
 bool HasChunkedHead(const Network& network, const StageMemoryQuery& query);
 
 }  // namespace stagecoach

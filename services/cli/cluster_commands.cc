@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 
+#include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
 
 namespace stagecoach {
@@ -59,7 +60,7 @@ void AddLogs(CommandTree& tree) {
   AddJob(command, &options.job);
   command->add_flag("-f,--follow", options.follow, "go on until the job ends");
   command->add_option("--stage", options.stage, "only this stage of the pipeline, from 0")
-      ->check(CLI::Range(int32_t{0}, static_cast<int32_t>(kMostStages)));
+      ->check(CLI::Range(int32_t{0}, static_cast<int32_t>(kMaxStages)));
   command->add_option("--tail", options.tail, "only the last lines; default: all")
       ->check(CLI::Range(uint32_t{1}, kMostLogLines));
   command

@@ -15,9 +15,6 @@
 
 namespace stagecoach {
 
-// Limit of a number on the command line; the limits of a job are its validator's.
-inline constexpr int64_t kMostStages = 1024;
-
 class CommandTree {
  public:
   CommandTree(Console* console, StopSignal* stop);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/device_name.h"
 #include "plan/costs/cost_model.h"
+#include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
 #include "services/cli/size_text.h"
 #include "stage/backends/simulated/simulated_backend.h"
@@ -67,7 +68,7 @@ void AddLocalClusterOptions(CLI::App* command, LocalClusterFlags* flags) {
   command
       ->add_option("--threads-per-stage", flags->threads_per_stage,
                    "default: the cores divided among the stages")
-      ->check(CLI::Range(int64_t{1}, kMostStages));
+      ->check(CLI::Range(int64_t{1}, kMaxStages));
   AddMemoryPerStage(command, &flags->memory_per_stage,
                     "for tensors, as 512MiB; the job is planned to fit, and a stage takes no "
                     "more; default: no limit");
@@ -85,7 +86,7 @@ void AddLocal(CommandTree& tree) {
       tree.Add("local", "Run a job on a cluster of processes on this machine", RunLocal);
   AddFile(command, &options.file);
   command->add_option("--stages", options.stages, "number of stages K, instead of the job's")
-      ->check(CLI::Range(int64_t{1}, kMostStages));
+      ->check(CLI::Range(int64_t{1}, kMaxStages));
   AddLocalClusterOptions(command, &options.cluster);
   command
       ->add_option("--state-dir", options.state_dir,
@@ -120,7 +121,7 @@ void AddPlan(CommandTree& tree) {
       tree.Add("plan", "Show partition, memory, forecast and timeline of a job", RunPlan);
   AddFile(command, &options.file);
   command->add_option("--stages", options.stages, "number of stages K, instead of the job's")
-      ->check(CLI::Range(int64_t{1}, kMostStages));
+      ->check(CLI::Range(int64_t{1}, kMaxStages));
   AddDevices(command, &options.devices,
              "of the stages, as `local` takes them: a card needs memory beside its tensors; a "
              "coordinator that is asked knows its stages' own");
@@ -131,7 +132,7 @@ void AddPlan(CommandTree& tree) {
       ->add_option("--threads-per-stage", options.threads_per_stage,
                    "that compute: each has memory of its own; default: as `local` has; a "
                    "coordinator knows its stages' own: not with --server")
-      ->check(CLI::Range(int64_t{1}, kMostStages));
+      ->check(CLI::Range(int64_t{1}, kMaxStages));
   command
       ->add_option("--gflops", options.gflops,
                    absl::StrFormat("billions of FLOP/s of a stage, for the forecast of times; "
@@ -153,7 +154,7 @@ void AddResume(CommandTree& tree) {
   command
       ->add_option("--stages", options.stages,
                    "number of stages K from now on; changes no bit of the result")
-      ->check(CLI::Range(int64_t{1}, kMostStages));
+      ->check(CLI::Range(int64_t{1}, kMaxStages));
   command
       ->add_option("--steps", options.steps,
                    "train up to this step instead of the job's last one, as a new job")

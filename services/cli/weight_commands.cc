@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
 
 namespace stagecoach {
@@ -21,7 +22,7 @@ void AddWeightOptions(CLI::App* command, const std::string& name, WeightOptions*
                    "the job that a checkpoint was trained by; a checkpoint has only numbers")
       ->type_name("FILE");
   command->add_option("--threads", weights->threads, "default: all cores")
-      ->check(CLI::Range(int64_t{1}, kMostStages));
+      ->check(CLI::Range(int64_t{1}, kMaxStages));
 }
 
 void AddPictures(CLI::App* command, std::vector<std::string>* pictures) {

@@ -30,7 +30,7 @@ inline ConvolutionShape WeightGradientShape(const ConvolutionSteps& steps, const
   return ShapeOfConvolution(steps, types.inputs[1], types.adds[0], types.inputs[0]);
 }
 
-// Of a pool: `image` is x or dx, `places` y or dy; samples are those of the call.
+// Shape of a pool: `image` is x or dx, `places` y or dy. The number of samples is not set here.
 inline WindowShape PoolShape(const PoolSteps& steps, const ValueType& image,
                              const ValueType& places) {
   return {.samples = 0,

@@ -14,7 +14,7 @@ namespace stagecoach {
 absl::Status CheckLoad(const LoadCommand& command, const LoadedCell* loaded);
 // The fence is of the loaded incarnation, and the cell goes on.
 absl::Status CheckFence(const Fence& fence, const LoadedCell* loaded);
-// Behind CheckFence.
+// Call these after CheckFence.
 absl::Status CheckRun(const RunCommand& command, const LoadedCell& loaded);
 absl::Status CheckShard(const WriteShardCommand& command, const LoadedCell& loaded);
 

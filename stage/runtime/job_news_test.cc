@@ -54,7 +54,8 @@ TEST(JobNews, WhoeverSeesThatASilenceEndedSeesThatSomebodyMayHaveMoved) {
     }
   });
   for (int i = 1; i <= kSilences && std::chrono::steady_clock::now() < enough; ++i) {
-    ASSERT_EQ(news.moves(), static_cast<uint64_t>(i)) << "each silence counts once";
+    EXPECT_EQ(news.moves(), static_cast<uint64_t>(i)) << "each silence counts once";
+    if (HasFailure()) break;
     clock.AdvanceNanos(40 * kSecondNanos);
     looks = 0;
     silence = i;

@@ -17,7 +17,7 @@ class StatusBoard {
   void Running(const Fence& fence, const LoadedCell& loaded);
   void AtRest(const char* state, const LoadedCell& loaded);  // "ready", "aborted"
   void Position(const LoadedCell& loaded);
-  StageStatus Status() const;  // what is not of the cell is left out
+  StageStatus Status() const;  // the fields that tell of the cell
 
  private:
   void CopyLocked(const LoadedCell& loaded);
