@@ -32,6 +32,25 @@ double FlopsOf(const Network& network) {
   return sum;
 }
 
+// A name stands for one number: data sources give the network's inputs, and all other extents with
+// names follow from these.
+absl::Status CheckLengths(const Network& network, const std::string& path) {
+  Lengths largest;
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    const Shape& shape = network.wires[i].type.shape;
+    for (int k = 0; k < shape.rank(); ++k) {
+      const auto [size, length] = shape.extent(k);
+      if (length == Length::kNone) continue;
+      if (largest.of(length) == 0) largest.Set(length, size);
+      if (largest.of(length) == size) continue;
+      return FieldError(path,
+                        absl::StrCat(network.inputs[i].name, " of ", LengthName(length), " ", size),
+                        absl::StrCat("must be ", largest.of(length), ", as of inputs before it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 WireId NetworkBuilder::Input(const std::string& name, ValueType type, int64_t classes) {
@@ -219,6 +238,7 @@ absl::StatusOr<Network> NetworkBuilder::Finish(const Ends& ends, const std::stri
     return FieldError(path, absl::StrCat("over ", kMaxFlops, " FLOPs a sample"),
                       "use smaller or fewer layers");
   }
+  RETURN_IF_ERROR(CheckLengths(network_, path));
   RETURN_IF_ERROR(CheckCuts(path));
   return std::move(network_);
 }

@@ -57,6 +57,16 @@ TEST_F(NetworkBuilderTest, ALayerThatNothingReadsIsRefused) {
               HasSubstr("layer 1 (gelu) makes activation[n, 4, 8], which nothing reads"));
 }
 
+TEST_F(NetworkBuilderTest, ANamedLengthHasOneLargestValue) {
+  const auto named = [](int64_t size) {
+    return ActivationType(Shape::Of({{size, Length::kSource}, {8}}));
+  };
+  network_.Input("short", named(4), 0);
+  network_.Input("long", named(5), 0);
+  EXPECT_THAT(Refusal(Add("linear", {x_}, Linear)[0]),
+              HasSubstr("long of source 5; must be 4, as of inputs before it"));
+}
+
 TEST_F(NetworkBuilderTest, LayersInFrontOfTheFirstParameterHaveNoBackward) {
   const WireId y = Add("gelu", {x_}, Gelu)[0];
   const WireId z = Add("linear", {y}, Linear)[0];

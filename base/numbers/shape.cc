@@ -12,6 +12,42 @@ int64_t Shape::elements() const {
   return *count;
 }
 
+Shape Shape::Of(std::initializer_list<Extent> extents) {
+  Shape shape;
+  for (const Extent& extent : extents) shape = shape.Plus(extent);
+  return shape;
+}
+
+Shape Shape::With(int i, Extent extent) const {
+  CHECK(i >= 0 && i < rank() && i < kMaxRank) << "extent " << i << " of " << ToString();
+  Shape changed = *this;
+  changed.extents_[static_cast<size_t>(i)] = extent.size;
+  changed.lengths_[static_cast<size_t>(i)] = extent.length;
+  return changed;
+}
+
+Shape Shape::Plus(Extent extent) const {
+  Shape longer = *this;
+  longer.extents_.push_back(0);
+  return longer.With(rank(), extent);
+}
+
+Shape Shape::WithoutLast() const {
+  CHECK(rank() > 0) << "a scalar";
+  Shape shorter = With(rank() - 1, Extent{});
+  shorter.extents_.pop_back();
+  return shorter;
+}
+
+Shape Shape::Bound(const Lengths& lengths) const {
+  Shape bound(extents_);
+  for (size_t i = 0; i < extents_.size() && i < kMaxRank; ++i) {
+    const int64_t value = lengths.of(lengths_[i]);
+    if (value > 0) bound.extents_[i] = value;
+  }
+  return bound;
+}
+
 std::string Shape::ToString() const {
   return absl::StrCat("[", absl::StrJoin(extents_, ", "), "]");
 }

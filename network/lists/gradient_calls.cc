@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "operations/call_types.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {
@@ -65,7 +66,7 @@ class Writer final : public GradientWriter {
     const std::vector<ValueType> types = TypesOf(inputs);
     if (!status_.ok()) return nothing;
     absl::StatusOr<std::vector<ValueType>> made =
-        OperationNamed(operation).Types(attributes, types, {});
+        TypesOfCall(OperationNamed(operation), attributes, types, {});
     if (!made.ok()) {
       RefuseCall(operation, made.status());
       return nothing;
@@ -89,7 +90,7 @@ class Writer final : public GradientWriter {
       adds.push_back(TypeOf(call.adds.back()));
     }
     const absl::Status status =
-        OperationNamed(operation).Types(call.attributes, types, adds).status();
+        TypesOfCall(OperationNamed(operation), call.attributes, types, adds).status();
     if (!status.ok()) return RefuseCall(operation, status);
     backward_.calls.push_back(std::move(call));
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "operations/call_types.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {
@@ -22,7 +23,7 @@ absl::StatusOr<std::vector<ValueType>> TypesOf(const LayerGraph& graph, std::str
         << operation << " reads value " << input.value;
     types.push_back(graph.value(input).type);
   }
-  return found->Types(attributes, types, {});
+  return TypesOfCall(*found, attributes, types, {});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "operations/call_types.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {
@@ -59,7 +60,8 @@ class UpdateCallWriter final : public UpdateWriter {
     std::vector<ValueType> types, adds;
     for (const ValueId id : inputs) types.push_back(At(id).type);
     for (const ValueId id : changed) adds.push_back(At(id).type);
-    const absl::Status status = OperationNamed(operation).Types(attributes, types, adds).status();
+    const absl::Status status =
+        TypesOfCall(OperationNamed(operation), attributes, types, adds).status();
     if (!status.ok() && status_.ok()) {
       status_ = absl::InvalidArgumentError(absl::StrCat(
           current_->operation, ": its update, ", std::string(operation), ": ", status.message()));

@@ -7,6 +7,7 @@
 #include "base/errors/status.h"
 #include "network/limits.h"
 #include "network/objective_kind.h"
+#include "operations/call_types.h"
 #include "operations/catalogue.h"
 #include "operations/losses/loss_types.h"
 
@@ -101,11 +102,11 @@ absl::Status CheckTypes(const Operation& loss, const Network& network) {
   const Objective& objective = network.objective;
   std::vector<ValueType> inputs = {network.wire(objective.output).type, objective.target_type};
   if (objective.weighted()) inputs.push_back(LossWeightsType(objective.target_type));
-  RETURN_IF_ERROR(loss.Types(objective.attributes, inputs, {}).status());
+  RETURN_IF_ERROR(TypesOfCall(loss, objective.attributes, inputs, {}).status());
   Attributes training = objective.attributes;
   training.Set("gradient", true);
   inputs.push_back(ScaleType());
-  return loss.Types(training, inputs, {}).status();
+  return TypesOfCall(loss, training, inputs, {}).status();
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ absl::StatusOr<PackedHeads> CheckQkv(const AttentionAttributes& attributes, cons
 }
 
 ValueType OutType(const PackedHeads& packed) {
-  return ActivationType({packed.context, packed.query_width()});
+  return ActivationType(Shape::Of({packed.rows(), {packed.query_width()}}));
 }
 
 ValueType LogSumExpType(const PackedHeads& packed) {
-  return {Element::kFloat32, Leading::kSamples, {packed.heads, packed.context}};
+  return {Element::kFloat32, Leading::kSamples, Shape::Of({{packed.heads}, packed.rows()})};
 }
 
 // Causal: row r has r + 1 scores; in full each has all. `products` in units of the forward's two.

@@ -20,6 +20,13 @@ absl::Status CheckIds(const ValueType& ids) {
                                     "; must be ids of one extent, the context");
 }
 
+// Of a context at least as long.
+absl::Status CheckPositions(std::string_view operand, const ValueType& table, Element element,
+                            int64_t context, int64_t width) {
+  const int64_t rows = table.shape.rank() == 2 ? std::max(context, table.shape[0]) : context;
+  return CheckType(operand, table, WeightType(element, {rows, width}));
+}
+
 class Embedding final : public OperationOf<EmbeddingAttributes> {
  public:
   std::string_view name() const override { return "embedding"; }
@@ -66,10 +73,10 @@ class Embedding final : public OperationOf<EmbeddingAttributes> {
     status = CheckType("token", inputs[1], WeightType(Element::kActivation, {vocabulary, width}));
     const int64_t context = inputs[0].shape[0];
     if (status.ok() && !attributes.tokens_only) {
-      status = CheckType("position", inputs[2], WeightType(Element::kActivation, {context, width}));
+      status = CheckPositions("position", inputs[2], Element::kActivation, context, width);
     }
     if (!status.ok()) return status;
-    return std::vector<ValueType>{ActivationType({context, width})};
+    return std::vector<ValueType>{ActivationType(inputs[0].shape.Plus({width}))};
   }
   Cost CostOfCall(const EmbeddingAttributes&, const CallTypes& types,
                   int64_t samples) const override {
@@ -102,13 +109,13 @@ class EmbeddingWeightGradient final : public OperationOf<EmbeddingAttributes> {
     if (status.ok()) status = CheckActivation("dy", inputs[1], 2);
     if (!status.ok()) return status;
     const int64_t context = inputs[0].shape[0], width = inputs[1].shape.back();
-    status = CheckType("dy", inputs[1], ActivationType({context, width}));
+    status = CheckType("dy", inputs[1], ActivationType(inputs[0].shape.Plus({width})));
     const int64_t vocabulary = adds[0].shape.rank() == 2 ? adds[0].shape[0] : 0;
     if (status.ok()) {
       status = CheckType("d_token", adds[0], WeightType(Element::kFloat32, {vocabulary, width}));
     }
     if (status.ok() && !attributes.tokens_only) {
-      status = CheckType("d_position", adds[1], WeightType(Element::kFloat32, {context, width}));
+      status = CheckPositions("d_position", adds[1], Element::kFloat32, context, width);
     }
     if (!status.ok()) return status;
     return std::vector<ValueType>{};

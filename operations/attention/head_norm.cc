@@ -13,7 +13,8 @@ ValueType HeadWeight(const PackedHeads& packed) {
 }
 
 ValueType Statistics(const PackedHeads& packed) {
-  return {Element::kFloat32, Leading::kSamples, {packed.context, packed.heads + packed.key_heads}};
+  return {Element::kFloat32, Leading::kSamples,
+          Shape::Of({packed.rows(), {packed.heads + packed.key_heads}})};
 }
 
 class HeadNorm final : public OperationOf<HeadNormAttributes> {

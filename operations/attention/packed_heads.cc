@@ -23,7 +23,7 @@ absl::StatusOr<PackedHeads> CheckPackedHeads(std::string_view operand, const Val
                                                    "; must be [context, (", heads, " + 2 * ", keys,
                                                    ") * head_width]"));
   }
-  return PackedHeads{qkv.shape[0], heads, keys, qkv.shape[1] / packed};
+  return PackedHeads{qkv.shape[0], heads, keys, qkv.shape[1] / packed, qkv.shape.extent(0).length};
 }
 
 PackedHeads PackedHeadsOf(const ValueType& qkv, int64_t heads, int64_t key_heads) {

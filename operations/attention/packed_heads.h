@@ -18,6 +18,8 @@ struct PackedHeads {
   int64_t context = 0;
   int64_t heads = 0, key_heads = 0;
   int64_t head_width = 0;
+  Length length = Length::kNone;  // name of the context
+  Extent rows() const { return {context, length}; }
   int64_t query_width() const { return heads * head_width; }
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/numbers/random.h"
+#include "operations/value_type.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
@@ -24,7 +25,10 @@ struct ForwardContext {
   uint64_t step = 0;
   MicroBatchId micro_batch;
   int64_t sequences = 0;  // of this micro-batch
+  Lengths lengths = {};   // of its named extents
   bool training = true;   // false: dropout is the identity
+
+  Binding binding() const { return {sequences, lengths}; }
 };
 
 struct KernelContext {

@@ -9,6 +9,7 @@
 #include "base/errors/status.h"
 #include "base/threads/progress.h"
 #include "network/passes/head_chunks.h"
+#include "stage/backends/bound_kernel.h"
 #include "stage/cell/cell_state.h"
 #include "stage/cell/host_blocks.h"
 #include "stage/cell/initial_value.h"
@@ -71,7 +72,7 @@ absl::Status SetInitialCopies(const TiedExchange& ties, const Beginning& beginni
 
 // Of two shares of a value's gradient, as the layers' own lists add them.
 absl::StatusOr<Kernel> PrepareSum(Backend& backend, const ValueType& type, DType activation) {
-  return backend.Prepare({.operation = "add"}, {{type, type}, {type}, {}}, activation);
+  return PrepareBound(backend, {.operation = "add"}, {{type, type}, {type}, {}}, activation);
 }
 
 std::vector<WireId> Joined(std::vector<WireId> first, const std::vector<WireId>& second) {

@@ -9,6 +9,7 @@
 #include "base/errors/status.h"
 #include "operations/catalogue.h"
 #include "operations/losses/loss_types.h"
+#include "stage/backends/bound_kernel.h"
 
 namespace stagecoach {
 namespace {
@@ -61,7 +62,7 @@ absl::StatusOr<ObjectiveRunner::Form> ObjectiveRunner::Prepare(bool gradient) co
   Form form{.kernel = {},
             .gradient = types.outputs.front(),
             .sums = types.outputs.back().shape.elements()};
-  ASSIGN_OR_RETURN(form.kernel, backend_.Prepare(call, types, dtype_));
+  ASSIGN_OR_RETURN(form.kernel, PrepareBound(backend_, call, types, dtype_));
   return form;
 }
 
@@ -121,7 +122,7 @@ absl::StatusOr<Tensor> ObjectiveRunner::TrainOne(Compared& compared, const Forwa
   ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch, part, &compared));
   Tensor gradient = output;
   if (!compared.overwrites) {
-    const Shape shape = RuntimeShape(training_.gradient, context.sequences);
+    const Shape shape = RuntimeShape(training_.gradient, context.binding());
     const int64_t stride = output.padded() ? output.row_stride() : shape.back();
     ASSIGN_OR_RETURN(gradient, MakePaddedTensor(backend_.allocator(), MemoryKind::kActivations,
                                                 ElementDType(training_.gradient.element, dtype_),

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/numbers/lengths.h"
 #include "plan/control.h"
 #include "plan/job/job_spec.h"
 
@@ -24,6 +25,8 @@ namespace stagecoach {
 
 struct HostBatch {
   int64_t samples = 0;
+  // Those that the arrays have; the same for all micro-batches of a mini-batch.
+  Lengths lengths = {};
   std::vector<std::vector<std::byte>> arrays;  // in the order of the names; empty without samples
 };
 

@@ -12,13 +12,6 @@ namespace stagecoach {
 
 namespace {
 
-// -1: it does not tell, being there once for all, or holds no whole samples.
-int64_t SamplesOf(const Shape& shape, const ValueType& type) {
-  const int64_t each = TypeElements(type, 1);
-  if (type.leading == Leading::kOne || each == 0 || shape.elements() % each != 0) return -1;
-  return shape.elements() / each;
-}
-
 // "activation of micro-batch 3", "tied_value".
 std::string MessageText(MessageKind kind, MicroBatchId micro_batch) {
   return IsTied(kind) ? MessageKindName(kind)
@@ -64,9 +57,15 @@ const std::vector<ValueType>& BoundaryPort::TypesOf(MessageKind kind) const {
 }
 
 absl::StatusOr<bool> BoundaryPort::TrySend(MessageKind kind, const Fence& fence,
-                                           MicroBatchId micro_batch, Tensors* tuple) {
+                                           MicroBatchId micro_batch, Tensors* tuple,
+                                           const Binding& binding) {
   CHECK(Sends(kind)) << MessageKindName(kind) << " to stage " << parts_.peer.value;
-  CHECK_EQ(tuple->size(), TypesOf(kind).size()) << "values: " << MessageText(kind, micro_batch);
+  const std::vector<ValueType>& types = TypesOf(kind);
+  CHECK_EQ(tuple->size(), types.size()) << "values: " << MessageText(kind, micro_batch);
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (!types[i].shape.has_lengths()) continue;
+    (*tuple)[i] = (*tuple)[i].Reshaped(SentShape(types[i], binding));
+  }
   if (copies_) return TryCopy(kind, fence, micro_batch, tuple);
   parts_.phases->Stay(Phase::kSend, micro_batch);
   if (Offer(kind, fence, micro_batch, tuple)) return true;
@@ -134,7 +133,7 @@ absl::StatusOr<bool> BoundaryPort::SendWaiting() {
 }
 
 absl::StatusOr<std::optional<BoundaryPort::Arrived>> BoundaryPort::TryReceive(
-    MessageKind kind, const Fence& fence, MicroBatchId micro_batch, int64_t samples) {
+    MessageKind kind, const Fence& fence, MicroBatchId micro_batch, const Binding& expected) {
   CHECK(!Sends(kind)) << MessageKindName(kind) << " from stage " << parts_.peer.value;
   while (std::optional<TensorMessage> message = parts_.link->TryReceive()) {
     ASSIGN_OR_RETURN(const bool current, CheckFence(fence, *message));
@@ -143,9 +142,14 @@ absl::StatusOr<std::optional<BoundaryPort::Arrived>> BoundaryPort::TryReceive(
       continue;
     }
     Arrived arrived;
-    ASSIGN_OR_RETURN(arrived.samples, CheckContent(*message, kind, micro_batch, samples));
+    ASSIGN_OR_RETURN(arrived.binding, CheckContent(*message, kind, micro_batch, expected));
     BookArrival(*message);
     arrived.tuple = std::move(message->tensors);
+    for (size_t i = 0; i < arrived.tuple.size(); ++i) {
+      const ValueType& type = TypesOf(kind)[i];
+      if (!type.shape.has_lengths()) continue;
+      arrived.tuple[i] = arrived.tuple[i].Reshaped(RuntimeShape(type, arrived.binding));
+    }
     if (copies_) {
       for (Tensor& tensor : arrived.tuple) {
         ASSIGN_OR_RETURN(tensor, Annotate(parts_.backend->CopyFromLink(tensor), Name()));
@@ -170,9 +174,9 @@ absl::StatusOr<bool> BoundaryPort::CheckFence(const Fence& expected,
       " arrived, the step at hand is ", expected.step, " of generation ", expected.generation));
 }
 
-absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message, MessageKind kind,
+absl::StatusOr<Binding> BoundaryPort::CheckContent(const TensorMessage& message, MessageKind kind,
                                                    MicroBatchId micro_batch,
-                                                   int64_t samples) const {
+                                                   const Binding& expected) const {
   if (message.kind != kind || message.micro_batch != micro_batch) {
     return absl::FailedPreconditionError(
         absl::StrCat(Name(), ": ", MessageText(message.kind, message.micro_batch),
@@ -180,30 +184,28 @@ absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message,
   }
   const std::vector<ValueType>& types = TypesOf(kind);
   bool fits = message.tensors.size() == types.size();
-  int64_t found = samples;
+  Binding found = expected;
   for (size_t i = 0; fits && i < types.size(); ++i) {
     const Tensor& tensor = message.tensors[i];
-    fits = tensor.valid() && tensor.dtype() == ElementDType(types[i].element, parts_.dtype);
-    if (fits && found < 0) found = SamplesOf(tensor.shape(), types[i]);
-  }
-  for (size_t i = 0; fits && i < types.size(); ++i) {
-    fits = found >= 0 && message.tensors[i].shape() == RuntimeShape(types[i], found);
+    fits = tensor.valid() && tensor.dtype() == ElementDType(types[i].element, parts_.dtype) &&
+           ReadSentShape(types[i], tensor.shape(), &found);
   }
   if (fits) return found;
   return absl::FailedPreconditionError(
       absl::StrCat(Name(), ": ", MessageText(kind, micro_batch), " is ", TupleText(message.tensors),
-                   ", expected ", TypesText(kind, samples),
+                   ", expected ", TypesText(kind, expected),
                    "; both stages must run the same job spec (", message.fence.ToString(), ")"));
 }
 
 // Of what comes in: "F32[192, 32] and F32[3, 8]", or "F32[64, 32] for each sample".
-std::string BoundaryPort::TypesText(MessageKind kind, int64_t samples) const {
+std::string BoundaryPort::TypesText(MessageKind kind, const Binding& expected) const {
   std::string text;
   for (const ValueType& type : TypesOf(kind)) {
     const char* name = DTypeName(ElementDType(type.element, parts_.dtype));
     absl::StrAppend(&text, text.empty() ? "" : " and ", name,
-                    samples < 0 ? RuntimeShape(type, 1).ToString() + " for each sample"
-                                : RuntimeShape(type, samples).ToString());
+                    expected.samples < 0
+                        ? SentShape(type, {1, expected.lengths}).ToString() + " for each sample"
+                        : SentShape(type, expected).ToString());
   }
   return text;
 }

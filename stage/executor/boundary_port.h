@@ -53,15 +53,17 @@ class BoundaryPort {
 
   // True: it took the tuple. False: there was no room, and the caller keeps the tuple for the next
   // try. CHECKs that `kind` flows this way.
+  // `binding`: sizes of the micro-batch; read if extents of the tuple's types have names.
   absl::StatusOr<bool> TrySend(MessageKind kind, const Fence& fence, MicroBatchId micro_batch,
-                               Tensors* tuple);
+                               Tensors* tuple, const Binding& binding = {});
   struct Arrived {
-    int64_t samples = 0;
+    Binding binding;  // the expected one, with what the message tells beside it
     Tensors tuple;
   };
-  // samples: the expected number; -1: the message's own.
+  // expected: sizes known already; -1 samples: the message's own.
   absl::StatusOr<std::optional<Arrived>> TryReceive(MessageKind kind, const Fence& fence,
-                                                    MicroBatchId micro_batch, int64_t samples);
+                                                    MicroBatchId micro_batch,
+                                                    const Binding& expected);
 
   // Gives the outbox's messages to the link, as far as it takes them. True: it took some.
   absl::StatusOr<bool> SendWaiting();
@@ -85,10 +87,10 @@ class BoundaryPort {
   const std::vector<ValueType>& TypesOf(MessageKind kind) const;
   // True: the message is of this step; false: stale; else an error.
   absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;
-  // The number of samples of the message.
-  absl::StatusOr<int64_t> CheckContent(const TensorMessage& message, MessageKind kind,
-                                       MicroBatchId micro_batch, int64_t samples) const;
-  std::string TypesText(MessageKind kind, int64_t samples) const;
+  // The sizes that the message has.
+  absl::StatusOr<Binding> CheckContent(const TensorMessage& message, MessageKind kind,
+                                       MicroBatchId micro_batch, const Binding& expected) const;
+  std::string TypesText(MessageKind kind, const Binding& expected) const;
   void BookArrival(const TensorMessage& message);
   // True: the link has it; else it is intact.
   bool Offer(MessageKind kind, const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);

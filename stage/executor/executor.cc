@@ -61,9 +61,11 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
     case Opcode::kReceiveGradient:
       return ReceiveGradient(id);
     case Opcode::kSendActivation:
-      return downstream->TrySend(MessageKind::kActivation, fence, id, &At(id).outputs);
+      return downstream->TrySend(MessageKind::kActivation, fence, id, &At(id).outputs,
+                                 At(id).binding);
     case Opcode::kSendGradient:
-      return upstream->TrySend(MessageKind::kGradient, fence, id, &At(id).input_gradients);
+      return upstream->TrySend(MessageKind::kGradient, fence, id, &At(id).input_gradients,
+                               At(id).binding);
     case Opcode::kReceiveTiedValues:
     case Opcode::kReceiveTiedGradients:
       return ReceiveTied(instruction);
@@ -89,14 +91,14 @@ absl::StatusOr<bool> StageExecutor::State::ReceiveActivation(MicroBatchId id) {
   ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
                    upstream->TryReceive(MessageKind::kActivation, work->fence, id, -1));
   if (!arrived.has_value()) return false;
-  At(id).samples = arrived->samples;
+  At(id).binding = arrived->binding;
   At(id).received = std::move(arrived->tuple);
   return true;
 }
 
 absl::StatusOr<bool> StageExecutor::State::ReceiveGradient(MicroBatchId id) {
   ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
-                   downstream->TryReceive(MessageKind::kGradient, work->fence, id, At(id).samples));
+                   downstream->TryReceive(MessageKind::kGradient, work->fence, id, At(id).binding));
   if (!arrived.has_value()) return false;
   At(id).output_gradients = std::move(arrived->tuple);
   return true;

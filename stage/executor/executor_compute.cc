@@ -21,7 +21,8 @@ ForwardContext StageExecutor::State::ContextOf(MicroBatchId id) const {
   return {.seed = parts.seed,
           .step = work->fence.step,
           .micro_batch = id,
-          .sequences = in_flight[id.value].samples,
+          .sequences = in_flight[id.value].binding.samples,
+          .lengths = in_flight[id.value].binding.lengths,
           .training = work->training};
 }
 
@@ -39,7 +40,7 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
       return Forward(id);
     case Opcode::kRecompute:
       parts.phases->Enter(Phase::kRecompute, id);
-      return At(id).samples == 0 ? absl::OkStatus() : parts.cell->Recompute(id);
+      return At(id).binding.samples == 0 ? absl::OkStatus() : parts.cell->Recompute(id);
     case Opcode::kLoss:
       parts.phases->Enter(Phase::kBackward, id);
       return Loss(id);
@@ -112,11 +113,11 @@ std::vector<ValueType> StageExecutor::State::GradientTypes(
 
 absl::StatusOr<Tensor> StageExecutor::State::ToDevice(std::span<const std::byte> array,
                                                       const ValueType& type,
-                                                      int64_t samples) const {
+                                                      const Binding& binding) const {
   const DType source = type.element == Element::kIds ? DType::kI32 : DType::kF32;
   Backend& backend = *parts.backend;
   ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(backend.link_allocator(), MemoryKind::kActivations,
-                                             source, RuntimeShape(type, samples)));
+                                             source, RuntimeShape(type, binding)));
   CHECK_EQ(static_cast<int64_t>(array.size()), tensor.bytes()) << "bytes of " << FormatType(type);
   if (CopiesForLinks(backend)) {
     // The back end holds them until they have been copied, so nobody waits.
@@ -161,19 +162,33 @@ absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
   return Take(id, batch, 0, types);
 }
 
+absl::Status StageExecutor::State::Bind(MicroBatchId id, const HostBatch& batch) {
+  Binding& binding = At(id).binding;
+  const auto check = [this](int64_t arrived, int64_t read, const char* what) {
+    if (arrived == read) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(arrived, " ", what, " arrived, the data set of stage ", parts.stage.value,
+                     " has ", read, "; all stages must read the same file"));
+  };
+  if (binding.samples < 0) binding.samples = batch.samples;
+  RETURN_IF_ERROR(check(binding.samples, batch.samples, "samples"));
+  for (const Length length : kNamedLengths) {
+    const int64_t arrived = binding.lengths.of(length), read = batch.lengths.of(length);
+    if (arrived == 0) binding.lengths.Set(length, read);
+    if (arrived == 0 || batch.samples == 0) continue;
+    RETURN_IF_ERROR(check(arrived, read, LengthName(length)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Tensors> StageExecutor::State::Take(MicroBatchId id, const HostBatch& batch,
                                                    int first, const std::vector<ValueType>& types) {
-  int64_t& samples = At(id).samples;
-  if (samples < 0) samples = batch.samples;
-  if (batch.samples != samples) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(samples, " samples arrived, the data set of stage ", parts.stage.value,
-                     " has ", batch.samples, "; all stages must read the same file"));
-  }
+  RETURN_IF_ERROR(Bind(id, batch));
+  const Binding& binding = At(id).binding;
   Tensors tuple;
-  for (size_t i = 0; i < types.size() && samples > 0; ++i) {
+  for (size_t i = 0; i < types.size() && binding.samples > 0; ++i) {
     const auto& array = batch.arrays[static_cast<size_t>(first) + i];
-    ASSIGN_OR_RETURN(Tensor tensor, ToDevice(array, types[i], samples));
+    ASSIGN_OR_RETURN(Tensor tensor, ToDevice(array, types[i], binding));
     tuple.push_back(std::move(tensor));
   }
   return tuple;
@@ -215,7 +230,7 @@ absl::StatusOr<Tensor> StageExecutor::State::LoadWeights(MicroBatchId id) {
   ASSIGN_OR_RETURN(const HostBatch* const batch, Weighed(id));
   const std::vector<float> weights = target_weights.Of(*batch);
   return ToDevice(std::as_bytes(std::span(weights)), parts.network->objective.loaded().back(),
-                  batch->samples);
+                  {batch->samples, batch->lengths});
 }
 
 absl::StatusOr<const HostBatch*> StageExecutor::State::Weighed(MicroBatchId id) {
@@ -231,7 +246,7 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
   Tensors inputs = std::exchange(flight.loaded, Tensors());
   for (Tensor& tensor : flight.received) inputs.push_back(std::move(tensor));
   flight.received.clear();
-  if (flight.samples == 0) {
+  if (flight.binding.samples == 0) {
     if (last_stage()) return absl::OkStatus();
     ASSIGN_OR_RETURN(flight.outputs, Empty(wires.sent));
     return absl::OkStatus();
@@ -262,7 +277,7 @@ absl::StatusOr<double> StageExecutor::State::LossScale() {
 
 absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   InFlight& flight = At(id);
-  if (flight.samples == 0) return absl::OkStatus();
+  if (flight.binding.samples == 0) return absl::OkStatus();
   Tensors outputs = std::exchange(flight.outputs, Tensors());  // of an evaluation
   ObjectiveRunner::Targets targets{std::exchange(flight.target, Tensor()),
                                    std::exchange(flight.weights, Tensor())};
@@ -279,7 +294,7 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
 
 absl::Status StageExecutor::State::Backward(MicroBatchId id, Opcode op) {
   InFlight& flight = At(id);
-  const bool empty = flight.samples == 0;
+  const bool empty = flight.binding.samples == 0;
   if (op == Opcode::kBackwardWeight) {
     return empty ? absl::OkStatus() : parts.cell->BackwardWeight(id);
   }
@@ -310,7 +325,8 @@ void StageExecutor::State::SumLosses(StepReport* report) {
   }
   report->class_counts = std::move(sums.classes);
   for (const InFlight& flight : in_flight) {
-    report->targets += std::max<int64_t>(flight.samples, 0) * parts.network->targets();
+    if (flight.binding.samples <= 0) continue;
+    report->targets += TypeElements(objective.target_type, flight.binding);
   }
   report->finite = report->finite && std::isfinite(report->loss_sum);
 }

@@ -22,7 +22,7 @@ namespace stagecoach {
 struct StageExecutor::State {
   // A step's data of one micro-batch between two instructions.
   struct InFlight {
-    int64_t samples = -1;              // -1: not known yet
+    Binding binding{-1};               // -1: not known yet
     Tensors loaded, received;          // from in and <a to F
     Tensors outputs;                   // from F to >a; in an evaluation on the last stage to L
     std::optional<HostBatch> weighed;  // source of the weights, from the first t to its own t
@@ -129,11 +129,13 @@ struct StageExecutor::State {
   // Inputs of the data source by name. FAILED_PRECONDITION: other samples than arrived were read.
   absl::StatusOr<Tensors> Load(MicroBatchId id, std::span<const std::string> names,
                                const std::vector<ValueType>& types);
+  // Notes the sizes of the batch, or compares them with what arrived.
+  absl::Status Bind(MicroBatchId id, const HostBatch& batch);
   // Arrays of a batch from number `first` on, of these types.
   absl::StatusOr<Tensors> Take(MicroBatchId id, const HostBatch& batch, int first,
                                const std::vector<ValueType>& types);
   absl::StatusOr<Tensor> ToDevice(std::span<const std::byte> array, const ValueType& type,
-                                  int64_t samples) const;
+                                  const Binding& binding) const;
   absl::StatusOr<Tensors> Empty(const std::vector<WireId>& of) const;
   std::vector<ValueType> Types(const std::vector<WireId>& of) const;
   std::vector<ValueType> ValueTypes(const std::vector<ParameterUse>& of) const;

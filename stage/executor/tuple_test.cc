@@ -248,9 +248,44 @@ TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
     const auto arrived = port.TryReceive(MessageKind::kActivation, {}, MicroBatchId(0), -1);
     ASSERT_TRUE(arrived.ok()) << arrived.status();
     ASSERT_TRUE(arrived->has_value());
-    EXPECT_EQ((*arrived)->samples, samples);
+    EXPECT_EQ((*arrived)->binding.samples, samples);
     EXPECT_EQ((*arrived)->tuple.size(), types.size());
   }
+}
+
+// The next stage learns the lengths of a micro-batch from its tensors.
+TEST(Tuples, TellTheNextStageNamedLengths) {
+  auto links = MakeInProcessLinkPair({});
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  PhaseClock phases(SystemClock::Get());
+  const std::vector<ValueType> types = {ActivationType(Shape::Of({{9, Length::kTarget}, {3}})),
+                                        ActivationType({5})};
+  const auto port = [&](Link* link, int self, int peer) {
+    return BoundaryPort({.link = link,
+                         .self = StageId(self),
+                         .peer = StageId(peer),
+                         .outgoing = types,
+                         .incoming = types,
+                         .phases = &phases,
+                         .clock = SystemClock::Get(),
+                         .backend = backend.get()});
+  };
+  BoundaryPort above = port(links.first.get(), 0, 1), below = port(links.second.get(), 1, 0);
+  Lengths lengths;
+  lengths.Set(Length::kTarget, 4);
+  const Binding sent(2, lengths);
+  Tensors tuple;
+  for (const ValueType& type : types) {
+    tuple.push_back(*MakeTensor(backend->allocator(), MemoryKind::kActivations, DType::kF32,
+                                RuntimeShape(type, sent)));
+  }
+  const auto took = above.TrySend(MessageKind::kActivation, {}, MicroBatchId(0), &tuple, sent);
+  ASSERT_TRUE(took.ok() && *took) << took.status();
+  const auto arrived = below.TryReceive(MessageKind::kActivation, {}, MicroBatchId(0), -1);
+  ASSERT_TRUE(arrived.ok() && arrived->has_value()) << arrived.status();
+  EXPECT_EQ((*arrived)->binding, sent);
+  EXPECT_EQ((*arrived)->tuple[0].shape(), (Shape{8, 3}));
+  EXPECT_EQ((*arrived)->tuple[1].shape(), (Shape{2, 5}));
 }
 
 // Weights of the same layers with other skips are not exchanged.

@@ -6,6 +6,7 @@
 #include "base/errors/status.h"
 #include "base/threads/current_work.h"
 #include "network/passes/padded_output.h"
+#include "stage/backends/bound_kernel.h"
 
 namespace stagecoach {
 absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& network,
@@ -117,7 +118,7 @@ absl::StatusOr<LayerRunner::Step> LayerRunner::PrepareStep(const ListedCall& lis
   Step step;
   step.operation = call.operation.c_str();
   for (const ValueId id : call.outputs) step.types.push_back(&lists_->value(id).type);
-  ASSIGN_OR_RETURN(step.kernel, backend_.Prepare(call, lists_->TypesOf(call), dtype_));
+  ASSIGN_OR_RETURN(step.kernel, PrepareBound(backend_, call, lists_->TypesOf(call), dtype_));
   step.inputs = Operands(Places(call.inputs));
   step.outputs = Operands(Places(call.outputs));
   step.adds = Operands(Places(call.adds));
@@ -145,7 +146,7 @@ void LayerRunner::Place(const std::vector<ValueId>& ids, Tensors tuple,
     if (!id.valid()) continue;
     CHECK_LT(next, tuple.size()) << "tensors into layer " << index_;
     const ValueType& type = lists_->value(id).type;
-    CHECK_EQ(tuple[next].elements(), TypeElements(type, context.sequences))
+    CHECK_EQ(tuple[next].elements(), TypeElements(type, context.binding()))
         << "elements of " << FormatType(type) << " into layer " << index_ << ", micro-batch "
         << context.micro_batch.value;
     At(id) = std::move(tuple[next++]);
@@ -190,10 +191,10 @@ absl::Status LayerRunner::MakeOutputs(const Step& step, const ForwardContext& co
     const ValueType& type = *step.types[i];
     if (output.valid()) continue;  // the caller said where
     if (i == 0 && step.in_place != nullptr) {
-      output = step.in_place->Reshaped(RuntimeShape(type, context.sequences));
+      output = step.in_place->Reshaped(RuntimeShape(type, context.binding()));
       continue;
     }
-    const Shape shape = RuntimeShape(type, context.sequences);
+    const Shape shape = RuntimeShape(type, context.binding());
     const DType dtype = ElementDType(type.element, dtype_);
     // Who looks at an evaluation's answers wants them dense.
     if (&output == padded_ && context.training) {

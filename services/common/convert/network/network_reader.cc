@@ -60,7 +60,21 @@ absl::StatusOr<ValueType> ReadType(Element element, Leading leading,
 
 absl::StatusOr<ValueType> ReadType(const v1::Network::ValueType& proto) {
   ASSIGN_OR_RETURN(const Element element, ReadEnum<Element>("element", proto.element()));
-  return ReadType(element, proto.once() ? Leading::kOne : Leading::kSamples, proto.extents());
+  const Leading leading = proto.once() ? Leading::kOne : Leading::kSamples;
+  ASSIGN_OR_RETURN(ValueType type, ReadType(element, leading, proto.extents()));
+  if (proto.lengths().empty()) return type;
+  if (proto.once() || proto.lengths_size() != proto.extents_size()) {
+    return Refused(FormatType(type), ": has ", proto.lengths_size(), " names of extents; must be ",
+                   proto.once() ? 0 : proto.extents_size());
+  }
+  for (int i = 0; i < proto.lengths_size(); ++i) {
+    const int length = proto.lengths(i);
+    if (length < 0 || length > static_cast<int>(kNamedLengths.back())) {
+      return Refused("length ", length, ": this version does not know that value");
+    }
+    type.shape = type.shape.With(i, {type.shape[i], static_cast<Length>(length)});
+  }
+  return type;
 }
 
 absl::StatusOr<AttributeValue> ReadValue(const v1::Network::Attribute& proto) {

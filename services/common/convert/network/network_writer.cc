@@ -21,6 +21,7 @@ using Form = v1::Network::Form;
 
 // Values stand in one order on both sides; 0 of a message is none.
 static_assert(static_cast<int>(Element::kIds) + 1 == v1::Network::ELEMENT_IDS);
+static_assert(static_cast<int>(Length::kTarget) == v1::Network::LENGTH_TARGET);
 static_assert(static_cast<int>(ParameterSpec::Init::kNormal) + 1 == v1::Network::INITIAL_NORMAL);
 v1::Network::Element ToProto(Element element) {
   return static_cast<v1::Network::Element>(static_cast<int>(element) + 1);
@@ -37,6 +38,10 @@ void WriteType(const ValueType& type, v1::Network::ValueType* proto) {
   proto->set_element(ToProto(type.element));
   proto->set_once(type.leading == Leading::kOne);
   WriteExtents(type.shape, proto->mutable_extents());
+  if (!type.shape.has_lengths()) return;
+  for (int i = 0; i < type.shape.rank(); ++i) {
+    proto->add_lengths(static_cast<v1::Network::Length>(type.shape.extent(i).length));
+  }
 }
 
 // An overload for each type of value.
