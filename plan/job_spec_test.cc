@@ -23,6 +23,7 @@
 #include "plan/learning_rates/exponential.h"
 #include "plan/learning_rates/inverse_square_root.h"
 #include "plan/learning_rates/linear.h"
+#include "plan/learning_rates/noam.h"
 #include "plan/learning_rates/step.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/sgd.h"
@@ -341,10 +342,11 @@ TEST(LearningRate, WarmsUpToThePeakUnderEveryForm) {
     LearningRateSpec rate;
     rate.kind = kind->name();
     rate.attributes = kind->Defaults();
-    rate.attributes.Set("peak", 1.0);
+    if (rate.kind != "noam") rate.attributes.Set("peak", 1.0);
     rate.attributes.Set("warmup_steps", int64_t{10});
     if (rate.kind == "exponential") rate.attributes.Set("every_steps", int64_t{5});
     if (rate.kind == "step") rate.attributes.Set("milestones", std::vector<int64_t>{50});
+    if (rate.kind == "noam") rate = NoamRate{.rate = 20, .width = 40, .warmup_steps = 10};
     ASSERT_TRUE(ValidateLearningRate(rate).ok()) << rate.kind;
     ASSERT_TRUE(CheckWarmUp(rate, 110).ok()) << rate.kind;
     EXPECT_DOUBLE_EQ(LearningRateAt(rate, 0, 110), 0.1) << rate.kind;
@@ -404,6 +406,52 @@ TEST(LearningRate, TellsTheRecipeOfAmoebaNet) {
   EXPECT_NEAR(at(4.7), 0.015 * 0.97, 1e-12);
   EXPECT_NEAR(at(4.81), 0.015 * 0.97 * 0.97, 1e-12);
   EXPECT_NEAR(at(100), 0.015 * std::pow(0.97, 41), 1e-12);
+}
+
+// Lingvo's recipe for Multi30k: width 256, 1,000 steps of warm-up.
+TEST(LearningRate, NoamIsTheTransformersSchedule) {
+  const NoamRate rate{.width = 256, .warmup_steps = 1000};
+  for (const int64_t step : {0, 1, 499, 998, 999, 1000, 1001, 9999, 999'999}) {
+    const auto count = static_cast<double>(step + 1);
+    const double paper =
+        std::pow(256, -0.5) * std::min(count * std::pow(1000, -1.5), std::pow(count, -0.5));
+    EXPECT_NEAR(LearningRateAt(rate, step, 10'000), paper, 1e-14 * paper) << step;
+    EXPECT_NEAR(
+        LearningRateAt(NoamRate{.rate = 3, .width = 256, .warmup_steps = 1000}, step, 10'000),
+        3 * paper, 3e-14 * paper)
+        << step;
+  }
+  // A table of the formula in decimal arithmetic.
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 0, 10'000), 1.9764235376052371e-6);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 999, 10'000), 1.9764235376052371e-3);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 3999, 10'000), 0.98821176880261854e-3)
+      << "a half at four times";
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 9999, 10'000), 6.25e-4);
+}
+
+TEST(LearningRate, NoamHasAWarmUpAndAWidthOrIsRefused) {
+  const auto message = [](const LearningRateSpec& rate) {
+    return std::string(ValidateLearningRate(rate).message());
+  };
+  EXPECT_THAT(message(NoamRate{.width = 256}),
+              HasSubstr("training.learning_rate.noam.warmup_steps: 0; must be"));
+  EXPECT_THAT(message(NoamRate{.warmup_steps = 9}),
+              HasSubstr("training.learning_rate.noam.width: 0; must be"));
+  EXPECT_THAT(message(NoamRate{.rate = 0, .width = 1, .warmup_steps = 1}),
+              HasSubstr("training.learning_rate.noam.rate: 0; must be"));
+  EXPECT_THAT(message(NoamRate{.rate = 1001, .width = 1, .warmup_steps = 1}),
+              HasSubstr("training.learning_rate.noam.rate: 1001; must be"));
+  LearningRateSpec rate = NoamRate{.width = 256, .warmup_steps = 9};
+  EXPECT_EQ(message(rate), "");
+  EXPECT_TRUE(CheckWarmUp(rate, 9).ok());
+  EXPECT_EQ(CheckWarmUp(rate, 8).message(),
+            "training.learning_rate.noam.warmup_steps: 9; must be <= training.steps = 8");
+  // Fields of other forms' warm-up would ask for a second one.
+  rate.attributes.Set("warmup_epochs", 1.0);
+  EXPECT_THAT(message(rate), HasSubstr("training.learning_rate.noam.warmup_epochs is not known"));
+  rate = NoamRate{.width = 256, .warmup_steps = 9};
+  rate.attributes.Set("peak", 1.0);
+  EXPECT_THAT(message(rate), HasSubstr("training.learning_rate.noam.peak is not known"));
 }
 
 TEST(LearningRate, WhatRangesDoNotSayIsRefusedWithItsField) {

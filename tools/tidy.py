@@ -14,18 +14,20 @@ SOFT_LINES, HARD_LINES, FUNCTION_LINES = 400, 800, 70
 # folder -> folders it may include from and link (its own is always allowed)
 LEVELS = {
     "base": set(),
+    "scores": {"base"},
     "operations": {"base"},
     "network": {"base", "operations"},
     "plan": {"base", "operations", "network"},
     "checkpoint": {"base"},
-    "stage": {"base", "operations", "network", "plan", "checkpoint"},
-    "coordinator": {"base", "operations", "network", "plan", "checkpoint"},
-    "services/common": {"base", "operations", "network", "plan", "checkpoint", "stage"},
-    "services/records": {"base", "operations", "network", "plan", "checkpoint", "coordinator", "services/common"},
-    "services/coordinator": {"base", "operations", "network", "plan", "checkpoint", "coordinator", "services/common",
-                             "services/records"},
-    "services/stage": {"base", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
-    "services/cli": {"base", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
+    "stage": {"base", "scores", "operations", "network", "plan", "checkpoint"},
+    "coordinator": {"base", "scores", "operations", "network", "plan", "checkpoint"},
+    "services/common": {"base", "scores", "operations", "network", "plan", "checkpoint", "stage"},
+    "services/records": {"base", "scores", "operations", "network", "plan", "checkpoint", "coordinator",
+                         "services/common"},
+    "services/coordinator": {"base", "scores", "operations", "network", "plan", "checkpoint", "coordinator",
+                             "services/common", "services/records"},
+    "services/stage": {"base", "scores", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
+    "services/cli": {"base", "scores", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
 }
 # Libraries of others that only some may link, however many targets lie between.
 ONLY_LINKED_BY = {"SQLite::SQLite3": {"coordinator", "services/records", "services/coordinator"}}

@@ -22,7 +22,7 @@ constexpr double kDefaultPeak = 1e-3;
 // Each has a file in plan/learning_rates, which defines `const LearningRateKind*
 // ConstantLearningRateKind()`, and a message in proto/stagecoach/v1/training.proto.
 STAGECOACH_LISTED(Giver<const LearningRateKind*>, LearningRateKind,  //
-                  Constant, Cosine, Exponential, InverseSquareRoot, Linear, Step)
+                  Constant, Cosine, Exponential, InverseSquareRoot, Linear, Noam, Step)
 
 const KindList<LearningRateKind>& LearningRateKinds() {
   static const auto* const list = new KindList<LearningRateKind>(

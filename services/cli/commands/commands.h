@@ -110,6 +110,15 @@ struct SegmentOptions {
 };
 int RunSegment(const SegmentOptions& options, CommandContext& context);
 
+struct ScoreOptions {
+  std::string hypotheses;  // "-": standard input
+  std::vector<std::string> references;
+  std::vector<std::string> metrics;  // "bleu", "chrf"
+  std::string tokenize = "13a";      // or "none"; of BLEU
+  int digits = 1;  // of a score in the table, behind the point
+};
+int RunScore(const ScoreOptions& options, CommandContext& context);
+
 struct CheckpointsOptions {
   std::string job;
   bool verify = false;

@@ -102,7 +102,7 @@ TEST(KindMessages, OfLearningRatesAreTheForms) {
 TEST(KindMessages, NothingSetIsNamedWithWhatThereIs) {
   EXPECT_EQ(NoKindSet(v1::LearningRate(), "training.learning_rate").message(),
             "training.learning_rate: not set, want constant, linear, cosine, inverse_square_root, "
-            "exponential or step");
+            "exponential, step or noam");
   v1::Data data;
   KindToProto(DataSpec(), &data);
   EXPECT_EQ(data.kind_case(), v1::Data::KIND_NOT_SET);
