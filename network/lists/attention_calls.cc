@@ -19,7 +19,8 @@ std::vector<AttentionCall> AttentionCallsOf(const LayerLists& lists) {
                      .width = out[1],
                      .dropout = attributes->dropout,
                      .key_heads = grouped ? attributes->key_heads : 0,
-                     .full = attributes->full});
+                     .full = attributes->full,
+                     .keys = call.inputs.size() > 1});
   }
   return found;
 }

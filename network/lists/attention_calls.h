@@ -1,4 +1,5 @@
-// The attentions of a layer: a planner and a stage ask a card's library about them.
+// The attentions of a layer: a planner and a stage ask a card's library about them. No library
+// computes cross_attention.
 #ifndef STAGECOACH_NETWORK_LISTS_ATTENTION_CALLS_H_
 #define STAGECOACH_NETWORK_LISTS_ATTENTION_CALLS_H_
 
@@ -14,6 +15,7 @@ struct AttentionCall {
   double dropout = 0;     // in training
   int64_t key_heads = 0;  // 0: as many as heads
   bool full = false;      // no causal mask
+  bool keys = false;      // lengths or documents say which columns exist
 };
 
 // The attentions in the order of the forward.

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/attention/attention.h"
+#include "operations/attention/cross_attention.h"
 #include "operations/attention/head_norm.h"
 #include "operations/attention/packed_heads.h"
 #include "operations/attention/rotary.h"
@@ -22,6 +23,8 @@ using testing::HasSubstr;
 const ValueType kRow = ActivationType({8, 16});
 // 4 query heads, 2 key heads and 2 value heads of 6.
 const ValueType kGrouped = ActivationType({8, 48});
+const ValueType kLength{Element::kIds, Leading::kSamples, {}};
+const ValueType kStarts{Element::kIds, Leading::kSamples, {8}};
 
 std::string WhyNot(const std::string& operation, const Attributes& attributes,
                    const std::vector<ValueType>& inputs, const std::vector<ValueType>& adds = {}) {
@@ -65,6 +68,69 @@ TEST(GroupedAttentionTypes, FollowTheHeads) {
             "key_heads is 3; must divide the 4 heads");
   EXPECT_EQ(WhyNot("attention", grouped, {ActivationType({8, 50})}),
             "qkv is activation[n, 8, 50]; must be [context, (4 + 2 * 2) * head_width]");
+}
+
+TEST(AttentionTypes, TakeLengthsOrTheFirstRowsOfDocuments) {
+  const Attributes causal = ToAttributes(AttentionAttributes{.heads = 4, .key_heads = 2});
+  const Attributes full =
+      ToAttributes(AttentionAttributes{.heads = 4, .key_heads = 2, .full = true});
+  const std::vector<ValueType> types = TypesOrDie("attention", causal, {kGrouped});
+  for (const bool is_full : {false, true}) {
+    const Attributes& attributes = is_full ? full : causal;
+    const ValueType& keys = is_full ? kLength : kStarts;
+    EXPECT_EQ(TypesOrDie("attention", attributes, {kGrouped, keys}), types);
+    EXPECT_EQ(TypesOrDie("attention_gradient", attributes,
+                         {types[0], kGrouped, types[0], types[1], keys}),
+              std::vector<ValueType>{kGrouped});
+    EXPECT_EQ(OperationNamed("attention").RowsOfTable(attributes, {{kGrouped, keys}, types, {}}),
+              is_full ? 9 : 8);
+  }
+  EXPECT_EQ(OperationNamed("attention").RowsOfTable(full, {{kGrouped}, types, {}}), std::nullopt);
+  EXPECT_EQ(WhyNot("attention", full, {kGrouped, kStarts}), "keys is ids[n, 8]; must be ids[n]");
+  EXPECT_EQ(WhyNot("attention", causal, {kGrouped, kLength}), "keys is ids[n]; must be ids[n, 8]");
+  EXPECT_EQ(WhyNot("attention_gradient", full, {types[0], kGrouped, types[0], types[1], kStarts}),
+            "keys is ids[n, 8]; must be ids[n]");
+  EXPECT_EQ(WhyNot("attention", full, {kGrouped, kLength, kLength}),
+            "attention has 3 operands; it takes 2: qkv, keys");
+}
+
+TEST(CrossAttentionTypes, FollowRowsAndColumns) {
+  const Attributes heads = ToAttributes(CrossAttentionAttributes{.heads = 4, .key_heads = 2});
+  const ValueType q = ActivationType({8, 24}), kv = ActivationType({5, 24});
+  const std::vector<ValueType> types = TypesOrDie("cross_attention", heads, {q, kv, kLength});
+  EXPECT_THAT(types, ElementsAre(q, ValueType{Element::kFloat32, Leading::kSamples, {4, 8}}));
+  EXPECT_THAT(
+      TypesOrDie("cross_attention_gradient", heads, {q, q, kv, kLength, types[0], types[1]}),
+      ElementsAre(q, kv));
+  EXPECT_EQ(OperationNamed("cross_attention").RowsOfTable(heads, {{q, kv, kLength}, types, {}}), 6);
+  EXPECT_EQ(WhyNot("cross_attention", heads, {q, ActivationType({5, 36}), kLength}),
+            "kv is activation[n, 5, 36]; must be [columns, 2 * 2 * 6]");
+  EXPECT_EQ(WhyNot("cross_attention", heads, {ActivationType({8, 26}), kv, kLength}),
+            "q is activation[n, 8, 26]; must be [rows, 4 * head_width]");
+  EXPECT_EQ(WhyNot("cross_attention", heads, {q, kv, kStarts}),
+            "keys is ids[n, 8]; must be ids[n]");
+  EXPECT_EQ(
+      WhyNot("cross_attention", ToAttributes(CrossAttentionAttributes{.heads = 4, .key_heads = 3}),
+             {q, kv, kLength}),
+      "key_heads is 3; must divide the 4 heads");
+}
+
+TEST(CrossAttentionCost, IsThatOfFullAttentionWithAsManyColumns) {
+  const Attributes cross = ToAttributes(CrossAttentionAttributes{.heads = 2, .dropout = 0.1});
+  const Attributes self =
+      ToAttributes(AttentionAttributes{.heads = 2, .dropout = 0.1, .full = true});
+  const ValueType q = ActivationType({8, 12}), kv = ActivationType({8, 24}),
+                  qkv = ActivationType({8, 36});
+  const auto cost = [](const char* operation, const Attributes& attributes,
+                       const std::vector<ValueType>& inputs) {
+    return OperationNamed(operation).CostOf(
+        attributes, {inputs, TypesOrDie(operation, attributes, inputs), {}}, 3);
+  };
+  const Cost one = cost("cross_attention", cross, {q, kv, kLength});
+  const Cost other = cost("attention", self, {qkv});
+  EXPECT_EQ(one.products, other.products);
+  EXPECT_EQ(one.flops, other.flops);
+  EXPECT_EQ(cost("attention", self, {qkv, kLength}).flops, other.flops);
 }
 
 TEST(GroupedAttentionCost, IsThatOfAllItsQueryHeads) {

@@ -56,6 +56,7 @@ std::string WhyNot(const AttentionKernels& kernels, const AttentionCall& attenti
   }
   if (attention.dropout != 0.0) return "it has dropout";
   if (attention.key_heads != 0) return "heads share key heads";
+  if (attention.keys) return "samples have lengths or documents";
   if (attention.full) return "it has no causal mask";
   if (context <= 0 || context % kernels.tile != 0) {
     return absl::StrCat("the context, ", context, ", is no multiple of ", kernels.tile);

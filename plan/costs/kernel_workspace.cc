@@ -5,6 +5,7 @@
 
 #include "operations/attention/attention.h"
 #include "operations/attention/attention_scratch.h"
+#include "operations/attention/cross_attention.h"
 #include "operations/attention/packed_heads.h"
 #include "operations/attributes.h"
 #include "plan/costs/product_scratch.h"
@@ -95,12 +96,23 @@ KernelWorkspace OfWeightGradient(int64_t rows, int64_t in, int64_t out, bool nar
   return taken;
 }
 
+KernelWorkspace OfScores(int64_t columns, int64_t head_width, bool gradient) {
+  return {kF32Bytes * (gradient ? AttentionScratch::Backward(columns, head_width)
+                                : AttentionScratch::Forward(columns, head_width)),
+          0};
+}
+
 KernelWorkspace OfAttention(const Call& call, const ValueType& qkv, bool gradient) {
   const auto attributes = *FromAttributes<AttentionAttributes>(call.attributes);
   const PackedHeads heads = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
-  const int64_t floats = gradient ? AttentionScratch::Backward(heads.context, heads.head_width)
-                                  : AttentionScratch::Forward(heads.context, heads.head_width);
-  return {kF32Bytes * floats, 0};
+  return OfScores(heads.context, heads.head_width, gradient);
+}
+
+KernelWorkspace OfCrossAttention(const Call& call, const ValueType& q, const ValueType& kv,
+                                 bool gradient) {
+  const auto attributes = *FromAttributes<CrossAttentionAttributes>(call.attributes);
+  const CrossHeads heads = CrossHeadsOf(attributes, q, kv);
+  return OfScores(heads.columns, heads.head_width, gradient);
 }
 
 // Rows of few channels are walked several at a time, so a chunk has from half of kNormChunk
@@ -145,6 +157,10 @@ KernelWorkspace OfCall(const Call& call, const CallTypes& types, int64_t samples
     taken.Raise(OfAttention(call, types.inputs[0], false));
   } else if (operation == "attention_gradient") {
     taken.Raise(OfAttention(call, types.inputs[1], true));
+  } else if (operation == "cross_attention") {
+    taken.Raise(OfCrossAttention(call, types.inputs[0], types.inputs[1], false));
+  } else if (operation == "cross_attention_gradient") {
+    taken.Raise(OfCrossAttention(call, types.inputs[1], types.inputs[2], true));
   } else if (operation.starts_with("batch_norm")) {
     const int64_t widened =
         2 * kF32Bytes * std::max(kNormChunk, types.inputs[0].shape.back());  // of two operands

@@ -6,6 +6,7 @@
 #include "base/errors/check.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/costs/keyed_network_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -60,6 +61,16 @@ TEST(AttentionWays, ADeviceWithOneWaySaysNothing) {
   ASSERT_TRUE(ways.ok()) << ways.status();
   EXPECT_EQ(ways->fingerprint, "");
   EXPECT_EQ(ways->note, "");
+}
+
+TEST(AttentionWays, AttentionsWithKeysAreNotAskedAbout) {
+  Choosy device;
+  TrainingSpec training;
+  training.batch_size = training.micro_batches = 1;
+  const auto ways = AskAttentionWays(MakeKeyedNetwork(), training, By(device));
+  ASSERT_TRUE(ways.ok()) << ways.status();
+  EXPECT_EQ(ways->fingerprint, "");
+  EXPECT_EQ(device.asked, 0);
 }
 
 TEST(AttentionWays, WhatIsBrokenIsNoWay) {

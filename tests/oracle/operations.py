@@ -55,18 +55,39 @@ def pack_heads(*parts):
     return torch.cat(parts, dim=1).transpose(1, 2).flatten(2)
 
 
-def attention(a, qkv):
-    q, k, v = split_heads(a, qkv)
+def attend(a, q, k, v, seen):
+    """Of heads; `seen` says which rows attend to which columns."""
     groups = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    if not a.get("full"):
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-        scores = scores.masked_fill(future, -math.inf)
+    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf)
     probabilities = F.softmax(scores, dim=-1)
     if a["dropout"]:
         probabilities = probabilities * dropout_factors(scores.shape, a["dropout"], a["draw"], a.get("stream", CASES))
     return pack_heads(probabilities @ v), torch.logsumexp(scores, dim=-1)
+
+
+def below_length(keys, columns):
+    return (torch.arange(columns) < keys.clamp(1, columns)[:, None])[:, None, None]
+
+
+def attention(a, qkv, keys=None):
+    q, k, v = split_heads(a, qkv)
+    places = torch.arange(q.shape[2])
+    if not a.get("full"):
+        first = torch.zeros(1, dtype=torch.int64) if keys is None else keys[:, None, :, None].clamp(min=0)
+        return attend(a, q, k, v, (places <= places[:, None]) & (places >= torch.minimum(first, places[:, None])))
+    if keys is None:
+        return attend(a, q, k, v, torch.ones(len(places), len(places), dtype=torch.bool))
+    exist = below_length(keys, len(places))
+    out, log_sum_exp = attend(a, q, k, v, exist)
+    return out * exist[:, 0, 0, :, None], log_sum_exp * exist[:, 0]
+
+
+def cross_attention(a, q, kv, keys):
+    heads, key_heads = a["heads"], a["key_heads"] or a["heads"]
+    queries = q.unflatten(-1, (heads, -1)).transpose(1, 2)
+    k, v = kv.unflatten(-1, (2 * key_heads, -1)).transpose(1, 2).split(key_heads, dim=1)
+    return attend(a, queries, k, v, below_length(keys, kv.shape[1]))
 
 
 def rotate(a, x):
@@ -257,6 +278,7 @@ TABLE = {
     "batch_norm_fixed": batch_norm_fixed,
     "concatenate": lambda _a, *parts: (torch.cat(parts, dim=-1),),
     "convolution": convolution,
+    "cross_attention": cross_attention,
     "drop_path": drop_path,
     "dropout": lambda a, x: (x * dropout_factors(x.shape, a["rate"], a["draw"]),),
     "embedding": embedding,

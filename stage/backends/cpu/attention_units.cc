@@ -1,7 +1,8 @@
 // Flash attention for one (sequence, head): query blocks of kQueryRows rows against all their keys;
 // the scores of a block never leave the cache, and the backward computes them again from the kept
-// log-sum-exp. Everything above the diagonal of causal attention is skipped by strips of kTileRows
-// rows.
+// log-sum-exp. Scores that no row of a strip of kTileRows rows sees are skipped: those above the
+// diagonal of causal attention, and those of other documents. The order of sums follows from the
+// rows and columns of a document or a sample alone, not from the context around it.
 //
 // With Q, K, V the head's queries (scaled), keys and values, and Z the dropout factors:
 //   forward   S = Q K^T        P = exp(S - max) / sum      O = (P Z) V
@@ -11,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/attention_units.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
+#include <algorithm>
 #include <cmath>
 
 #include "hwy/contrib/math/math-inl.h"
@@ -26,7 +28,7 @@ namespace stagecoach::cpu {
 
 constexpr int64_t kPad = AttentionScratch::kPad, kQueryRows = AttentionScratch::kQueryRows;
 inline int64_t Padded(int64_t n) { return AttentionScratch::Padded(n); }
-inline int64_t ScoreStride(int64_t context) { return AttentionScratch::ScoreStride(context); }
+inline int64_t ScoreStride(int64_t columns) { return AttentionScratch::ScoreStride(columns); }
 
 }  // namespace stagecoach::cpu
 #endif
@@ -48,20 +50,27 @@ struct Scratch {
 };
 
 struct Dimensions {
-  int64_t context, head_width;
+  AttentionExtent extent;
+  int64_t rows, columns, head_width;
   int64_t padded_width, score_stride;
   float scale;
-  bool full;
   template <typename T>
   explicit Dimensions(const AttentionUnit<T>& unit)
-      : context(unit.context),
+      : extent(unit.extent),
+        rows(unit.extent.rows),
+        columns(unit.extent.columns),
         head_width(unit.head_width),
         padded_width(Padded(unit.head_width)),
-        score_stride(ScoreStride(unit.context)),
-        scale(1.0f / std::sqrt(static_cast<float>(unit.head_width))),
-        full(unit.full) {}
-  // Columns that rows up to `end` have between them.
-  int64_t Columns(int64_t end) const { return full ? context : end; }
+        score_stride(ScoreStride(unit.extent.columns)),
+        scale(1.0f / std::sqrt(static_cast<float>(unit.head_width))) {}
+  // The columns that rows [first, end) have between them begin and end here.
+  int64_t Begin(int64_t first, int64_t end) const {
+    if (extent.starts == nullptr) return 0;
+    int64_t begin = extent.first(first);
+    for (int64_t row = first + 1; row < end; ++row) begin = HWY_MIN(begin, extent.first(row));
+    return begin;
+  }
+  int64_t End(int64_t end) const { return extent.end(end - 1); }
 };
 
 // target[rows, padded] = source[rows, width] * scale, zeros beyond the width.
@@ -116,45 +125,49 @@ void Transpose(const float* source, int64_t rows, int64_t width, int64_t padded,
   }
 }
 
-// scores[rows, ...] = queries[rows, width] keys^T for query rows first ... first + rows, as far
-// right as each strip's last row sees.
+// scores[rows, ...] = queries[rows, width] keys^T for query rows first ... first + rows, in the
+// columns that a strip's rows see.
 void Scores(const float* queries, int64_t query_stride, const Dimensions& dim,
             const float* transposed, int64_t first, int64_t rows, float* scores) {
   for (int64_t r = 0; r < rows; r += kTileRows) {
     const int64_t count = HWY_MIN(int64_t{kTileRows}, rows - r);
-    Strip(count, {queries + r * query_stride, query_stride, 1}, {transposed, dim.score_stride},
-          scores + r * dim.score_stride, dim.score_stride, dim.head_width,
-          dim.Columns(first + r + count), false);
+    const int64_t end = first + r + count, begin = dim.Begin(first + r, end);
+    Strip(count, {queries + r * query_stride, query_stride, 1},
+          {transposed + begin, dim.score_stride}, scores + r * dim.score_stride + begin,
+          dim.score_stride, dim.head_width, dim.End(end) - begin, false);
   }
 }
 
-// c[rows, padded_width] = scores[rows, <= diagonal] values.
+// c[rows, padded_width] = scores[rows, columns that a strip's rows see] values.
 void TimesValues(const float* scores, const Dimensions& dim, const float* values, int64_t first,
                  int64_t rows, float* c) {
   for (int64_t r = 0; r < rows; r += kTileRows) {
     const int64_t count = HWY_MIN(int64_t{kTileRows}, rows - r);
-    Strip(count, {scores + r * dim.score_stride, dim.score_stride, 1}, {values, dim.padded_width},
-          c + r * dim.padded_width, dim.padded_width, dim.Columns(first + r + count),
-          dim.padded_width, false);
+    const int64_t end = first + r + count, begin = dim.Begin(first + r, end);
+    Strip(count, {scores + r * dim.score_stride + begin, dim.score_stride, 1},
+          {values + begin * dim.padded_width, dim.padded_width}, c + r * dim.padded_width,
+          dim.padded_width, dim.End(end) - begin, dim.padded_width, false);
   }
 }
 
 // c[columns of the block, padded_width] += scores^T values, where scores and values hold the rows
-// of one query block; columns right of the diagonal are zero and mostly skipped.
+// of one query block; scores that a row does not see are zero and mostly skipped.
 void AddTransposedTimes(const float* scores, const Dimensions& dim, const float* values,
                         int64_t first, int64_t rows, float* c) {
-  const int64_t columns = dim.Columns(first + rows);
-  for (int64_t j = 0; j < columns; j += kTileRows) {
+  const int64_t columns = dim.End(first + rows);
+  for (int64_t j = dim.Begin(first, first + rows); j < columns; j += kTileRows) {
     const int64_t count = HWY_MIN(int64_t{kTileRows}, columns - j);
-    const int64_t skip = dim.full ? 0 : HWY_MAX(int64_t{0}, j - first);
+    const int64_t skip = dim.extent.full ? 0 : HWY_MAX(int64_t{0}, j - first);
+    int64_t end = rows;  // rows of later documents see none of these columns
+    while (end > skip && dim.extent.first(first + end - 1) >= j + count) --end;
     Strip(count, {scores + skip * dim.score_stride + j, 1, dim.score_stride},
           {values + skip * dim.padded_width, dim.padded_width}, c + j * dim.padded_width,
-          dim.padded_width, rows - skip, dim.padded_width, true);
+          dim.padded_width, end - skip, dim.padded_width, true);
   }
 }
 
 // Calls body(offset, mask of the lanes that the row sees) for each of its vectors, then puts zeros
-// where the strips read beyond the diagonal.
+// where the strips read beyond the row's end. `row` is at the first column that it sees.
 template <typename Body>
 HWY_INLINE void ForEachVisible(int64_t visible, float* row, Body body) {
   const F32 d;
@@ -163,16 +176,24 @@ HWY_INLINE void ForEachVisible(int64_t visible, float* row, Body body) {
   for (; i < visible; i += lanes) {
     body(i, hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, visible - i))));
   }
-  for (const int64_t end = Padded(visible) + kPad; i < end; i += lanes) {
-    hn::StoreU(hn::Zero(d), d, row + i);
-  }
+  for (; i < visible + kTileRows; ++i) row[i] = 0.0f;
 }
 
-// The dropout words of row `row`'s visible columns.
+// The scores of a row, at the first column that it sees. Puts zeros in front of it, where strips
+// read that begin at column `begin`.
+HWY_INLINE float* SeenScores(const Dimensions& dim, int64_t row, int64_t begin, float* scores) {
+  const int64_t first = dim.extent.first(row);
+  std::fill(scores + begin, scores + first, 0.0f);
+  return scores + first;
+}
+
+// The dropout words of the columns that a row sees.
 template <typename T>
 const uint32_t* RowWords(const AttentionUnit<T>& unit, int64_t row, uint32_t* buffer) {
-  return RandomWords(unit.stream, static_cast<uint64_t>(unit.first_element + row * unit.context),
-                     unit.visible(row), buffer);
+  const int64_t first = unit.extent.first(row);
+  const int64_t element = unit.first_element + row * unit.row_elements + first;
+  return RandomWords(unit.stream, static_cast<uint64_t>(element), unit.extent.end(row) - first,
+                     buffer);
 }
 HWY_INLINE F32Vec DropoutScale(double rate) {
   return hn::Set(F32(), static_cast<float>(1.0 / (1.0 - rate)));
@@ -217,26 +238,26 @@ HWY_INLINE void ForwardUnit(const AttentionUnit<T>& unit, T* out, float* log_sum
   const Dimensions dim(unit);
   const int64_t width = dim.padded_width;
   Scratch take{scratch};
-  float* keys = take.Take(dim.context * width);
-  float* values = take.Take(dim.context * width);
+  float* keys = take.Take(dim.columns * width);
+  float* values = take.Take(dim.columns * width);
   float* transposed = take.Take(dim.head_width * dim.score_stride);
   float* queries = take.Take(kQueryRows * width);
   float* scores = take.Take(kQueryRows * dim.score_stride);
   float* sums = take.Take(kQueryRows * width);
   auto* buffer = reinterpret_cast<uint32_t*>(take.Take(dim.score_stride + kRandomSlack));
-  CopyRows(unit.qkv + unit.keys, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys, width);
-  CopyRows(unit.qkv + unit.values, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
-           width);
-  Transpose(keys, dim.context, dim.head_width, width, transposed, dim.score_stride);
-  for (int64_t first = 0; first < dim.context; first += kQueryRows) {
-    const int64_t rows = HWY_MIN(kQueryRows, dim.context - first);
-    CopyRows(unit.qkv + first * unit.qkv_stride, unit.qkv_stride, rows, dim.head_width, dim.scale,
-             queries, width);
+  CopyRows(unit.keys, unit.key_stride, dim.columns, dim.head_width, 1.0f, keys, width);
+  CopyRows(unit.values, unit.key_stride, dim.columns, dim.head_width, 1.0f, values, width);
+  Transpose(keys, dim.columns, dim.head_width, width, transposed, dim.score_stride);
+  for (int64_t first = 0; first < dim.rows; first += kQueryRows) {
+    const int64_t rows = HWY_MIN(kQueryRows, dim.rows - first);
+    CopyRows(unit.queries + first * unit.query_stride, unit.query_stride, rows, dim.head_width,
+             dim.scale, queries, width);
     Scores(queries, width, dim, transposed, first, rows, scores);
+    const int64_t begin = dim.Begin(first, first + rows);
     float inverse[kQueryRows];
     for (int64_t r = 0; r < rows; ++r) {
-      float* row = scores + r * dim.score_stride;
-      const int64_t visible = unit.visible(first + r);
+      float* row = SeenScores(dim, first + r, begin, scores + r * dim.score_stride);
+      const int64_t visible = dim.extent.end(first + r) - dim.extent.first(first + r);
       const RowStatistics statistics = SoftmaxRow(visible, row);
       inverse[r] = 1.0f / statistics.sum;
       log_sum_exp[first + r] =
@@ -288,7 +309,7 @@ struct BackwardState {
 
   template <typename T>
   BackwardState(const AttentionUnit<T>& unit, Scratch take) : dim(unit) {
-    const int64_t all = dim.context * dim.padded_width, block = kQueryRows * dim.padded_width;
+    const int64_t all = dim.columns * dim.padded_width, block = kQueryRows * dim.padded_width;
     for (float** piece : {&keys, &values, &d_keys, &d_values}) *piece = take.Take(all);
     for (float** piece : {&keys_transposed, &values_transposed}) {
       *piece = take.Take(dim.head_width * dim.score_stride);
@@ -296,13 +317,12 @@ struct BackwardState {
     for (float** piece : {&queries, &d_out, &d_queries}) *piece = take.Take(block);
     for (float** piece : {&scores, &d_scores}) *piece = take.Take(kQueryRows * dim.score_stride);
     buffer = reinterpret_cast<uint32_t*>(take.Take(dim.score_stride + kRandomSlack));
-    CopyRows(unit.qkv + unit.keys, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys,
+    CopyRows(unit.keys, unit.key_stride, dim.columns, dim.head_width, 1.0f, keys, dim.padded_width);
+    CopyRows(unit.values, unit.key_stride, dim.columns, dim.head_width, 1.0f, values,
              dim.padded_width);
-    CopyRows(unit.qkv + unit.values, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
-             dim.padded_width);
-    Transpose(keys, dim.context, dim.head_width, dim.padded_width, keys_transposed,
+    Transpose(keys, dim.columns, dim.head_width, dim.padded_width, keys_transposed,
               dim.score_stride);
-    Transpose(values, dim.context, dim.head_width, dim.padded_width, values_transposed,
+    Transpose(values, dim.columns, dim.head_width, dim.padded_width, values_transposed,
               dim.score_stride);
     std::memset(d_keys, 0, static_cast<size_t>(all) * sizeof(float));
     std::memset(d_values, 0, static_cast<size_t>(all) * sizeof(float));
@@ -316,44 +336,47 @@ void BackwardBlock(const AttentionUnit<T>& unit, const BackwardState& s, int64_t
                    T* d_queries) {
   const Dimensions& dim = s.dim;
   const int64_t width = dim.padded_width;
-  CopyRows(unit.qkv + first * unit.qkv_stride, unit.qkv_stride, rows, dim.head_width, dim.scale,
-           s.queries, width);
+  CopyRows(unit.queries + first * unit.query_stride, unit.query_stride, rows, dim.head_width,
+           dim.scale, s.queries, width);
   CopyRows(d_out, unit.out_stride, rows, dim.head_width, 1.0f, s.d_out, width);
   Scores(s.queries, width, dim, s.keys_transposed, first, rows, s.scores);
   Scores(s.d_out, width, dim, s.values_transposed, first, rows, s.d_scores);
+  const int64_t begin = dim.Begin(first, first + rows);
   for (int64_t r = 0; r < rows; ++r) {
     const float delta = DotRow(s.d_out + r * width, out + r * unit.out_stride, dim.head_width);
     const uint32_t* words = unit.dropout > 0.0 ? RowWords(unit, first + r, s.buffer) : nullptr;
-    SoftmaxBackwardRow(unit.visible(first + r), log_sum_exp[first + r], delta, words, unit.dropout,
-                       s.scores + r * dim.score_stride, s.d_scores + r * dim.score_stride);
+    const int64_t visible = dim.extent.end(first + r) - dim.extent.first(first + r);
+    SoftmaxBackwardRow(visible, log_sum_exp[first + r], delta, words, unit.dropout,
+                       SeenScores(dim, first + r, begin, s.scores + r * dim.score_stride),
+                       SeenScores(dim, first + r, begin, s.d_scores + r * dim.score_stride));
   }
   AddTransposedTimes(s.scores, dim, s.d_out, first, rows, s.d_values);
   AddTransposedTimes(s.d_scores, dim, s.queries, first, rows, s.d_keys);
   TimesValues(s.d_scores, dim, s.keys, first, rows, s.d_queries);
-  CopyRowsOut(s.d_queries, width, rows, dim.head_width, dim.scale, d_queries, unit.qkv_stride);
+  CopyRowsOut(s.d_queries, width, rows, dim.head_width, dim.scale, d_queries, unit.query_stride);
 }
 
 template <typename T>
 HWY_INLINE void BackwardUnit(const AttentionUnit<T>& unit, const T* d_out, const T* out,
-                             const float* log_sum_exp, T* d_qkv, float* scratch) {
+                             const float* log_sum_exp, const AttentionParts<T>& d, float* scratch) {
   const BackwardState state(unit, Scratch{scratch});
   const Dimensions& dim = state.dim;
   AttentionUnit<T> head = unit;
   for (int64_t h = 0; h < unit.group; ++h) {  // keys and values stay
     const int64_t columns = h * dim.head_width;
-    head.qkv = unit.qkv + columns;
-    head.first_element = unit.first_element + h * dim.context * dim.context;
-    for (int64_t first = 0; first < dim.context; first += kQueryRows) {
-      BackwardBlock(head, state, first, HWY_MIN(kQueryRows, dim.context - first),
+    head.queries = unit.queries + columns;
+    head.first_element = unit.first_element + h * unit.statistics * unit.row_elements;
+    for (int64_t first = 0; first < dim.rows; first += kQueryRows) {
+      BackwardBlock(head, state, first, HWY_MIN(kQueryRows, dim.rows - first),
                     d_out + first * unit.out_stride + columns,
-                    out + first * unit.out_stride + columns, log_sum_exp + h * dim.context,
-                    d_qkv + first * unit.qkv_stride + columns);
+                    out + first * unit.out_stride + columns, log_sum_exp + h * unit.statistics,
+                    d.queries + first * unit.query_stride + columns);
     }
   }
-  CopyRowsOut(state.d_keys, dim.padded_width, dim.context, dim.head_width, 1.0f, d_qkv + unit.keys,
-              unit.qkv_stride);
-  CopyRowsOut(state.d_values, dim.padded_width, dim.context, dim.head_width, 1.0f,
-              d_qkv + unit.values, unit.qkv_stride);
+  CopyRowsOut(state.d_keys, dim.padded_width, dim.columns, dim.head_width, 1.0f, d.keys,
+              unit.key_stride);
+  CopyRowsOut(state.d_values, dim.padded_width, dim.columns, dim.head_width, 1.0f, d.values,
+              unit.key_stride);
 }
 
 void ForwardFloat(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,
@@ -365,13 +388,13 @@ void ForwardBfloat16(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, float* 
   ForwardUnit(unit, out, log_sum_exp, scratch);
 }
 void BackwardFloat(const AttentionUnit<float>& unit, const float* d_out, const float* out,
-                   const float* log_sum_exp, float* d_qkv, float* scratch) {
-  BackwardUnit(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+                   const float* log_sum_exp, const AttentionParts<float>& d, float* scratch) {
+  BackwardUnit(unit, d_out, out, log_sum_exp, d, scratch);
 }
 void BackwardBfloat16(const AttentionUnit<Bfloat16>& unit, const Bfloat16* d_out,
-                      const Bfloat16* out, const float* log_sum_exp, Bfloat16* d_qkv,
-                      float* scratch) {
-  BackwardUnit(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+                      const Bfloat16* out, const float* log_sum_exp,
+                      const AttentionParts<Bfloat16>& d, float* scratch) {
+  BackwardUnit(unit, d_out, out, log_sum_exp, d, scratch);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -395,13 +418,14 @@ void AttentionForwardUnit(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, fl
   HWY_DYNAMIC_DISPATCH(ForwardBfloat16)(unit, out, log_sum_exp, scratch);
 }
 void AttentionBackwardUnit(const AttentionUnit<float>& unit, const float* d_out, const float* out,
-                           const float* log_sum_exp, float* d_qkv, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+                           const float* log_sum_exp, const AttentionParts<float>& d,
+                           float* scratch) {
+  HWY_DYNAMIC_DISPATCH(BackwardFloat)(unit, d_out, out, log_sum_exp, d, scratch);
 }
 void AttentionBackwardUnit(const AttentionUnit<Bfloat16>& unit, const Bfloat16* d_out,
-                           const Bfloat16* out, const float* log_sum_exp, Bfloat16* d_qkv,
-                           float* scratch) {
-  HWY_DYNAMIC_DISPATCH(BackwardBfloat16)(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+                           const Bfloat16* out, const float* log_sum_exp,
+                           const AttentionParts<Bfloat16>& d, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(BackwardBfloat16)(unit, d_out, out, log_sum_exp, d, scratch);
 }
 
 }  // namespace stagecoach::cpu

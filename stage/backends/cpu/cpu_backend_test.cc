@@ -9,6 +9,7 @@
 #include "operations/linear.h"
 #include "operations/norms/layer_norm.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/conformance/attention_alone.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
@@ -46,6 +47,22 @@ TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {
       if (!rows[i].missing(*backend).empty()) continue;
       EXPECT_EQ(rows[i].Disagreement(rows[i].run(*backend), expected[i]), "")
           << rows[i].name << " on " << hwy::TargetName(target);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+TEST(CpuBackend, AttentionOfASampleOrADocumentHasTheBitsOfItAloneOnEveryInstructionSet) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    const auto backend = MakeCpuBackend(BackendOptions{.threads = 2});
+    for (const Elements elements : {Elements::kFloat32, Elements::kBfloat16}) {
+      EXPECT_EQ(PaddingChanges(*backend, elements), "");
+      EXPECT_EQ(CrossPaddingChanges(*backend, elements), "");
+      EXPECT_EQ(OtherDocumentsChange(*backend, elements, 0.0), "");
     }
   }
   hwy::SetSupportedTargetsForTest(0);

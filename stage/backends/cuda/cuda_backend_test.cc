@@ -1,6 +1,7 @@
 // The conformance rows on the card. Without one every row says so and is skipped.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "stage/backends/conformance/attention_alone.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
@@ -54,6 +55,17 @@ TEST_P(CudaConformance, AgreesWithTheReferenceAndRepeatsItsBits) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(CudaBackend, AttentionOfASampleOrADocumentIsThatOfItAlone) {
+  if (!WhyNoCard().empty()) GTEST_SKIP() << "needs a card: " << WhyNoCard();
+  const auto backend = MakeOnFirstCard({});
+  for (const Elements elements : {Elements::kFloat32, Elements::kBfloat16}) {
+    EXPECT_EQ(PaddingChanges(*backend, elements), "");
+    EXPECT_EQ(CrossPaddingChanges(*backend, elements), "");
+  }
+  EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kFloat32, 3e-5), "");
+  EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
+}
 
 }  // namespace
 }  // namespace stagecoach::conformance

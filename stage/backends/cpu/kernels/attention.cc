@@ -1,8 +1,10 @@
 // Attention (operations/attention/attention.h): one task per (sequence, head); of the backward per
 // (sequence, key head).
-#include "base/errors/check.h"
+#include "stage/backends/cpu/kernels/attention.h"
+
+#include <algorithm>
+
 #include "operations/attention/attention_scratch.h"
-#include "stage/backends/attention_shape.h"
 #include "stage/backends/cpu/attention_units.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
@@ -10,103 +12,131 @@
 namespace stagecoach::cpu {
 namespace {
 
-template <typename T>
+// Offsets of a unit in queries, keys, outputs and statistics.
 struct UnitPlace {
-  AttentionUnit<T> unit;
-  int64_t qkv_offset, out_offset, statistic_offset;
+  AttentionExtent extent;
+  int64_t query, key, out, statistic;
 };
 
 // `group` heads from one on that read the same key head.
-template <typename T>
-UnitPlace<T> PlaceUnit(const AttentionShape& shape, const T* qkv, int64_t index, int64_t group) {
-  const int64_t sequence = index * group / shape.heads, head = index * group % shape.heads;
-  const int64_t key_head = head / (shape.heads / shape.keys()), head_width = shape.head_width();
-  const int64_t qkv_offset = sequence * shape.context * shape.packed_width() + head * head_width;
-  const int64_t keys = (shape.heads + key_head - head) * head_width;
-  return {.unit = {.qkv = qkv + qkv_offset,
-                   .qkv_stride = shape.packed_width(),
-                   .keys = keys,
-                   .values = keys + shape.keys() * head_width,
-                   .group = group,
-                   .out_stride = shape.width,
-                   .context = shape.context,
-                   .head_width = head_width,
-                   .dropout = shape.dropout,
-                   .stream = shape.stream,
-                   .first_element = index * group * shape.context * shape.context,
-                   .full = shape.full},
-          .qkv_offset = qkv_offset,
-          .out_offset = sequence * shape.context * shape.width + head * head_width,
-          .statistic_offset = index * group * shape.context};
+UnitPlace PlaceUnit(const AttentionForm& form, const int32_t* ids, int64_t index, int64_t group) {
+  const int64_t sequence = index * group / form.heads, head = index * group % form.heads;
+  const int64_t key_head = head / form.group(), width = form.head_width;
+  return {.extent = ExtentOf(form, ids, sequence),
+          .query = sequence * form.rows * form.query_stride() + head * width,
+          .key = sequence * form.columns * form.key_stride() + key_head * width,
+          .out = sequence * form.rows * form.width() + head * width,
+          .statistic = index * group * form.rows};
 }
 
-void CheckShape(const AttentionShape& shape, const Tensor& qkv) {
-  CHECK(shape.width % shape.heads == 0 && shape.heads % shape.keys() == 0)
-      << shape.heads << " heads must divide the width, " << shape.keys() << " key heads the heads";
-  CHECK_EQ(qkv.elements(), shape.sequences * shape.context * shape.packed_width()) << "attention";
+template <typename T>
+AttentionUnit<T> UnitAt(const AttentionForm& form, const UnitPlace& place,
+                        const AttentionParts<const T>& in, int64_t group) {
+  return {.queries = in.queries + place.query,
+          .query_stride = form.query_stride(),
+          .keys = in.keys + place.key,
+          .values = in.values + place.key,
+          .key_stride = form.key_stride(),
+          .group = group,
+          .out_stride = form.width(),
+          .extent = place.extent,
+          .head_width = form.head_width,
+          .statistics = form.rows,
+          .dropout = form.dropout,
+          .stream = form.stream,
+          .first_element = place.statistic * form.columns,
+          .row_elements = form.columns};
+}
+
+// Zeros in rows [first, end) of some neighbouring elements.
+template <typename T>
+void FillRows(int64_t first, int64_t end, int64_t width, T* rows, int64_t stride) {
+  for (int64_t r = first; r < end; ++r) std::fill_n(rows + r * stride, width, T(0.0f));
 }
 
 // T: the type of the activations and of their gradients.
 template <typename T>
-void RunForward(CpuBackend& backend, const AttentionShape& shape, const KernelArguments& a) {
-  CheckShape(shape, a.inputs[0]);
-  const int64_t floats = AttentionScratch::Forward(shape.context, shape.head_width());
+void Forward(CpuBackend& backend, const AttentionForm& form, const AttentionInputs& inputs,
+             const Tensor& out, const Tensor& log_sum_exp) {
+  const auto in = PartsOf<const T>(form, inputs.q, inputs.kv);
+  const int64_t floats = AttentionScratch::Forward(form.columns, form.head_width);
   const int rooms = backend.ReserveRooms(floats * static_cast<int64_t>(sizeof(float)));
   if (rooms == 0) return;
-  const T* qkv = a.inputs[0].data<T>();
-  T* out = a.outputs[0].data<T>();
-  float* log_sum_exp = a.outputs[1].data<float>();
-  backend.ForEachBlock(
-      rooms, shape.sequences * shape.heads, 1, [&](int64_t index, int64_t, int worker) {
-        const UnitPlace<T> place = PlaceUnit(shape, qkv, index, 1);
-        AttentionForwardUnit(place.unit, out + place.out_offset,
-                             log_sum_exp + place.statistic_offset, backend.WorkerScratch(worker));
-      });
-}
-
-template <typename T>
-void RunGradient(CpuBackend& backend, const AttentionShape& shape, const KernelArguments& a) {
-  CheckShape(shape, a.inputs[1]);
-  const int64_t floats = AttentionScratch::Backward(shape.context, shape.head_width());
-  const int rooms = backend.ReserveRooms(floats * static_cast<int64_t>(sizeof(float)));
-  if (rooms == 0) return;
-  const T *d_out = a.inputs[0].data<T>(), *qkv = a.inputs[1].data<T>(),
-          *out = a.inputs[2].data<T>();
-  const float* log_sum_exp = a.inputs[3].data<float>();
-  T* d_qkv = a.outputs[0].data<T>();
-  backend.ForEachBlock(
-      rooms, shape.sequences * shape.keys(), 1, [&](int64_t index, int64_t, int worker) {
-        const UnitPlace<T> place = PlaceUnit(shape, qkv, index, shape.heads / shape.keys());
-        AttentionBackwardUnit(place.unit, d_out + place.out_offset, out + place.out_offset,
-                              log_sum_exp + place.statistic_offset, d_qkv + place.qkv_offset,
-                              backend.WorkerScratch(worker));
-      });
-}
-
-absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const CallTypes& types,
-                               DType) {
-  const auto attributes = AttributesOf<AttentionAttributes>(call);
-  return Kernel([&backend, attributes, qkv = types.inputs[0]](const KernelContext& context,
-                                                              const KernelArguments& a) {
-    const AttentionShape shape = ShapeOfAttention(attributes, qkv, context);
-    if (IsBfloat16(a.inputs[0])) return RunForward<Bfloat16>(backend, shape, a);
-    RunForward<float>(backend, shape, a);
+  T* const outs = out.data<T>();
+  float* const statistics = log_sum_exp.data<float>();
+  const int64_t units = form.sequences * form.heads;
+  backend.ForEachBlock(rooms, units, 1, [&](int64_t index, int64_t, int worker) {
+    const UnitPlace place = PlaceUnit(form, inputs.ids(), index, 1);
+    AttentionForwardUnit(UnitAt(form, place, in, 1), outs + place.out, statistics + place.statistic,
+                         backend.WorkerScratch(worker));
+    FillRows(place.extent.rows, form.rows, form.head_width, outs + place.out, form.width());
+    FillRows(place.extent.rows, form.rows, 1, statistics + place.statistic, 1);
   });
 }
 
-absl::StatusOr<Kernel> Gradient(CpuBackend& backend, const Call& call, const CallTypes& types,
-                                DType) {
+template <typename T>
+void Backward(CpuBackend& backend, const AttentionForm& form, const AttentionInputs& inputs,
+              const AttentionGradientTensors& tensors) {
+  const auto in = PartsOf<const T>(form, inputs.q, inputs.kv);
+  const auto all = PartsOf<T>(form, tensors.d_q, tensors.d_kv);
+  const int64_t floats = AttentionScratch::Backward(form.columns, form.head_width);
+  const int rooms = backend.ReserveRooms(floats * static_cast<int64_t>(sizeof(float)));
+  if (rooms == 0) return;
+  const T *d_out = tensors.d_out.data<T>(), *out = tensors.out.data<T>();
+  const float* log_sum_exp = tensors.log_sum_exp.data<float>();
+  const int64_t units = form.sequences * form.key_heads, group = form.group();
+  backend.ForEachBlock(rooms, units, 1, [&](int64_t index, int64_t, int worker) {
+    const UnitPlace place = PlaceUnit(form, inputs.ids(), index, group);
+    const AttentionParts<T> d = {all.queries + place.query, all.keys + place.key,
+                                 all.values + place.key};
+    AttentionBackwardUnit(UnitAt(form, place, in, group), d_out + place.out, out + place.out,
+                          log_sum_exp + place.statistic, d, backend.WorkerScratch(worker));
+    const AttentionExtent& extent = place.extent;
+    const int64_t width = form.head_width;
+    FillRows(extent.rows, form.rows, group * width, d.queries, form.query_stride());
+    FillRows(extent.columns, form.columns, width, d.keys, form.key_stride());
+    FillRows(extent.columns, form.columns, width, d.values, form.key_stride());
+  });
+}
+
+absl::StatusOr<Kernel> PrepareForward(CpuBackend& backend, const Call& call, const CallTypes& types,
+                                      DType) {
+  const auto attributes = AttributesOf<AttentionAttributes>(call);
+  return Kernel([&backend, attributes, qkv = types.inputs[0]](const KernelContext& context,
+                                                              const KernelArguments& a) {
+    RunAttention(backend, FormOfAttention(attributes, qkv, context),
+                 {a.inputs[0], a.inputs[0], a.inputs.size() > 1 ? &a.inputs[1] : nullptr},
+                 a.outputs[0], a.outputs[1]);
+  });
+}
+
+absl::StatusOr<Kernel> PrepareGradient(CpuBackend& backend, const Call& call,
+                                       const CallTypes& types, DType) {
   const auto attributes = AttributesOf<AttentionAttributes>(call);
   return Kernel([&backend, attributes, qkv = types.inputs[1]](const KernelContext& context,
                                                               const KernelArguments& a) {
-    const AttentionShape shape = ShapeOfAttention(attributes, qkv, context);
-    if (IsBfloat16(a.inputs[1])) return RunGradient<Bfloat16>(backend, shape, a);
-    RunGradient<float>(backend, shape, a);
+    RunAttentionGradient(backend, FormOfAttention(attributes, qkv, context),
+                         {a.inputs[1], a.inputs[1], a.inputs.size() > 4 ? &a.inputs[4] : nullptr},
+                         {a.inputs[0], a.inputs[2], a.inputs[3], a.outputs[0], a.outputs[0]});
   });
 }
 
 }  // namespace
 
-KernelList AttentionKernels() { return {{"attention", Forward}, {"attention_gradient", Gradient}}; }
+void RunAttention(CpuBackend& backend, const AttentionForm& form, const AttentionInputs& inputs,
+                  const Tensor& out, const Tensor& log_sum_exp) {
+  if (IsBfloat16(inputs.q)) return Forward<Bfloat16>(backend, form, inputs, out, log_sum_exp);
+  Forward<float>(backend, form, inputs, out, log_sum_exp);
+}
+
+void RunAttentionGradient(CpuBackend& backend, const AttentionForm& form,
+                          const AttentionInputs& inputs, const AttentionGradientTensors& tensors) {
+  if (IsBfloat16(inputs.q)) return Backward<Bfloat16>(backend, form, inputs, tensors);
+  Backward<float>(backend, form, inputs, tensors);
+}
+
+KernelList AttentionKernels() {
+  return {{"attention", PrepareForward}, {"attention_gradient", PrepareGradient}};
+}
 
 }  // namespace stagecoach::cpu

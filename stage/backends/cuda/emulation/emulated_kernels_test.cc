@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "operations/attention/attention.h"
+#include "stage/backends/conformance/attention_alone.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
@@ -85,6 +86,17 @@ TEST(CudaKernelsOnHost, HeadsOfEveryPaddedWidthAgreeWithTheReference) {
       EXPECT_EQ(row.Disagreement(row.run(*emulated), row.Expected(*reference)), "") << width;
     }
   }
+}
+
+// A document that begins inside of a tile has its sums in another order.
+TEST(CudaKernelsOnHost, AttentionOfASampleOrADocumentIsThatOfItAlone) {
+  const auto backend = cuda::MakeEmulatedBackend({});
+  for (const Elements elements : {Elements::kFloat32, Elements::kBfloat16}) {
+    EXPECT_EQ(PaddingChanges(*backend, elements), "");
+    EXPECT_EQ(CrossPaddingChanges(*backend, elements), "");
+  }
+  EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kFloat32, 3e-5), "");
+  EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
 }
 
 TEST(CudaKernelsOnHost, ALogitOfMinusInfinityHasProbabilityZero) {

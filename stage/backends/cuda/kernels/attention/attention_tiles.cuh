@@ -30,40 +30,60 @@ __device__ __forceinline__ AttentionUnit UnitOfBlock(const AttentionKernelShape&
   return {unit / heads, unit % heads, blockIdx.x / units};
 }
 
-__device__ __forceinline__ int64_t AttentionTiles(const AttentionKernelShape& s) {
-  return (s.context + kTile - 1) / kTile;
+__device__ __forceinline__ int64_t TilesOf(int64_t rows) {
+  return (rows + kTile - 1) / kTile;
 }
 
-__device__ __forceinline__ int64_t PackedStride(const AttentionKernelShape& s) {
-  return (s.heads + 2 * s.key_heads) * s.head_width;
+// First element of the unit in queries, in keys and values of the key head that it reads, and in
+// the output; rows are query_stride, key_stride and the heads' width apart.
+__device__ __forceinline__ int64_t QueryOffset(const AttentionKernelShape& s,
+                                               const AttentionUnit& unit) {
+  return unit.sequence * s.rows * s.query_stride + unit.head * s.head_width;
 }
-// First element of the unit in qkv (part 0: queries, 1: keys, 2: values of the key head that it
-// reads) and in the output; rows are PackedStride and the heads' width apart.
-__device__ __forceinline__ int64_t PackedOffset(const AttentionKernelShape& s,
-                                                const AttentionUnit& unit, int part) {
+__device__ __forceinline__ int64_t KeyOffset(const AttentionKernelShape& s,
+                                             const AttentionUnit& unit) {
   const int64_t key_head = unit.head / (s.heads / s.key_heads);
-  const int64_t head = part == 0 ? unit.head : s.heads + (part - 1) * s.key_heads + key_head;
-  return unit.sequence * s.context * PackedStride(s) + head * s.head_width;
+  return unit.sequence * s.columns * s.key_stride + key_head * s.head_width;
 }
 __device__ __forceinline__ int64_t OutputOffset(const AttentionKernelShape& s,
                                                 const AttentionUnit& unit) {
-  return unit.sequence * s.context * s.heads * s.head_width + unit.head * s.head_width;
+  return unit.sequence * s.rows * s.heads * s.head_width + unit.head * s.head_width;
 }
 // Place of the unit's row 0 in log_sum_exp.
 __device__ __forceinline__ int64_t StatisticOffset(const AttentionKernelShape& s,
                                                    const AttentionUnit& unit) {
-  return (unit.sequence * s.heads + unit.head) * s.context;
+  return (unit.sequence * s.heads + unit.head) * s.rows;
+}
+// The element of dropout's stream of the unit's row and column 0.
+__device__ __forceinline__ uint64_t RowElement(const AttentionKernelShape& s,
+                                               const AttentionUnit& unit, int64_t row) {
+  return static_cast<uint64_t>(StatisticOffset(s, unit) + row) * static_cast<uint64_t>(s.columns);
 }
 
-// Loads rows [first, first + 32) of a unit; missing elements are zeros. wide: heads begin at
-// multiples of 16 bytes.
+// Rows and columns of a sample that exist (operations/attention/attention_keys.h).
+struct UnitExtent {
+  int64_t rows, columns;
+  const int32_t* starts;  // causal: the first column of each row; null: 0
+};
+__device__ __forceinline__ UnitExtent ExtentOf(const AttentionKernelShape& s,
+                                               const AttentionUnit& unit) {
+  if (s.keys == nullptr) return {s.rows, s.columns, nullptr};
+  if (!s.full) return {s.rows, s.columns, s.keys + unit.sequence * s.rows};
+  int64_t columns = s.keys[unit.sequence];
+  if (columns < 1) columns = 1;
+  if (columns > s.columns) columns = s.columns;
+  return {s.cross ? s.rows : columns, columns, nullptr};
+}
+
+// Loads rows [first, first + 32) of a unit; elements of rows from `rows` on are zeros. wide: heads
+// begin at multiples of 16 bytes.
 template <int kWidth, typename T>
 __device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, bool wide, const T* source,
-                                         int64_t stride, int64_t first, float* tile) {
+                                         int64_t stride, int64_t first, int64_t rows, float* tile) {
   constexpr int kCount = kPack<T>, kRowPacks = kWidth / kCount;
   for (int i = static_cast<int>(threadIdx.x); i < kTile * kRowPacks; i += kAttentionThreads) {
     const int row = i / kRowPacks, column = i % kRowPacks * kCount;
-    const int64_t end = first + row < s.context ? s.head_width : 0;
+    const int64_t end = first + row < rows ? s.head_width : 0;
     const Floats<kCount> values =
         LoadFloats<kCount>(source + (first + row) * stride, column, 0, end, wide);
 #pragma unroll
@@ -71,18 +91,46 @@ __device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, bool wid
   }
 }
 
-// Whether a row attends to a column. The causal rule also holds for rows beyond the last one.
-__device__ __forceinline__ bool Attends(const AttentionKernelShape& s, int64_t row,
-                                        int64_t column) {
-  return s.full ? column < s.context : column <= row;
+// The columns that a row attends to. The causal rule also holds for rows beyond the last one.
+struct RowSpan {
+  int64_t first, end;
+  __device__ __forceinline__ bool has(int64_t column) const {
+    return column >= first && column < end;
+  }
+};
+__device__ __forceinline__ int64_t FirstColumn(const UnitExtent& extent, int64_t row) {
+  if (extent.starts == nullptr || row >= extent.rows) return 0;
+  const int64_t start = extent.starts[row];
+  return start < 0 ? 0 : start > row ? row : start;
 }
-// A tile of queries attends to tiles of keys up to LastKeyTile. The tiles of queries that attend to
-// a tile of keys begin at FirstQueryTile.
-__device__ __forceinline__ int64_t LastKeyTile(const AttentionKernelShape& s, int64_t tile) {
-  return s.full ? AttentionTiles(s) - 1 : tile;
+__device__ __forceinline__ RowSpan SpanOf(const AttentionKernelShape& s, const UnitExtent& extent,
+                                          int64_t row) {
+  return {FirstColumn(extent, row), s.full ? extent.columns : row + 1};
 }
-__device__ __forceinline__ int64_t FirstQueryTile(const AttentionKernelShape& s, int64_t tile) {
-  return s.full ? 0 : tile;
+// The first column that a tile of queries attends to.
+__device__ __forceinline__ int64_t FirstColumnOfTile(const UnitExtent& extent, int64_t tile) {
+  if (extent.starts == nullptr) return 0;
+  int64_t first = FirstColumn(extent, tile * kTile);
+  for (int64_t row = tile * kTile + 1; row < (tile + 1) * kTile && row < extent.rows; ++row) {
+    const int64_t column = FirstColumn(extent, row);
+    if (column < first) first = column;
+  }
+  return first;
+}
+// Tiles of keys that a tile of queries attends to: [first, end). None for a tile of padding.
+struct TileSpan {
+  int64_t first, end;
+};
+__device__ __forceinline__ TileSpan KeyTiles(const AttentionKernelShape& s,
+                                             const UnitExtent& extent, int64_t tile) {
+  if (tile * kTile >= extent.rows) return {0, 0};
+  return {FirstColumnOfTile(extent, tile) / kTile, s.full ? TilesOf(extent.columns) : tile + 1};
+}
+// Tiles of queries that attend to a tile of keys; of those with documents, not all do.
+__device__ __forceinline__ TileSpan QueryTiles(const AttentionKernelShape& s,
+                                               const UnitExtent& extent, int64_t tile) {
+  if (tile * kTile >= extent.columns) return {0, 0};
+  return {s.full ? 0 : tile, TilesOf(extent.rows)};
 }
 
 // Sum and maximum over the four threads of a row; all four get the same bits.
