@@ -29,8 +29,8 @@ absl::Status CheckWithKeys(std::string_view operation, std::span<const ValueType
 }
 
 absl::Status CheckKeys(const AttentionAttributes& attributes, const ValueType& keys,
-                       int64_t context) {
-  return CheckAttentionKeys(keys, attributes.full ? Shape{} : Shape{context});
+                       Extent context) {
+  return CheckAttentionKeys(keys, attributes.full ? Shape() : Shape::Of({context}));
 }
 
 // Causal: row r has r + 1 scores; in full each has all.
@@ -110,7 +110,7 @@ class Attention final : public OperationOf<AttentionAttributes> {
     if (!status.ok()) return status;
     const absl::StatusOr<PackedHeads> packed = CheckQkv(attributes, inputs[0]);
     if (!packed.ok()) return packed.status();
-    if (inputs.size() > 1) status = CheckKeys(attributes, inputs[1], packed->context);
+    if (inputs.size() > 1) status = CheckKeys(attributes, inputs[1], packed->rows());
     if (!status.ok()) return status;
     return std::vector<ValueType>{OutType(*packed), LogSumExpType(*packed)};
   }
@@ -146,7 +146,7 @@ class AttentionGradient final : public OperationOf<AttentionAttributes> {
     if (status.ok()) status = CheckType("out", inputs[2], inputs[0]);
     if (status.ok()) status = CheckType("log_sum_exp", inputs[3], LogSumExpType(*packed));
     if (status.ok() && inputs.size() > 4) {
-      status = CheckKeys(attributes, inputs[4], packed->context);
+      status = CheckKeys(attributes, inputs[4], packed->rows());
     }
     if (!status.ok()) return status;
     return std::vector<ValueType>{inputs[1]};

@@ -11,8 +11,8 @@
 namespace stagecoach {
 namespace {
 
-ValueType LogSumExpType(const CrossHeads& heads) {
-  return {Element::kFloat32, Leading::kSamples, {heads.heads, heads.rows}};
+ValueType LogSumExpType(const ValueType& q, int64_t heads) {
+  return {Element::kFloat32, Leading::kSamples, Shape::Of({{heads}, q.shape.extent(0)})};
 }
 
 Cost CostOfScores(const CrossAttentionAttributes& attributes, const ValueType& q,
@@ -76,7 +76,7 @@ class CrossAttention final : public OperationOf<CrossAttentionAttributes> {
     if (!heads.ok()) return heads.status();
     status = CheckAttentionKeys(inputs[2], {});
     if (!status.ok()) return status;
-    return std::vector<ValueType>{inputs[0], LogSumExpType(*heads)};
+    return std::vector<ValueType>{inputs[0], LogSumExpType(inputs[0], heads->heads)};
   }
   Cost CostOfCall(const CrossAttentionAttributes& attributes, const CallTypes& types,
                   int64_t samples) const override {
@@ -113,7 +113,8 @@ class CrossAttentionGradient final : public OperationOf<CrossAttentionAttributes
     status = CheckType("d_out", inputs[0], inputs[1]);
     if (status.ok()) status = CheckAttentionKeys(inputs[3], {});
     if (status.ok()) status = CheckType("out", inputs[4], inputs[1]);
-    if (status.ok()) status = CheckType("log_sum_exp", inputs[5], LogSumExpType(*heads));
+    if (status.ok())
+      status = CheckType("log_sum_exp", inputs[5], LogSumExpType(inputs[1], heads->heads));
     if (!status.ok()) return status;
     return std::vector<ValueType>{inputs[1], inputs[2]};
   }
