@@ -37,7 +37,8 @@ TEST(Cases, AreCallsThatAreAllowed) {
   }
 }
 
-// An operation of any number of operands gives something else then.
+// An operation of any number of operands gives something else then. Only attention's keys change no
+// type.
 TEST(Cases, WithAnOperandLessOrMoreAreRefused) {
   for (const OperationCase& of : AllCases()) {
     std::vector<ValueType> inputs = TypesOf(of.call.inputs);
@@ -46,6 +47,7 @@ TEST(Cases, WithAnOperandLessOrMoreAreRefused) {
         << of.name();
     inputs.resize(inputs.size() - 2);
     const auto types = of.operation->Types(of.call.attributes, inputs, {});
+    if (types.ok() && of.operation->name() == "attention") continue;
     if (types.ok()) {
       EXPECT_NE(*types, *of.operation->Types(of.call.attributes, TypesOf(of.call.inputs), {}))
           << of.name();

@@ -5,8 +5,13 @@
 // log_sum_exp (Dao et al., 2205.14135). For sample s, query head h, row r and column c, dropout
 // takes this element of the stream:
 //   ((s * heads + h) * context + r) * context + c
-// attention_gradient: d_out, qkv, out, log_sum_exp -> d_qkv. The gradient of a key head is the sum
-// over its query heads.
+// A second operand, `keys`, says which columns exist (operations/attention/attention_keys.h):
+//   full    ids[n], the sample's length. Rows attend to the columns below it. Rows from it on are
+//           padding: they have zeros in both outputs, and neither take nor give a gradient.
+//   causal  ids[n, context], the first column that each row attends to: the first row of its
+//           document. So documents of one context do not see each other.
+// attention_gradient: d_out, qkv, out, log_sum_exp [, keys] -> d_qkv. The gradient of a key head is
+// the sum over its query heads.
 #ifndef STAGECOACH_OPERATIONS_ATTENTION_ATTENTION_H_
 #define STAGECOACH_OPERATIONS_ATTENTION_ATTENTION_H_
 

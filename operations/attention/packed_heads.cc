@@ -8,14 +8,17 @@
 
 namespace stagecoach {
 
+absl::Status CheckKeyHeads(int64_t heads, int64_t key_heads) {
+  if (key_heads == 0 || heads % key_heads == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("key_heads is ", key_heads, "; must divide the ", heads, " heads"));
+}
+
 absl::StatusOr<PackedHeads> CheckPackedHeads(std::string_view operand, const ValueType& qkv,
                                              int64_t heads, int64_t key_heads) {
   const int64_t keys = key_heads == 0 ? heads : key_heads;
-  if (heads % keys != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("key_heads is ", keys, "; must divide the ", heads, " heads"));
-  }
-  const absl::Status status = CheckActivation(operand, qkv, 2);
+  absl::Status status = CheckKeyHeads(heads, key_heads);
+  if (status.ok()) status = CheckActivation(operand, qkv, 2);
   if (!status.ok()) return status;
   const int64_t packed = heads + 2 * keys;
   if (qkv.shape.rank() != 2 || qkv.shape[1] % packed != 0) {

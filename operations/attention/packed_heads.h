@@ -22,6 +22,7 @@ struct PackedHeads {
 };
 
 // key_heads = 0: as many as heads.
+absl::Status CheckKeyHeads(int64_t heads, int64_t key_heads);
 absl::StatusOr<PackedHeads> CheckPackedHeads(std::string_view operand, const ValueType& qkv,
                                              int64_t heads, int64_t key_heads);
 // The heads of a checked type.
