@@ -56,6 +56,9 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
   EXPECT_EQ(RefusalOf(LinearSpec{}), path + "linear.out: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(LinearSpec{(1 << 20) + 1}), path + "linear.out: 1048577; must be <= 1048576");
   EXPECT_EQ(RefusalOf(MlpSpec{-1}), path + "mlp.hidden: -1; must be >= 1");
+  EXPECT_EQ(
+      RefusalOf(MlpSpec{.hidden = 4, .exact_gelu = true, .relu = true}),
+      path + "mlp.relu: true; takes the place of GELU, and there is exact_gelu: leave one out");
   EXPECT_EQ(RefusalOf(SwigluSpec{}), path + "swiglu.hidden: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(AttentionSpec{}), path + "attention.heads: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(AttentionSpec{3}), path + "attention.heads: 3; must divide the width 16");
@@ -71,6 +74,10 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
   EXPECT_EQ(
       RefusalOf(EmbeddingSpec{std::nan("")}, ValueType{Element::kIds, Leading::kSamples, {8}}),
       path + "embedding.dropout: nan; must be a number in [0, 1)");
+  EXPECT_EQ(
+      RefusalOf(EmbeddingSpec{.position = false, .sinusoidal = true},
+                ValueType{Element::kIds, Leading::kSamples, {8}}),
+      path + "embedding.sinusoidal: true; adds positions, and there is no_position: leave one out");
   EXPECT_EQ(RefusalOf(RmsNormSpec{0}),
             path + "rms_norm.epsilon: 0; must be a number in [1e-12, 1]");
   EXPECT_EQ(RefusalOf(RmsNormSpec{1e-300}),

@@ -18,6 +18,7 @@ inline constexpr ElementwiseFlops kRmsNormFlops{5, 12};
 inline constexpr ElementwiseFlops kGeluFlops{12, 16};
 inline constexpr ElementwiseFlops kSiluFlops{10, 14};
 inline constexpr ElementwiseFlops kReluFlops{1, 1};
+inline constexpr ElementwiseFlops kClipFlops{2, 2};
 inline constexpr ElementwiseFlops kSwigluFlops{11, 18};
 inline constexpr ElementwiseFlops kRotaryFlops{3, 3};
 inline constexpr ElementwiseFlops kDropoutFlops{12, 12};  // draws random numbers each time

@@ -7,7 +7,10 @@
 #define STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 
 #include <cstdint>
+#include <optional>
 
+#include "absl/status/statusor.h"
+#include "network/layer_builder.h"
 #include "network/limits.h"
 #include "operations/attributes.h"
 
@@ -37,6 +40,12 @@ struct AttentionSpec {
     visit.Flag("causal", causal);
   }
 };
+
+// Writes its calls and parameters, also inside other layers. `keys`: the attention's second operand
+// (operations/attention/attention.h).
+absl::StatusOr<ValueId> WriteAttention(const AttentionSpec& spec, ValueId x,
+                                       std::optional<ValueId> keys, const LayerPlace& place,
+                                       LayerBuilder& builder);
 
 }  // namespace stagecoach
 

@@ -21,7 +21,7 @@ namespace {
 
 std::string ReaderIn(std::vector<LayerSpec> inner) {
   SequenceSpec spec{.width = 8, .context = 4, .vocabulary = 32};
-  spec.layers = {EmbeddingSpec{}};
+  spec.layers = {EmbeddingSpec{.sinusoidal = true, .scaled = true}};
   for (LayerSpec& layer : inner) spec.layers.push_back(std::move(layer));
   spec.layers.push_back(LinearSpec{.out = 32});
   return ReaderOfLaterRows(ExpandedOf(spec));
@@ -53,7 +53,8 @@ TEST(LaterRows, LanguageModelsLookBackOnly) {
             "");
   EXPECT_EQ(ReaderIn({AttentionSpec{.heads = 2, .rotary_theta = 1e4}, MlpSpec{.hidden = 16},
                       BatchNormSpec{}, RmsNormSpec{}, GeluSpec{.exact = true}, SiluSpec{},
-                      DropoutSpec{.rate = 0.5}, SwigluSpec{.hidden = 16}}),
+                      DropoutSpec{.rate = 0.5}, SwigluSpec{.hidden = 16},
+                      MlpSpec{.hidden = 16, .relu = true}}),
             "");
 }
 

@@ -26,6 +26,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/transformer.h"
 #include "network/zoo/unet.h"
 #include "network/zoo/vit.h"
 
@@ -199,6 +200,37 @@ inline std::vector<ZooEntry> ZooEntries() {
                     .layers = {EmbeddingSpec{.dropout = 0.1}, block, DropoutSpec{.rate = 0.2},
                                BatchNormSpec{}, ReluSpec{}, block, LinearSpec{.out = 17}}},
        {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}},
+      // Encoder and decoder share a frozen embedding, and the decoder trains behind it.
+      {"transformer",
+       TransformerSpec{.vocabulary = 37,
+                       .source_context = 13,
+                       .target_context = 11,
+                       .width = 22,
+                       .hidden = 41,
+                       .heads = 3,
+                       .head_width = 5,
+                       .encoder_layers = 1,
+                       .decoder_layers = 2,
+                       .dropout = 0.2,
+                       .logit_clip = 1.5,
+                       .init = TransformerInit::kDepthScaled},
+       {"model/0000/*", "model/0001/*", "model/0002/*", "model/0003/*",
+        "model/0006/cross_attention.kv.*"}},
+      {"transformer_post_norm",
+       TransformerSpec{.vocabulary = 31,
+                       .source_context = 9,
+                       .target_context = 14,
+                       .width = 21,
+                       .hidden = 34,
+                       .heads = 3,
+                       .encoder_layers = 2,
+                       .decoder_layers = 1,
+                       .norm = TransformerNorm::kPost,
+                       .positions = TransformerPositions::kLearned,
+                       .tie = TransformerTie::kTargetOutput,
+                       .activation = TransformerActivation::kGelu,
+                       .bias = false},
+       {"model/0000/*", "model/0001/*", "model/0002/*", "model/0003/attention.*"}},
       {"unet",
        UnetSpec{.image = {8, 12, 3}, .channels_out = 5, .base = 6, .depth = 2},
        {"model/0000/*", "model/0001/*", "model/0003/up.weight"},

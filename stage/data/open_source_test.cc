@@ -38,6 +38,12 @@ TEST(OpenSource, ATextForANetworkOfSomethingElseIsToldWhatItReads) {
               testing::StartsWith(
                   "data.text: gives tokens and targets; the network reads \"sounds\": no data "
                   "source gives all its inputs"));
+  EXPECT_EQ(RefusalOfText({{"source", kIds8},
+                           {"source_length", {Element::kIds, Leading::kSamples, {}}},
+                           {"tokens", kIds8},
+                           {"targets", kIds8}}),
+            "data.text: gives tokens and targets; the network reads \"source\": no data source "
+            "gives all its inputs; take another network");
   EXPECT_EQ(RefusalOfText({{"images", image}, {"labels", {Element::kIds, Leading::kSamples, {}}}}),
             "data.text: gives tokens and targets; the network reads \"images\": give it data.cifar "
             "or data.idx or data.image_folder or data.webdataset");

@@ -28,6 +28,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/transformer.h"
 #include "network/zoo/unet.h"
 #include "network/zoo/vit.h"
 #include "plan/costs/cost_model.h"
@@ -237,6 +238,16 @@ std::map<std::string, NetworkSpec> ZooForMemory() {
                     .context = 32,
                     .vocabulary = 128,
                     .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}},
+      {"transformer", TransformerSpec{.vocabulary = 128,
+                                      .source_context = 16,
+                                      .target_context = 16,
+                                      .width = 64,
+                                      .hidden = 96,
+                                      .heads = 4,
+                                      .encoder_layers = 1,
+                                      .decoder_layers = 1,
+                                      .dropout = 0.1,
+                                      .logit_clip = 30}},
       {"unet", UnetSpec{.image = {16, 16, 4}, .channels_out = 16, .base = 16, .depth = 2}},
       {"vit", VitSpec{.image = {16, 16, 4},
                       .classes = 256,

@@ -37,6 +37,7 @@
 #include "stage/runtime/shard_tensors.h"
 #include "stage/testing/copying_link.h"
 #include "stage/testing/made_up_images.h"
+#include "stage/testing/made_up_pairs.h"
 
 namespace stagecoach {
 
@@ -289,7 +290,7 @@ class PipelineHarness {
     std::unique_ptr<StageExecutor> executor;
   };
 
-  // Images for a network that reads some, tokens for all others.
+  // Images or pairs for a network that reads some, tokens for all others.
   std::shared_ptr<const BatchSource> MakeSource() const {
     if (options_.source != nullptr) return options_.source;
     const WireId images = network_.InputNamed("images");
@@ -298,6 +299,11 @@ class PipelineHarness {
           options_.batch_size, options_.micro_batches, options_.evaluation_sequences,
           network_.wire(images).type.shape.elements(), network_.classes(),
           network_.objective.target_type.shape.elements()});
+    }
+    if (network_.InputNamed("source").valid()) {
+      return std::make_shared<MadeUpPairs>(
+          network_, MadeUpPairs::Sizes{options_.batch_size, options_.micro_batches,
+                                       options_.evaluation_sequences});
     }
     return std::make_shared<MadeUpSource>(MadeUpSource::Sizes{
         options_.batch_size, options_.micro_batches, network_.targets(), network_.classes(),

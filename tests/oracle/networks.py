@@ -26,6 +26,7 @@ except ImportError:
 
 import operations
 import amoebanets
+import encoder_decoders
 import layer_lists
 import resnets
 from compare import Gpt, Report, read_safetensors
@@ -201,6 +202,8 @@ AMOEBANET = {"image": [8, 12, 3], "classes": 5, "layers": 3, "filters": 8}
 AUXILIARY = {"stem": "small", "auxiliary_weight": 0.4, "auxiliary_scale": 0.1}
 RESNET = {"form": "imagenet", "width": 8, "image": [35, 33, 3], "classes": 5}
 LLAMA = {"layers": 2, "width": 16, "heads": 4, "key_heads": 2, "hidden": 24, **TEXT}
+PAIRS = {"vocabulary": 13, "source_context": 7, "target_context": 6, "width": 16, "hidden": 24, "heads": 2,
+         "encoder_layers": 2, "decoder_layers": 1}
 NETWORKS = {
     "gpt": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, **TEXT}, {}),
     "llama": ("llama", llama, {**LLAMA, "rotary_theta": 500000.0}, {}),
@@ -224,6 +227,12 @@ NETWORKS = {
     "resnet 18": ("resnet", resnets.resnet, {**RESNET, "depth": 18, "stem": "small", "image": [9, 8, 3], "zero_init_residual": True}, {}),
     "resnet 50": ("resnet", resnets.resnet, {**RESNET, "depth": 50, "drop_path": 0.4, "zero_init_residual": True}, {}),
     "resnet groups": ("resnet", resnets.resnet, {**RESNET, "depth": 18, "norm": "group", "groups": 4, "drop_path": 0.4}, {}),
+    "transformer": ("transformer", encoder_decoders.transformer, PAIRS, {"label_smoothing": 0.1, "ignore_index": 0}),
+    "transformer dropout": ("transformer", encoder_decoders.transformer,
+                            {**PAIRS, "dropout": 0.2, "init": "depth_scaled", "tie": "none", "decoder_layers": 2}, {}),
+    "transformer post": ("transformer", encoder_decoders.transformer,
+                         {**PAIRS, "norm": "post", "positions": "learned", "tie": "target_output", "activation": "gelu",
+                          "no_bias": True, "head_width": 6, "logit_clip": 2.0}, {}),
     "unet": ("unet", unet, {"base": 4, "depth": 2, "image": [8, 12, 3], "channels_out": 5}, {}),
     "unet nearest": ("unet", unet, {"base": 4, "depth": 2, "convolutions": 3, "upsample": "nearest", "norm": "none",
                                     "image": [8, 4, 2], "channels_out": 3}, {}),
@@ -244,7 +253,20 @@ NETWORKS = {
 }
 
 
+def make_pairs(fields, rng, ignored):
+    def ids(context):
+        return rng.integers(0, fields["vocabulary"], (SAMPLES, context), np.int32)
+
+    targets = ids(fields["target_context"])
+    if ignored is not None:
+        targets[rng.random(targets.shape) < 0.3] = ignored
+    return {"source": ids(fields["source_context"]), "tokens": ids(fields["target_context"]), "targets": targets,
+            "source_length": rng.integers(1, fields["source_context"] + 1, SAMPLES, np.int32)}
+
+
 def make_batch(fields, rng, ignored=None):
+    if "source_context" in fields:
+        return make_pairs(fields, rng, ignored)
     if "image" not in fields:
         ids = rng.integers(0, fields["vocabulary"], (SAMPLES, fields["context"] + 1), np.int32)
         return {"tokens": ids[:, :-1], "targets": ids[:, 1:]}

@@ -110,6 +110,13 @@ def rotary(a, qkv):
     return (pack_heads(rotate(a, q), rotate(a, k), v),)
 
 
+def add_sinusoids(_a, x):
+    context, width = x.shape[-2:]
+    frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.outer(torch.arange(context, dtype=torch.float64), frequencies)
+    return (x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2),)
+
+
 def rms_norm(a, x, weight):
     rstd = torch.rsqrt(x.square().mean(-1) + a["epsilon"])
     return x * rstd[..., None] * weight, rstd
@@ -272,10 +279,12 @@ def upsample(a, x):
 
 TABLE = {
     "add": lambda _a, x, y: (x + y,),
+    "add_sinusoids": add_sinusoids,
     "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "batch_norm_fixed": batch_norm_fixed,
+    "clip": lambda a, x: (x.clamp(-a["limit"], a["limit"]),),
     "concatenate": lambda _a, *parts: (torch.cat(parts, dim=-1),),
     "convolution": convolution,
     "cross_attention": cross_attention,
@@ -297,6 +306,7 @@ TABLE = {
     "rms_norm": rms_norm,
     "reshape": lambda a, x: (x.reshape(x.shape[0], *a.get("shape", [])),),
     "rotary": rotary,
+    "scale": lambda a, x: (a["factor"] * x,),
     "silu": lambda _a, x: (F.silu(x),),
     "slice": lambda a, x: (x[..., a["begin"] : a["begin"] + a["extent"]],),
     "transposed_convolution": transposed_convolution,

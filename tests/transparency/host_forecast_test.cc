@@ -24,6 +24,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/transformer.h"
 #include "network/zoo/unet.h"
 #include "network/zoo/vit.h"
 #include "plan/costs/host_memory.h"
@@ -157,6 +158,18 @@ std::map<std::string, Row> Zoo() {
                        .width = 32,
                        .norm = ResnetNorm::kGroup},
             0.96, true}},
+          {"transformer",
+           {TransformerSpec{.vocabulary = 256,
+                            .source_context = 192,
+                            .target_context = 160,
+                            .width = 128,
+                            .hidden = 256,
+                            .heads = 4,
+                            .encoder_layers = 1,
+                            .decoder_layers = 1,
+                            .dropout = 0.1,
+                            .logit_clip = 30},
+            0.97}},
           {"unet",
            {UnetSpec{.image = {64, 64, 3}, .channels_out = 2, .base = 16, .depth = 3}, 0.96, true}},
           {"vit",

@@ -1,0 +1,270 @@
+#include "network/zoo/transformer.h"
+
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/errors/field_check.h"
+#include "base/errors/status.h"
+#include "network/layer_kinds.h"
+#include "network/layers/attention.h"
+#include "network/layers/cross_attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/norms.h"
+#include "network/network_builder.h"
+#include "network/network_kind.h"
+#include "network/passes/tied.h"
+
+namespace stagecoach {
+namespace {
+
+// Writes one network; used once. The fields are checked.
+class TransformerWriter {
+ public:
+  TransformerWriter(const TransformerSpec& spec, const std::string& path)
+      : spec_(spec),
+        path_(path),
+        builder_(kInitStddev, {.vocabulary = spec.vocabulary, .width = spec.width}) {}
+
+  absl::StatusOr<Network> Write() {
+    const auto ids = [](Shape shape) {
+      return ValueType{Element::kIds, Leading::kSamples, std::move(shape)};
+    };
+    const WireId source = builder_.Input("source", ids({spec_.source_context}), spec_.vocabulary);
+    length_ = builder_.Input("source_length", ids({}), spec_.source_context + 1);
+    const WireId tokens = builder_.Input("tokens", ids({spec_.target_context}), spec_.vocabulary);
+    const WireId targets = builder_.Input("targets", ids({spec_.target_context}), spec_.vocabulary);
+    ASSIGN_OR_RETURN(const WireId memory, AddEncoder(source));
+    const size_t target_embedding = stddevs_.size();
+    ASSIGN_OR_RETURN(const WireId y, AddDecoder(tokens, memory));
+    ASSIGN_OR_RETURN(const WireId logits, AddOutput(y));
+    ASSIGN_OR_RETURN(Network network,
+                     builder_.Finish({.output = logits, .targets = targets}, path_));
+    SetInitialValues(&network);
+    RETURN_IF_ERROR(Tie(target_embedding, &network));
+    return network;
+  }
+
+ private:
+  using Values = std::vector<ValueId>;
+  // Writes the inside of a residual. x is the first of `inputs`, or its norm.
+  using Inner = std::function<absl::StatusOr<ValueId>(ValueId x, const Values& inputs,
+                                                      const LayerPlace&, LayerBuilder&)>;
+  struct Branch {
+    std::string kind, function;  // "attention", "attention:8:full"
+    double factor = 1;           // of the deviation of its initial weights
+    Inner write;
+  };
+
+  absl::StatusOr<WireId> AddEncoder(WireId source) {
+    ASSIGN_OR_RETURN(WireId x, AddEmbedding(source));
+    for (int64_t i = 0; i < spec_.encoder_layers; ++i) {
+      ASSIGN_OR_RETURN(x, AddResidual(SelfAttention(/*causal=*/false), {x, length_}));
+      ASSIGN_OR_RETURN(x, AddResidual(FeedForward(spec_.encoder_layers), {x}));
+    }
+    return AddLastNorm(x);
+  }
+
+  absl::StatusOr<WireId> AddDecoder(WireId tokens, WireId memory) {
+    ASSIGN_OR_RETURN(WireId x, AddEmbedding(tokens));
+    for (int64_t i = 0; i < spec_.decoder_layers; ++i) {
+      ASSIGN_OR_RETURN(x, AddResidual(SelfAttention(/*causal=*/true), {x}));
+      ASSIGN_OR_RETURN(x, AddResidual(CrossAttention(), {x, memory, length_}));
+      ASSIGN_OR_RETURN(x, AddResidual(FeedForward(spec_.decoder_layers), {x}));
+    }
+    return AddLastNorm(x);
+  }
+
+  absl::StatusOr<WireId> AddEmbedding(WireId ids) {
+    return Add(EmbeddingSpec{.dropout = spec_.dropout,
+                             .sinusoidal = spec_.positions == TransformerPositions::kSinusoidal,
+                             .scaled = true},
+               ids);
+  }
+
+  absl::StatusOr<WireId> AddLastNorm(WireId x) {
+    if (spec_.norm == TransformerNorm::kPost) return x;
+    return Add(LayerNormSpec{}, x);
+  }
+
+  absl::StatusOr<WireId> AddOutput(WireId x) {
+    const LayerSpec linear = LinearSpec{.out = spec_.vocabulary, .bias = false};
+    if (spec_.logit_clip == 0) return Add(linear, x);
+    const auto write = [&](const Values& inputs, LayerBuilder& layer) -> absl::StatusOr<Values> {
+      ASSIGN_OR_RETURN(const ValueId y, BuildLayer(linear, inputs[0], {.path = path_}, layer));
+      return layer.writer().Emit("clip", ToAttributes(ClipAttributes{spec_.logit_clip}), {y});
+    };
+    stddevs_.push_back(1);
+    const std::string function =
+        absl::StrCat(LayerFunction(linear), ":clip=", ExactText(spec_.logit_clip));
+    ASSIGN_OR_RETURN(const std::vector<WireId> y,
+                     builder_.Add({"linear, clip", function, path_}, {x}, write));
+    return y[0];
+  }
+
+  Branch SelfAttention(bool causal) const {
+    const AttentionSpec attention{.heads = spec_.heads,
+                                  .dropout = spec_.dropout,
+                                  .head_width = spec_.head_width,
+                                  .bias = spec_.bias,
+                                  .causal = causal};
+    return {.kind = AttentionSpec::kKind,
+            .function = LayerFunction(attention),
+            .write = [attention](ValueId x, const Values& inputs, const LayerPlace& place,
+                                 LayerBuilder& layer) {
+              std::optional<ValueId> length;
+              if (inputs.size() > 1) length = inputs[1];
+              return WriteAttention(attention, x, length, place, layer);
+            }};
+  }
+
+  Branch CrossAttention() const {
+    const CrossAttentionSpec attention{.heads = spec_.heads,
+                                       .head_width = spec_.head_width,
+                                       .dropout = spec_.dropout,
+                                       .bias = spec_.bias};
+    return {.kind = "cross_attention",
+            .function = absl::StrCat("cross_attention:", spec_.heads),
+            .write = [attention](ValueId x, const Values& inputs, const LayerPlace& place,
+                                 LayerBuilder& layer) {
+              return WriteCrossAttention(attention, x, inputs[1], inputs[2], place, layer);
+            }};
+  }
+
+  Branch FeedForward(int64_t layers_of_half) const {
+    const LayerSpec mlp = MlpSpec{.hidden = spec_.hidden,
+                                  .dropout = spec_.dropout,
+                                  .bias = spec_.bias,
+                                  .relu = spec_.activation == TransformerActivation::kRelu};
+    const bool scaled = spec_.init == TransformerInit::kDepthScaled;
+    return {.kind = MlpSpec::kKind,
+            .function = LayerFunction(mlp),
+            .factor = scaled ? 1 / static_cast<double>(layers_of_half) : 1,
+            .write = [mlp](ValueId x, const Values&, const LayerPlace& place, LayerBuilder& layer) {
+              return BuildLayer(mlp, x, place, layer);
+            }};
+  }
+
+  // The trunk comes first among the inputs.
+  absl::StatusOr<WireId> AddResidual(const Branch& branch, const std::vector<WireId>& inputs) {
+    stddevs_.push_back(branch.factor);
+    const bool pre = spec_.norm == TransformerNorm::kPre;
+    const NetworkBuilder::Naming naming{
+        pre ? absl::StrCat("residual(layer_norm, ", branch.kind, ")")
+            : absl::StrCat("residual(", branch.kind, "), layer_norm"),
+        pre ? absl::StrCat("residual(layer_norm ", branch.function, ")")
+            : absl::StrCat("residual(", branch.function, ") layer_norm"),
+        path_};
+    const auto write = [&](const Values& values, LayerBuilder& layer) {
+      return WriteResidual(branch, values, layer);
+    };
+    ASSIGN_OR_RETURN(const std::vector<WireId> y, builder_.Add(naming, inputs, write));
+    return y[0];
+  }
+
+  absl::StatusOr<Values> WriteResidual(const Branch& branch, const Values& inputs,
+                                       LayerBuilder& layer) const {
+    const bool pre = spec_.norm == TransformerNorm::kPre;
+    const auto norm = [&](ValueId x) {
+      return BuildLayer(LayerNormSpec{}, x, {.path = path_, .prefix = "layer_norm."}, layer);
+    };
+    ValueId x = inputs[0];
+    if (pre) {
+      ASSIGN_OR_RETURN(x, norm(x));
+    }
+    const LayerPlace place{.path = path_, .prefix = branch.kind + "."};
+    ASSIGN_OR_RETURN(x, branch.write(x, inputs, place, layer));
+    if (spec_.dropout > 0) {
+      ASSIGN_OR_RETURN(x,
+                       BuildLayer(DropoutSpec{.rate = spec_.dropout}, x, {.path = path_}, layer));
+    }
+    LayerWriter& writer = layer.writer();
+    if (!writer.AddToLast(x, inputs[0])) x = writer.Emit("add", {}, {inputs[0], x})[0];
+    RETURN_IF_ERROR(writer.status());
+    if (!pre) {
+      ASSIGN_OR_RETURN(x, norm(x));
+    }
+    return Values{x};
+  }
+
+  absl::StatusOr<WireId> Add(const LayerSpec& layer, WireId x) {
+    stddevs_.push_back(1);
+    return builder_.Add(layer, path_, x);
+  }
+
+  // Biases begin with 0, norms with 1.
+  void SetInitialValues(Network* network) const {
+    for (NetworkLayer& layer : network->layers) {
+      for (ParameterSpec& parameter : layer.parameters) {
+        if (parameter.init != ParameterSpec::Init::kNormal) continue;
+        parameter.init_stddev = stddevs_[static_cast<size_t>(layer.index)] /
+                                std::sqrt(static_cast<double>(parameter.shape[1]));
+      }
+    }
+  }
+
+  // Embeddings and the last linear have their matrix as their first parameter.
+  absl::Status Tie(size_t target_embedding, Network* network) const {
+    if (spec_.tie == TransformerTie::kNone) return absl::OkStatus();
+    const auto matrix = [network](size_t layer) {
+      return network->layers[layer].parameters.front().name;
+    };
+    const bool all = spec_.tie == TransformerTie::kAll;
+    const std::string path = path_ + ".tie", owner = matrix(all ? 0 : target_embedding);
+    if (all) RETURN_IF_ERROR(TieParameter(matrix(target_embedding), owner, path, network));
+    return TieParameter(matrix(network->layers.size() - 1), owner, path, network);
+  }
+
+  const TransformerSpec& spec_;
+  const std::string& path_;
+  NetworkBuilder builder_;
+  WireId length_;                // of the source
+  std::vector<double> stddevs_;  // of each layer's initial weights, times the root of their inputs
+};
+
+class Transformer final : public NetworkKindOf<TransformerSpec> {
+  absl::StatusOr<Network> Write(const TransformerSpec& spec,
+                                const std::string& path) const override {
+    RETURN_IF_ERROR(Check(spec, path));
+    TransformerSpec whole = spec;
+    if (whole.hidden == 0) whole.hidden = 4 * whole.width;
+    if (whole.head_width == 0) whole.head_width = whole.width / whole.heads;
+    return TransformerWriter(whole, path).Write();
+  }
+
+  static absl::Status Check(const TransformerSpec& spec, const std::string& path) {
+    if (spec.head_width == 0 && spec.width % spec.heads != 0) {
+      return FieldError(
+          path + ".heads", absl::StrCat(spec.heads),
+          absl::StrCat("must divide the width ", spec.width, ", or give a head_width"));
+    }
+    const int64_t most = kMaxHidden / (3 * spec.heads);
+    if (spec.head_width > most) {
+      return FieldError(path + ".head_width", absl::StrCat(spec.head_width),
+                        absl::StrCat("must be <= ", most, " with ", spec.heads,
+                                     " heads: 3 * heads * head_width may be ", kMaxHidden));
+    }
+    if (spec.positions == TransformerPositions::kSinusoidal && spec.width % 2 != 0) {
+      return FieldError(path + ".width", absl::StrCat(spec.width),
+                        "must be even with positions: sinusoidal; give an even one, or positions: "
+                        "learned");
+    }
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+const NetworkKind* TransformerNetwork() {
+  static const Transformer kind;
+  return &kind;
+}
+
+}  // namespace stagecoach

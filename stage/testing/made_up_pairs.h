@@ -1,0 +1,112 @@
+// MadeUpPairs: pairs of sequences drawn from a seed, for networks that read "source"; the same
+// pairs for every M. An input of one id a sample is a length: 1 to its largest id.
+// Ownership, threads: as BatchSource.
+#ifndef STAGECOACH_STAGE_TESTING_MADE_UP_PAIRS_H_
+#define STAGECOACH_STAGE_TESTING_MADE_UP_PAIRS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/errors/check.h"
+#include "base/numbers/random.h"
+#include "network/network.h"
+#include "stage/data/batch_source.h"
+
+namespace stagecoach {
+
+class MadeUpPairs final : public BatchSource {
+ public:
+  struct Sizes {
+    int64_t batch_size = 0, micro_batches = 0, evaluation_samples = 0;
+  };
+  // With `padding`, ids of "source" from the sample's length on are that one, and targets from the
+  // middle on are 0. Without, they are drawn as all others.
+  MadeUpPairs(const Network& network, const Sizes& sizes, int32_t padding = -1)
+      : sizes_(sizes), padding_(padding) {
+    for (size_t i = 0; i < network.inputs.size(); ++i) {
+      const ValueType& type = network.wires[i].type;
+      CHECK(type.element == Element::kIds) << network.inputs[i].name;
+      inputs_.push_back({network.inputs[i].name, type.shape.rank() == 0, type.shape.elements(),
+                         network.inputs[i].classes});
+    }
+  }
+
+  const DatasetManifest& manifest() const override { return manifest_; }
+  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const override {
+    return Draw(FirstOf(micro_batch), SizeOf(micro_batch),
+                {.seed = 83, .step = static_cast<uint32_t>(step)}, names);
+  }
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const override {
+    const int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size + FirstOf(micro_batch);
+    const int64_t left = std::max<int64_t>(sizes_.evaluation_samples - first, 0);
+    return Draw(first, std::min(SizeOf(micro_batch), left), {.seed = 84}, names);
+  }
+  int64_t evaluation_batches() const override {
+    return (sizes_.evaluation_samples + sizes_.batch_size - 1) / sizes_.batch_size;
+  }
+
+ private:
+  struct Input {
+    std::string name;
+    bool length = false;
+    int64_t elements = 0, classes = 0;
+  };
+
+  int64_t SizeOf(MicroBatchId id) const {
+    return MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, id.value);
+  }
+  int64_t FirstOf(MicroBatchId id) const {
+    int64_t first = 0;
+    for (int i = 0; i < id.value; ++i) first += SizeOf(MicroBatchId(i));
+    return first;
+  }
+
+  HostBatch Draw(int64_t first, int64_t samples, RandomStream stream,
+                 std::span<const std::string> names) const {
+    HostBatch batch{.samples = samples, .arrays = {}};
+    if (samples == 0) return batch;
+    for (const std::string& name : names) {
+      std::vector<int32_t> ids;
+      for (int64_t sample = first; sample < first + samples; ++sample) {
+        stream.micro_batch = static_cast<uint32_t>(sample);
+        for (int64_t i = 0; i < Named(name).elements; ++i) ids.push_back(IdOf(name, i, stream));
+      }
+      const auto bytes = std::as_bytes(std::span(ids));
+      batch.arrays.emplace_back(bytes.begin(), bytes.end());
+    }
+    return batch;
+  }
+
+  const Input& Named(const std::string& name) const {
+    const auto found = std::find_if(inputs_.begin(), inputs_.end(),
+                                    [&name](const Input& input) { return input.name == name; });
+    CHECK(found != inputs_.end()) << name;
+    return *found;
+  }
+
+  int32_t IdOf(const std::string& name, int64_t i, RandomStream stream) const {
+    const Input& input = Named(name);
+    if (padding_ >= 0) {
+      if (name == "source" && i >= IdOf("source_length", 0, stream)) return padding_;
+      if (name == "targets" && i >= input.elements / 2) return 0;
+    }
+    stream.operation = static_cast<uint32_t>(&input - inputs_.data());
+    const auto bits = static_cast<int64_t>(RandomBits(stream, static_cast<uint64_t>(i)));
+    const int64_t least = input.length ? 1 : 0;
+    return static_cast<int32_t>(least + bits % (input.classes - least));
+  }
+
+  const Sizes sizes_;
+  const int32_t padding_;
+  std::vector<Input> inputs_;
+  DatasetManifest manifest_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TESTING_MADE_UP_PAIRS_H_
