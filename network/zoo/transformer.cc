@@ -37,10 +37,12 @@ class TransformerWriter {
     const auto ids = [](Shape shape) {
       return ValueType{Element::kIds, Leading::kSamples, std::move(shape)};
     };
-    const WireId source = builder_.Input("source", ids({spec_.source_context}), spec_.vocabulary);
+    const Shape of_source = Shape::Of({{spec_.source_context, Length::kSource}});
+    const Shape of_target = Shape::Of({{spec_.target_context, Length::kTarget}});
+    const WireId source = builder_.Input("source", ids(of_source), spec_.vocabulary);
     length_ = builder_.Input("source_length", ids({}), spec_.source_context + 1);
-    const WireId tokens = builder_.Input("tokens", ids({spec_.target_context}), spec_.vocabulary);
-    const WireId targets = builder_.Input("targets", ids({spec_.target_context}), spec_.vocabulary);
+    const WireId tokens = builder_.Input("tokens", ids(of_target), spec_.vocabulary);
+    const WireId targets = builder_.Input("targets", ids(of_target), spec_.vocabulary);
     ASSIGN_OR_RETURN(const WireId memory, AddEncoder(source));
     const size_t target_embedding = stddevs_.size();
     ASSIGN_OR_RETURN(const WireId y, AddDecoder(tokens, memory));

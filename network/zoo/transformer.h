@@ -18,6 +18,7 @@
 // weights is divided by the number of layers of their half (GPipe, section 5).
 // Inputs: "source", ids [source_context]; "source_length", an id, the number of source tokens, at
 // least 1; "tokens", ids [target_context], the decoder's input; "targets", the same shifted by one.
+// Both contexts are named lengths (base/numbers/lengths.h): a mini-batch may be shorter.
 // Padding of targets is a class that the objective ignores. Padding of tokens needs no mark: it
 // lies behind all others, and the mask is causal.
 #ifndef STAGECOACH_NETWORK_ZOO_TRANSFORMER_H_

@@ -1,5 +1,6 @@
 // MadeUpPairs: pairs of sequences drawn from a seed, for networks that read "source"; the same
-// pairs for every M. An input of one id a sample is a length: 1 to its largest id.
+// pairs for every M. Each mini-batch has lengths of its own. An input of one id a sample is the
+// length of its source.
 // Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_TESTING_MADE_UP_PAIRS_H_
 #define STAGECOACH_STAGE_TESTING_MADE_UP_PAIRS_H_
@@ -29,7 +30,8 @@ class MadeUpPairs final : public BatchSource {
     for (size_t i = 0; i < network.inputs.size(); ++i) {
       const ValueType& type = network.wires[i].type;
       CHECK(type.element == Element::kIds) << network.inputs[i].name;
-      inputs_.push_back({network.inputs[i].name, type.shape.rank() == 0, type.shape.elements(),
+      const bool length = type.shape.rank() == 0;
+      inputs_.push_back({network.inputs[i].name, length ? Extent{1} : type.shape.extent(0), length,
                          network.inputs[i].classes});
     }
   }
@@ -53,8 +55,9 @@ class MadeUpPairs final : public BatchSource {
  private:
   struct Input {
     std::string name;
+    Extent extent;  // of a sample
     bool length = false;
-    int64_t elements = 0, classes = 0;
+    int64_t classes = 0;
   };
 
   int64_t SizeOf(MicroBatchId id) const {
@@ -66,15 +69,32 @@ class MadeUpPairs final : public BatchSource {
     return first;
   }
 
+  // The largest in step 0, so that its memory is used; then from half of the largest on.
+  Lengths LengthsOf(RandomStream stream) const {
+    Lengths lengths;
+    for (const Input& input : inputs_) {
+      if (input.extent.length == Length::kNone) continue;
+      const int64_t least = stream.step == 0 ? input.extent.size : (input.extent.size + 1) / 2;
+      stream.operation = 64 + static_cast<uint32_t>(input.extent.length);
+      const auto bits = static_cast<int64_t>(RandomBits(stream, 0));
+      lengths.Set(input.extent.length, least + bits % (input.extent.size - least + 1));
+    }
+    return lengths;
+  }
+
   HostBatch Draw(int64_t first, int64_t samples, RandomStream stream,
                  std::span<const std::string> names) const {
-    HostBatch batch{.samples = samples, .arrays = {}};
+    HostBatch batch{.samples = samples, .lengths = LengthsOf(stream), .arrays = {}};
     if (samples == 0) return batch;
     for (const std::string& name : names) {
       std::vector<int32_t> ids;
       for (int64_t sample = first; sample < first + samples; ++sample) {
         stream.micro_batch = static_cast<uint32_t>(sample);
-        for (int64_t i = 0; i < Named(name).elements; ++i) ids.push_back(IdOf(name, i, stream));
+        const Extent& extent = Named(name).extent;
+        const int64_t bound = batch.lengths.of(extent.length);
+        for (int64_t i = 0; i < (bound > 0 ? bound : extent.size); ++i) {
+          ids.push_back(IdOf(name, i, batch.lengths, stream));
+        }
       }
       const auto bytes = std::as_bytes(std::span(ids));
       batch.arrays.emplace_back(bytes.begin(), bytes.end());
@@ -89,16 +109,18 @@ class MadeUpPairs final : public BatchSource {
     return *found;
   }
 
-  int32_t IdOf(const std::string& name, int64_t i, RandomStream stream) const {
+  int32_t IdOf(const std::string& name, int64_t i, const Lengths& lengths,
+               RandomStream stream) const {
     const Input& input = Named(name);
     if (padding_ >= 0) {
-      if (name == "source" && i >= IdOf("source_length", 0, stream)) return padding_;
-      if (name == "targets" && i >= input.elements / 2) return 0;
+      if (name == "source" && i >= IdOf("source_length", 0, lengths, stream)) return padding_;
+      if (name == "targets" && i >= input.extent.size / 2) return 0;
     }
     stream.operation = static_cast<uint32_t>(&input - inputs_.data());
     const auto bits = static_cast<int64_t>(RandomBits(stream, static_cast<uint64_t>(i)));
-    const int64_t least = input.length ? 1 : 0;
-    return static_cast<int32_t>(least + bits % (input.classes - least));
+    const int64_t source = lengths.of(Length::kSource);
+    const int64_t longest = source > 0 ? source : input.classes - 1;
+    return static_cast<int32_t>(input.length ? 1 + bits % longest : bits % input.classes);
   }
 
   const Sizes sizes_;
