@@ -29,6 +29,7 @@ CommandTree::CommandTree(Console* console, StopSignal* stop)
   AddRunCommands(*this);
   AddClusterCommands(*this);
   AddWeightCommands(*this);
+  AddTokenizerCommands(*this);
   Add("version", "Print the version", RunVersion);
   AddCompletion();
 }

@@ -36,9 +36,9 @@ class CommandLineTest : public testing::Test {
 
 TEST_F(CommandLineTest, HelpIsDataAndNoError) {
   EXPECT_EQ(Run({"--help"}), 0);
-  for (const char* command :
-       {"local", "submit", "watch", "list", "describe", "cancel", "plan", "checkpoints", "export",
-        "health", "version", "generate", "classify", "segment", "trace", "logs", "resume", "ui"}) {
+  for (const char* command : {"local", "submit", "watch", "list", "describe", "cancel", "plan",
+                              "checkpoints", "export", "health", "version", "generate", "classify",
+                              "segment", "tokenizer", "trace", "logs", "resume", "ui"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }

@@ -59,6 +59,7 @@ class CommandTree {
 void AddRunCommands(CommandTree& tree);      // run a job, or look at one before it runs
 void AddClusterCommands(CommandTree& tree);  // ask a coordinator
 void AddWeightCommands(CommandTree& tree);   // use trained weights
+void AddTokenizerCommands(CommandTree& tree);
 
 }  // namespace stagecoach
 
