@@ -13,6 +13,8 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(TIFF REQUIRED)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
+# Only for what links no protobuf (stage/tokens/CMakeLists.txt).
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 
 if(STAGECOACH_CPU_BACKEND)
   find_package(dnnl REQUIRED CONFIG)

@@ -55,53 +55,78 @@ int64_t SequencesIn(int64_t bytes, int64_t context) {
   return bytes > 0 ? (bytes - 1) / context : 0;
 }
 
+const char* UnitOf(const TextData& text) { return text.tokenizer.empty() ? "bytes" : "tokens"; }
+
 // Of which each part that the job reads has one sequence and its target.
-int64_t LeastBytes(const JobSpec& spec, int64_t context) {
+int64_t LeastTokens(const JobSpec& spec, int64_t context) {
+  if (!spec.data.As<TextData>().test.empty()) return context + 1;
   const int64_t to_train = ((context + 1) * 10 + 8) / 9;  // of which 90 % are enough
   const int64_t to_hold_out = context * 10 + 1;           // of which the rest is enough
   return spec.evaluation.given() ? std::max(to_train, to_hold_out) : to_train;
 }
 
+std::string WhereText(const char* field, const std::string& path, int64_t tokens,
+                      const char* unit) {
+  return absl::StrCat("data.text.", field, " = \"", path, "\" of ", tokens, " ", unit);
+}
+
+constexpr char kNoEvaluation[] = "no evaluation (evaluation.every_steps, evaluation.every_epochs)";
+
 }  // namespace
 
-absl::Status CheckIsText(const TextData& data, std::string_view head) {
+absl::Status CheckIsText(const TextData& data, std::string_view head, const std::string& field) {
   if (data.bytes) return absl::OkStatus();
   const std::optional<FileKind> kind = PlainlyNotText(head.substr(0, kTextCheckBytes));
   if (!kind.has_value()) return absl::OkStatus();
   const absl::string_view remedy = kind->remedy.empty() ? kGiveText : kind->remedy;
+  const char* const or_bytes =
+      data.tokenizer.empty() ? ", or set data.text.bytes: true to train on its bytes as they are"
+                             : "";
   return absl::InvalidArgumentError(
-      absl::StrCat("data.text.path = \"", ShownName(data.path), "\": looks like ", kind->name,
-                   " and not like text; ", remedy,
-                   ", or set data.text.bytes: true to train on its bytes as they are"));
+      absl::StrCat("data.text.", field, " = \"", ShownName(field == "test" ? data.test : data.path),
+                   "\": looks like ", kind->name, " and not like text; ", remedy, or_bytes));
 }
 
-TextSplit SplitText(int64_t bytes, int64_t context) {
+TextSplit SplitText(int64_t tokens, int64_t context, std::optional<int64_t> test) {
   TextSplit split;
-  split.train_bytes = bytes / 10 * 9 + bytes % 10 * 9 / 10;
-  split.train_sequences = SequencesIn(split.train_bytes, context);
-  split.evaluation_sequences = SequencesIn(bytes - split.train_bytes, context);
+  split.train_tokens = test.has_value() ? tokens : tokens / 10 * 9 + tokens % 10 * 9 / 10;
+  split.train_sequences = SequencesIn(split.train_tokens, context);
+  split.evaluation_sequences = SequencesIn(test.value_or(tokens - split.train_tokens), context);
   return split;
 }
 
-absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes) {
-  const std::string what =
-      absl::StrCat("data.text.path = \"", spec.data.As<TextData>().path, "\" of ", bytes, " bytes");
+absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t tokens) {
+  const auto text = spec.data.As<TextData>();
+  const char* const unit = UnitOf(text);
+  const std::string what = WhereText("path", text.path, tokens, unit);
   const std::string give =
-      absl::StrCat("; give a text of at least ", LeastBytes(spec, context), " bytes");
-  const TextSplit split = SplitText(bytes, context);
-  if (bytes == 0)
+      absl::StrCat("; give a text of at least ", LeastTokens(spec, context), " ", unit);
+  const bool whole = !text.test.empty();
+  const TextSplit split =
+      SplitText(tokens, context, whole ? std::optional<int64_t>(context + 1) : std::nullopt);
+  if (tokens == 0)
     return absl::InvalidArgumentError(absl::StrCat(what, ": the file is empty", give));
   if (split.train_sequences < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": its first 90 % hold no sequence of ",
-                                                   context, " tokens and one target", give,
-                                                   " or a smaller context"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, whole ? ": holds" : ": its first 90 % hold", " no sequence of ", context,
+                     " tokens and one target", give, " or a smaller context"));
   }
   if (spec.evaluation.given() && split.evaluation_sequences < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": the 10 % held out hold no sequence of ", context, " tokens and one target", give,
-        ", a smaller context, or no evaluation (evaluation.every_steps, evaluation.every_epochs)"));
+    return absl::InvalidArgumentError(absl::StrCat(what, ": the 10 % held out hold no sequence of ",
+                                                   context, " tokens and one target", give,
+                                                   ", a smaller context, or ", kNoEvaluation));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckTestLength(const JobSpec& spec, int64_t context, int64_t tokens) {
+  if (!spec.evaluation.given() || SequencesIn(tokens, context) >= 1) return absl::OkStatus();
+  const auto text = spec.data.As<TextData>();
+  const char* const unit = UnitOf(text);
+  return absl::InvalidArgumentError(
+      absl::StrCat(WhereText("test", text.test, tokens, unit), ": holds no sequence of ", context,
+                   " tokens and one target; give a text of at least ", context + 1, " ", unit,
+                   ", a smaller context, or ", kNoEvaluation));
 }
 
 }  // namespace stagecoach

@@ -1,16 +1,18 @@
-// Text file: the bytes that may be trained on, and how they become sequences. The client checks a
+// Text file: the bytes that may be trained on, and how its tokens become sequences. The client checks a
 // file that it can see before it submits; the stages check it again.
 //   Refused, by the first bytes: any other kind of base/files/file_kind.h, UTF-16, UTF-32, and data
-//   full of control bytes. Every byte is a token. So such a file would train without a word and
+//   full of control bytes. Without a tokenizer every byte is a token. So such a file would train without a word and
 //   teach nothing. UTF-8 and the eight-bit encodings pass.
 // Threads: pure functions.
-// Units:   bytes are tokens; a sequence is `context` tokens and reads one more, its last target.
+// Units:   tokens are bytes, or a tokenizer's ids; a sequence is `context` tokens and reads one more, its last target.
 // Errors:  INVALID_ARGUMENT naming the file, what is wrong with it, and the remedy.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_FILE_H_
 #define STAGECOACH_PLAN_DATA_TEXT_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -23,21 +25,25 @@ namespace stagecoach {
 // Bytes that are looked at, also of a longer file, so that everybody judges alike.
 inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
 
-// head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if
-// the job asks for bytes.
-absl::Status CheckIsText(const TextData& data, std::string_view head);
+// head: the first bytes of the field's file, kTextCheckBytes of them or all there are. field: "path"
+// or "test". OK for anything if the job asks for bytes.
+absl::Status CheckIsText(const TextData& data, std::string_view head,
+                         const std::string& field = "path");
 
 struct TextSplit {
-  int64_t train_bytes = 0;  // the first 90 %, rounded down; the rest is held out
+  int64_t train_tokens = 0;  // the first 90 %, rounded down; the rest is held out
   int64_t train_sequences = 0;
   int64_t evaluation_sequences = 0;
 };
-TextSplit SplitText(int64_t bytes, int64_t context);
+// test: tokens of a file of its own to evaluate with; then all of the text is trained on.
+TextSplit SplitText(int64_t tokens, int64_t context, std::optional<int64_t> test = std::nullopt);
 
 // Refuses a text without a sequence to train on, or without one to evaluate with although the job
 // evaluates, and names the least size. A text with fewer sequences than a mini-batch takes is fine:
 // they come again.
-absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes);
+absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t tokens);
+// The same of data.text.test.
+absl::Status CheckTestLength(const JobSpec& spec, int64_t context, int64_t tokens);
 
 }  // namespace stagecoach
 

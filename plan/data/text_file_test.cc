@@ -117,10 +117,10 @@ JobSpec SpecThatEvaluates(bool evaluates) {
 TEST(TextSplit, EveryByteIsOfOnePartAndASequenceHasItsTarget) {
   for (const int64_t bytes : {0, 1, 9, 10, 11, 99, 1000, 12345}) {
     const TextSplit split = SplitText(bytes, 8);
-    EXPECT_EQ(split.train_bytes, bytes * 9 / 10);
+    EXPECT_EQ(split.train_tokens, bytes * 9 / 10);
     for (const auto& [part, sequences] :
-         {std::pair(split.train_bytes, split.train_sequences),
-          std::pair(bytes - split.train_bytes, split.evaluation_sequences)}) {
+         {std::pair(split.train_tokens, split.train_sequences),
+          std::pair(bytes - split.train_tokens, split.evaluation_sequences)}) {
       EXPECT_LE(sequences * 8 + (sequences > 0 ? 1 : 0), part) << bytes;
       EXPECT_GT((sequences + 1) * 8 + 1, part) << bytes;
     }
@@ -157,6 +157,42 @@ TEST(TextSplit, WhoEvaluatesByEpochsNeedsAHeldOutSequenceToo) {
 TEST(TextSplit, AnEmptyFileIsCalledSo) {
   const absl::Status refused = CheckTextLength(SpecThatEvaluates(false), 16, 0);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("is empty"));
+}
+
+TEST(TextSplit, WithATestFileAllOfTheTextIsTrainedOn) {
+  const TextSplit split = SplitText(100, 8, 25);
+  EXPECT_EQ(split.train_tokens, 100);
+  EXPECT_EQ(split.train_sequences, 12);
+  EXPECT_EQ(split.evaluation_sequences, 3);
+}
+
+TEST(TextSplit, ATestFileThatIsTooShortIsNamed) {
+  JobSpec spec = SpecThatEvaluates(true);
+  spec.data = TextData{.path = "/texts/train", .test = "/texts/held-out"};
+  EXPECT_TRUE(CheckTextLength(spec, 8, 9).ok());
+  EXPECT_THAT(std::string(CheckTextLength(spec, 8, 8).message()),
+              AllOf(HasSubstr("data.text.path = \"/texts/train\" of 8 bytes: holds no sequence"),
+                    HasSubstr("at least 9 bytes")));
+  EXPECT_TRUE(CheckTestLength(spec, 8, 9).ok());
+  EXPECT_THAT(std::string(CheckTestLength(spec, 8, 8).message()),
+              AllOf(HasSubstr("data.text.test = \"/texts/held-out\" of 8 bytes: holds no sequence"),
+                    HasSubstr("at least 9 bytes"), HasSubstr("no evaluation")));
+  spec.evaluation.every_steps = 0;
+  EXPECT_TRUE(CheckTestLength(spec, 8, 0).ok());
+}
+
+TEST(TextSplit, ATokenizersTextIsMeasuredInTokens) {
+  JobSpec spec = SpecThatEvaluates(false);
+  spec.data = TextData{.path = "/texts/short", .tokenizer = "/texts/model"};
+  EXPECT_THAT(std::string(CheckTextLength(spec, 8, 3).message()),
+              AllOf(HasSubstr("of 3 tokens"), HasSubstr("at least 10 tokens")));
+}
+
+TEST(TextCheck, ATestFileIsNamedByItsOwnField) {
+  const TextData data = {.path = "/a", .tokenizer = "/m", .test = "/held-out"};
+  EXPECT_THAT(std::string(CheckIsText(data, "\x1f\x8b\x08\0"s, "test").message()),
+              AllOf(HasSubstr("data.text.test = \"/held-out\": looks like gzip"),
+                    testing::Not(HasSubstr("data.text.bytes"))));
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ CommandTree::CommandTree(Console* console, StopSignal* stop)
   AddClusterCommands(*this);
   AddWeightCommands(*this);
   AddScoreCommand(*this);
+  AddTokenizerCommands(*this);
   Add("version", "Print the version", RunVersion);
   AddCompletion();
 }

@@ -60,6 +60,7 @@ void AddRunCommands(CommandTree& tree);      // run a job, or look at one before
 void AddClusterCommands(CommandTree& tree);  // ask a coordinator
 void AddWeightCommands(CommandTree& tree);   // use trained weights
 void AddScoreCommand(CommandTree& tree);     // compares translations with references
+void AddTokenizerCommands(CommandTree& tree);
 
 }  // namespace stagecoach
 

@@ -58,6 +58,10 @@ void AddGenerate(CommandTree& tree) {
       tree.Add("generate", "Write text with trained weights", RunGenerate);
   AddWeightOptions(command, "weights,--weights", &options.weights);
   command->add_option("--prompt", options.prompt, "text to go on from");
+  command
+      ->add_option("--tokenizer", options.tokenizer,
+                   "the one that the job was trained with; default: where the job had it")
+      ->type_name("PATH");
   command->add_option("--tokens", options.tokens, "how many to write")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();

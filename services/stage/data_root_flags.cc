@@ -28,7 +28,8 @@ absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags
   if (!flags.data_roots.empty()) {
     return std::make_unique<DataRoots>(DataRoots::Options{.roots = flags.data_roots,
                                                           .follow_links = flags.data_follow_links,
-                                                          .never = std::move(never)});
+                                                          .never = std::move(never),
+                                                          .cache_folder = flags.cache_dir});
   }
   if (flags.data_follow_links) {
     return absl::InvalidArgumentError(
@@ -36,7 +37,7 @@ absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags
   }
   if (IsLoopback(flags.server.listen)) {
     spdlog::info("no --data-root: jobs may read every file that this process may read");
-    return DataRoots::Everything(std::move(never));
+    return DataRoots::Everything(std::move(never), flags.cache_dir);
   }
   spdlog::warn("no --data-root: jobs that read files are refused; name the folder of the data");
   return std::make_unique<DataRoots>(DataRoots::Options{});

@@ -39,7 +39,8 @@ struct StageFlags {
   // followed.
   std::vector<std::string> data_roots;
   bool data_follow_links = false;
-  int threads = 0;  // 0: the cores this process may use
+  std::string cache_dir;  // of what readers make of data; empty: one below the temporary folder
+  int threads = 0;        // 0: the cores this process may use
   int64_t memory_limit_bytes = 0;
   double progress_timeout_seconds = 30;  // without an operation done by any stage of the job
 };

@@ -237,10 +237,13 @@ DataRoots::DataRoots(Options options, bool everything)
   }
 }
 
-std::unique_ptr<DataRoots> DataRoots::Everything(std::vector<std::string> never) {
-  return std::unique_ptr<DataRoots>(
-      new DataRoots({.roots = {"/"}, .follow_links = true, .never = std::move(never)},
-                    /*everything=*/true));
+std::unique_ptr<DataRoots> DataRoots::Everything(std::vector<std::string> never,
+                                                 std::string cache_folder) {
+  return std::unique_ptr<DataRoots>(new DataRoots({.roots = {"/"},
+                                                   .follow_links = true,
+                                                   .never = std::move(never),
+                                                   .cache_folder = std::move(cache_folder)},
+                                                  /*everything=*/true));
 }
 
 // The longest, so that a root within another one is what the operator said of it.

@@ -48,12 +48,17 @@ class DataRoots final : public ReadableFiles {
     // ignored.
     std::vector<std::string> never;
     OpenCall call = OpenCall::kBest;
+    // Where readers keep what they make of data (stage/data/formats/cache_folder.h); empty: their
+    // default.
+    std::string cache_folder = {};
   };
   explicit DataRoots(Options options);
 
   // For a machine with one user: any file, links followed. A relative path begins in the process's
   // folder; ".." is refused too.
-  static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {});
+  static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {},
+                                               std::string cache_folder = {});
+  const std::string& cache_folder() const { return options_.cache_folder; }
 
   struct Opened {
     FileHandle descriptor;  // open for reading

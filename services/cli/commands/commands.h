@@ -23,6 +23,7 @@ struct CommandContext {
   ClientOptions client;
   bool address_given = false;  // by flag or environment
   OutputFormat output = OutputFormat::kTable;
+  int input = 0;  // descriptor of what commands read as standard input
   std::function<absl::StatusOr<std::unique_ptr<JobClient>>(const ClientOptions&)> connect =
       ConnectJobClient;
 };
@@ -90,6 +91,7 @@ struct WeightOptions {
 struct GenerateOptions {
   WeightOptions weights;
   std::string prompt = "\n";
+  std::string tokenizer;  // empty: the job's, if it has one
   int64_t tokens = 200;
   double temperature = 0.8;  // 0: always the likeliest
   uint64_t seed = 1;
@@ -118,6 +120,29 @@ struct ScoreOptions {
   int digits = 1;  // of a score in the table, behind the point
 };
 int RunScore(const ScoreOptions& options, CommandContext& context);
+
+struct TrainTokenizerOptions {
+  std::vector<std::string> inputs;  // text files, plain or gzip
+  std::string output;
+  int64_t vocabulary = 0;
+  std::string model = "unigram";  // or bpe
+  double character_coverage = 0.9995;
+  bool byte_fallback = true;
+  std::string user_symbols;  // with commas between them
+  int64_t threads = 1;
+  bool verbose = false;
+};
+int RunTrainTokenizer(const TrainTokenizerOptions& options, CommandContext& context);
+
+struct TokenizerOptions {
+  std::string model;  // the file
+  std::string file;   // to encode or decode; empty or "-": standard input
+  bool pieces = false;
+  int64_t first = 10;  // pieces to show
+};
+int RunShowTokenizer(const TokenizerOptions& options, CommandContext& context);
+int RunEncode(const TokenizerOptions& options, CommandContext& context);
+int RunDecode(const TokenizerOptions& options, CommandContext& context);
 
 struct CheckpointsOptions {
   std::string job;

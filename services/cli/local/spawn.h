@@ -1,4 +1,4 @@
-// Spawn: starts a program with its output in a file. posix_spawn, not fork: it is safe in a process
+// Spawn: starts a program with its output in a file; RunProgram: waits for its answer. posix_spawn, not fork: it is safe in a process
 // that has threads and gRPC.
 // Errors: NOT_FOUND, PERMISSION_DENIED, ... with program and errno text.
 #ifndef STAGECOACH_SERVICES_CLI_LOCAL_SPAWN_H_
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "services/cli/client/stop_signal.h"
 
 namespace stagecoach {
 
@@ -18,6 +19,15 @@ namespace stagecoach {
 // process's. A "NAME=value" of `environment` is added if NAME is not set.
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& arguments, const std::string& log_file,
                             const std::vector<std::string>& environment);
+
+// Runs a program to its end, or until `stop` is requested, which kills it. With `quiet` its standard
+// error goes nowhere, else to this process's.
+struct ProgramAnswer {
+  int wait_status = 0;
+  std::string output;  // standard output, 64 KiB of it at most
+};
+absl::StatusOr<ProgramAnswer> RunProgram(const std::vector<std::string>& arguments, bool quiet,
+                                         StopSignal* stop);
 
 // "exit code 3", "signal 9 (Killed)" of a wait status.
 std::string DescribeEnd(int wait_status);

@@ -13,10 +13,12 @@
 #include "base/numbers/random.h"
 #include "network/network_kinds.h"
 #include "network/passes/later_rows.h"
+#include "services/cli/trained/token_text.h"
 
 namespace stagecoach {
 
-Sampler::Sampler(TrainedNetwork trained) : trained_(std::move(trained)) {}
+Sampler::Sampler(TrainedNetwork trained, std::unique_ptr<const Tokenizer> tokenizer)
+    : trained_(std::move(trained)), tokenizer_(std::move(tokenizer)) {}
 
 namespace {
 
@@ -41,11 +43,17 @@ absl::Status Sampler::Check(const JobSpec& spec) { return TextNetwork(spec).stat
 
 absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weights_file,
                                                        const JobSpec& spec,
-                                                       std::unique_ptr<Backend> backend) {
+                                                       std::unique_ptr<Backend> backend,
+                                                       std::unique_ptr<const Tokenizer> tokenizer) {
   ASSIGN_OR_RETURN(Network network, TextNetwork(spec));
+  if (tokenizer != nullptr && tokenizer->ids() != network.classes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the tokenizer has ", tokenizer->ids(), " ids, and the network ",
+                     network.classes(), "; give the tokenizer that the job was trained with"));
+  }
   ASSIGN_OR_RETURN(TrainedNetwork trained,
                    LoadTrainedNetwork(weights_file, std::move(network), std::move(backend)));
-  return std::unique_ptr<Sampler>(new Sampler(std::move(trained)));
+  return std::unique_ptr<Sampler>(new Sampler(std::move(trained), std::move(tokenizer)));
 }
 
 absl::StatusOr<std::vector<float>> Sampler::NextLogits(std::span<const int32_t> history) {
@@ -66,22 +74,21 @@ absl::StatusOr<std::vector<float>> Sampler::NextLogits(std::span<const int32_t> 
 
 absl::Status Sampler::Generate(const std::string& prompt, const SamplingOptions& options,
                                const std::function<bool(char)>& on_byte) {
-  if (prompt.empty()) return absl::InvalidArgumentError("--prompt: needs at least one character");
-  std::vector<int32_t> history;
-  for (const char c : prompt) {
-    history.push_back(static_cast<unsigned char>(c));
-    if (history.back() < trained_.network.classes()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("--prompt: byte ", history.back(),
-                                                   " is not among the ", trained_.network.classes(),
-                                                   " tokens of the model"));
-  }
-  for (int64_t i = 0; i < options.tokens; ++i) {
+  TokenText text(tokenizer_.get(), trained_.network.classes());
+  ASSIGN_OR_RETURN(std::vector<int32_t> history, text.Begin(prompt));
+  const auto tell = [&on_byte](const std::string& more) {
+    return std::all_of(more.begin(), more.end(), on_byte);
+  };
+  for (generated_ = 0; generated_ < options.tokens; ++generated_) {
     ASSIGN_OR_RETURN(const std::vector<float> logits, NextLogits(history));
     const RandomStream stream{.seed = options.seed};
-    const double uniform = RandomBits(stream, static_cast<uint64_t>(i)) / 4294967296.0;
+    const double uniform = RandomBits(stream, static_cast<uint64_t>(generated_)) / 4294967296.0;
     history.push_back(ChooseToken(logits, options.temperature, uniform));
-    if (!on_byte(static_cast<char>(history.back()))) return absl::OkStatus();
+    if (tell(text.Add(history.back()))) continue;
+    ++generated_;
+    return absl::OkStatus();
   }
+  tell(text.Finish());
   return absl::OkStatus();
 }
 

@@ -1,12 +1,10 @@
-// The reader of data.text (plan/data/text.h): the file is read once when it is opened, for what
-// identifies it, and each sequence again when its turn comes, so it may be larger than memory.
+// The reader of data.text (plan/data/text.h): the files are read once when they are opened, for what
+// identifies them, and each sequence again when its turn comes, so they may be larger than memory.
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,81 +14,56 @@
 #include "base/threads/progress.h"
 #include "plan/data/text.h"
 #include "plan/data/text_file.h"
-#include "stage/data/formats/data_file.h"
+#include "stage/data/formats/token_cache.h"
 #include "stage/data/open_source.h"
+#include "stage/data/opened_text.h"
 #include "stage/data/sample_order.h"
 #include "stage/data/token_source.h"
 
 namespace stagecoach {
 namespace {
 
-// What one look at the whole file tells of it, a piece at a time: it may be larger than memory.
-class TextCheck {
- public:
-  TextCheck(const TextData& text, int64_t vocabulary) : text_(text), vocabulary_(vocabulary) {}
-
-  // Of a file with more than `most` bytes their beginning.
-  absl::Status ReadAll(OpenedFile& file, int64_t most) {
-    std::vector<uint8_t> piece(kProgressPieceBytes);
-    for (int64_t offset = 0; file.left() > 0 && offset < most;) {
-      ASSIGN_OR_RETURN(const size_t count, file.Read(piece));
-      const std::span<const uint8_t> bytes = std::span(piece).first(count);
-      if (offset == 0) RETURN_IF_ERROR(CheckHead(bytes));
-      digest_.Update(std::as_bytes(bytes));
-      Look(bytes, offset);
-      offset += static_cast<int64_t>(count);
-    }
-    return file.size() > 0 ? absl::OkStatus() : CheckHead({});
-  }
-
-  absl::Status CheckTokens(const std::string& where, const JobSpec& spec) const {
-    if (first_at_ < 0) return absl::OkStatus();
-    const std::string field = absl::StrCat("model.", spec.network.kind, ".vocabulary");
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": the byte at offset ", first_at_, " is not below ", field, " = ",
-                     vocabulary_, "; set ", field, " to at least ", int{largest_} + 1,
-                     " (256 takes every text) or give another text"));
-  }
-
-  std::string Digest() { return digest_.Hex(); }
-  int64_t different_bytes() const { return std::count(seen_.begin(), seen_.end(), true); }
-
- private:
-  absl::Status CheckHead(std::span<const uint8_t> bytes) const {
-    const std::string_view head(reinterpret_cast<const char*>(bytes.data()),
-                                std::min(bytes.size(), kTextCheckBytes));
-    return CheckIsText(text_, head);
-  }
-
-  void Look(std::span<const uint8_t> bytes, int64_t offset) {
-    for (const uint8_t byte : bytes) seen_[byte] = true;
-    if (vocabulary_ > std::numeric_limits<uint8_t>::max()) return;
-    const auto at = std::find_if(bytes.begin(), bytes.end(),
-                                 [this](uint8_t byte) { return int64_t{byte} >= vocabulary_; });
-    if (at == bytes.end()) return;
-    if (first_at_ < 0) first_at_ = offset + (at - bytes.begin());
-    largest_ = std::max(largest_, *std::max_element(at, bytes.end()));
-  }
-
-  const TextData& text_;
-  const int64_t vocabulary_;
-  Sha256 digest_;
-  int64_t first_at_ = -1;  // of a byte that is no token; -1: none is
-  uint8_t largest_ = 0;
-  std::array<bool, 256> seen_ = {};
+struct Texts {
+  OpenedText train;
+  std::optional<OpenedText> test;
+  std::unique_ptr<const Tokenizer> tokenizer;  // null: tokens are bytes
 };
+
+// Also of the tokenizer: with another one the same text is other tokens.
+std::string DigestOf(const Texts& texts) {
+  if (texts.tokenizer == nullptr && !texts.test.has_value()) return texts.train.sha256;
+  return Sha256Hex(absl::StrCat("text ", texts.train.sha256, "\ntest ",
+                                texts.test.has_value() ? texts.test->sha256 : "", "\ntokenizer ",
+                                texts.tokenizer == nullptr ? "" : texts.tokenizer->digest(),
+                                "\nversion ", kTokenCacheVersion, "\n"));
+}
+
+std::string FoundText(const Texts& texts, const TextSplit& split, int64_t vocabulary) {
+  const OpenedText& train = texts.train;
+  const bool all = train.seen_bytes == train.bytes;
+  const std::string what =
+      texts.tokenizer == nullptr
+          ? absl::StrCat(train.different_bytes, " different ones of a vocabulary of ", vocabulary)
+          : absl::StrCat(train.tokens->tokens(), " tokens of a vocabulary of ", vocabulary,
+                         all ? "" : absl::StrCat(" in the first ", train.seen_bytes));
+  // In a survey a tokenizer sees a part only.
+  if (texts.tokenizer != nullptr && !all) return absl::StrCat(train.bytes, " bytes, ", what);
+  return absl::StrCat(train.bytes, " bytes, ", what, ", in ", split.train_sequences,
+                      " sequences and ", split.evaluation_sequences, " held out");
+}
 
 class TextSource final : public TokenSource {
  public:
-  TextSource(const JobSpec& spec, int64_t context, const TextSplit& split,
-             std::unique_ptr<OpenedFile> file, std::string sha256, std::string found)
+  TextSource(const JobSpec& spec, int64_t context, const TextSplit& split, Texts texts,
+             std::string found)
       : order_(spec, split.train_sequences, split.evaluation_sequences),
         context_(context),
-        train_bytes_(split.train_bytes),
-        file_(std::move(file)),
+        held_out_from_(texts.test.has_value() ? 0 : split.train_tokens),
+        train_(texts.train.tokens),
+        held_out_(texts.test.has_value() ? texts.test->tokens : train_),
         found_(std::move(found)) {
-    manifest_ = {.bytes = file_->size(),
-                 .sha256 = std::move(sha256),
+    manifest_ = {.bytes = texts.train.bytes + (texts.test.has_value() ? texts.test->bytes : 0),
+                 .sha256 = DigestOf(texts),
                  .train_samples = split.train_sequences,
                  .evaluation_samples = split.evaluation_sequences};
   }
@@ -101,46 +74,55 @@ class TextSource final : public TokenSource {
 
  private:
   absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
-    std::vector<int64_t> offsets = order_.Train(step, micro_batch);
-    for (int64_t& offset : offsets) offset *= context_;
-    return Read(offsets);
+    std::vector<int64_t> firsts = order_.Train(step, micro_batch);
+    for (int64_t& first : firsts) first *= context_;
+    return Read(*train_, firsts);
   }
 
   absl::StatusOr<TokenBatch> EvaluationTokens(uint64_t index,
                                               MicroBatchId micro_batch) const override {
     const SampleOrder::Range range = order_.Evaluation(index, micro_batch);
-    std::vector<int64_t> offsets(static_cast<size_t>(range.count));
+    std::vector<int64_t> firsts(static_cast<size_t>(range.count));
     for (int64_t i = 0; i < range.count; ++i) {
-      offsets[static_cast<size_t>(i)] = train_bytes_ + (range.first + i) * context_;
+      firsts[static_cast<size_t>(i)] = held_out_from_ + (range.first + i) * context_;
     }
-    return Read(offsets);
+    return Read(*held_out_, firsts);
   }
 
   // The sequences that begin there.
-  absl::StatusOr<TokenBatch> Read(std::span<const int64_t> offsets) const {
-    TokenBatch batch{.sequences = std::ssize(offsets)};
+  absl::StatusOr<TokenBatch> Read(const TokenFile& file, std::span<const int64_t> firsts) const {
+    TokenBatch batch{.sequences = std::ssize(firsts)};
     batch.inputs.reserve(static_cast<size_t>(batch.sequences * context_));
     batch.targets.reserve(static_cast<size_t>(batch.sequences * context_));
-    std::vector<uint8_t> bytes(static_cast<size_t>(context_) + 1);
-    for (const int64_t offset : offsets) {
-      if (absl::Status read = file_->ReadAt(offset, bytes); !read.ok()) {
-        RETURN_IF_ERROR(file_->CheckUnchanged());
-        return read;
-      }
+    std::vector<int32_t> tokens(static_cast<size_t>(context_) + 1);
+    for (const int64_t first : firsts) {
+      RETURN_IF_ERROR(file.Read(first, tokens));
       TickProgress();  // a cold disk is slow, and not stuck
-      batch.inputs.insert(batch.inputs.end(), bytes.begin(), bytes.end() - 1);
-      batch.targets.insert(batch.targets.end(), bytes.begin() + 1, bytes.end());
+      batch.inputs.insert(batch.inputs.end(), tokens.begin(), tokens.end() - 1);
+      batch.targets.insert(batch.targets.end(), tokens.begin() + 1, tokens.end());
     }
-    RETURN_IF_ERROR(file_->CheckUnchanged());
+    RETURN_IF_ERROR(file.CheckUnchanged());
     return batch;
   }
 
   const SampleOrder order_;
-  const int64_t context_, train_bytes_;
-  const std::unique_ptr<OpenedFile> file_;
+  const int64_t context_, held_out_from_;
+  const std::shared_ptr<const TokenFile> train_, held_out_;
   const std::string found_;
   DatasetManifest manifest_;
 };
+
+// Tokens that were counted, or can be: all but those of a text of which a survey saw a part.
+absl::Status CheckLengths(const JobSpec& spec, int64_t context, const Texts& texts) {
+  const auto whole = [&](const OpenedText& text) {
+    return texts.tokenizer == nullptr || text.seen_bytes == text.bytes;
+  };
+  if (whole(texts.train)) {
+    RETURN_IF_ERROR(CheckTextLength(spec, context, texts.train.tokens->tokens()));
+  }
+  if (!texts.test.has_value() || !whole(*texts.test)) return absl::OkStatus();
+  return CheckTestLength(spec, context, texts.test->tokens->tokens());
+}
 
 }  // namespace
 
@@ -151,21 +133,31 @@ absl::StatusOr<std::unique_ptr<BatchSource>> TextDataSource(const JobSpec& spec,
                                                             SourceLook look) {
   const WireId tokens = network.InputNamed("tokens");
   const int64_t context = network.wire(tokens).type.shape.elements();
-  const auto text = spec.data.As<TextData>();
-  ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> file,
-                   OpenedFile::Open(roots, "data.text.path", text.path));
   const int64_t vocabulary = network.input(tokens).classes;
-  TextCheck check(text, vocabulary);
-  RETURN_IF_ERROR(
-      check.ReadAll(*file, look == SourceLook::kSurvey ? kMostSurveyedBytes : file->size()));
-  RETURN_IF_ERROR(check.CheckTokens(file->Where(), spec));
-  RETURN_IF_ERROR(CheckTextLength(spec, context, file->size()));
-  const TextSplit split = SplitText(file->size(), context);
-  const std::string found = absl::StrCat(file->size(), " bytes, ", check.different_bytes(),
-                                         " different ones of a vocabulary of ", vocabulary, ", in ",
-                                         split.train_sequences, " sequences and ",
-                                         split.evaluation_sequences, " held out");
-  return std::make_unique<TextSource>(spec, context, split, std::move(file), check.Digest(), found);
+  const auto data = spec.data.As<TextData>();
+  Texts texts;
+  ASSIGN_OR_RETURN(texts.tokenizer, OpenTokenizer(spec, vocabulary, roots));
+  const auto open = [&](const char* field, const std::string& path) {
+    const TextToOpen text{.spec = &spec,
+                          .field = field,
+                          .path = path,
+                          .roots = &roots,
+                          .vocabulary = vocabulary,
+                          .most_bytes = look == SourceLook::kSurvey ? kMostSurveyedBytes : 0};
+    return texts.tokenizer == nullptr ? OpenBytesOfText(text)
+                                      : OpenIdsOfText(text, *texts.tokenizer);
+  };
+  ASSIGN_OR_RETURN(texts.train, open("path", data.path));
+  if (!data.test.empty()) {
+    ASSIGN_OR_RETURN(texts.test, open("test", data.test));
+  }
+  RETURN_IF_ERROR(CheckLengths(spec, context, texts));
+  const std::optional<int64_t> test =
+      texts.test.has_value() ? std::optional(texts.test->tokens->tokens()) : std::nullopt;
+  TextSplit split = SplitText(texts.train.tokens->tokens(), context, test);
+  split.train_sequences = std::max<int64_t>(split.train_sequences, 1);  // of a part, in a survey
+  const std::string found = FoundText(texts, split, vocabulary);
+  return std::make_unique<TextSource>(spec, context, split, std::move(texts), found);
 }
 
 }  // namespace stagecoach

@@ -37,10 +37,13 @@ struct SpreadFields {
 struct PathFields {
   std::string path;
   bool bytes = false;
+  std::string tokenizer, test;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Text("path", path);
     visit.Flag("bytes", bytes);
+    visit.Text("tokenizer", tokenizer);
+    visit.Text("test", test);
   }
 };
 

@@ -1,0 +1,161 @@
+// `stagecoach tokenizer show`, `encode` and `decode`.
+#include <fcntl.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/errors/status.h"
+#include "base/utf8.h"
+#include "services/cli/commands/commands.h"
+#include "services/cli/output/exit_code.h"
+#include "services/cli/output/tokenizer_text.h"
+#include "stage/tokens/text_lines.h"
+#include "stage/tokens/tokenizer.h"
+
+namespace stagecoach {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of a line; a longer one is encoded by parts.
+constexpr size_t kMostPartBytes = size_t{64} << 10;
+// Ids of a line must not be cut.
+constexpr size_t kMostIdBytes = size_t{64} << 20;
+
+// Standard input may give nothing for long: the stop is seen meanwhile.
+absl::StatusOr<size_t> ReadInput(const CommandContext& context, std::span<uint8_t> into) {
+  constexpr int kLookMillis = 100;
+  while (!context.stop->requested()) {
+    pollfd input = {.fd = context.input, .events = POLLIN, .revents = 0};
+    const int ready = poll(&input, 1, kLookMillis);
+    if (ready > 0) return ReadDescriptor(context.input, into);
+    if (ready < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, "standard input");
+  }
+  return context.stop->reason();
+}
+
+absl::Status ReadLinesFor(const TokenizerOptions& options, const CommandContext& context,
+                          size_t most, TakeLine take) {
+  const auto stoppable = [&](std::string_view part, bool ends) {
+    return context.stop->requested() ? context.stop->reason() : take(part, ends);
+  };
+  if (!options.file.empty() && options.file != "-") {
+    return ReadLinesOf(options.file, most, stoppable);
+  }
+  const auto read = [&](std::span<uint8_t> into) { return ReadInput(context, into); };
+  return Annotate(ReadLines(read, most, stoppable), "standard input");
+}
+
+// Prints an answer a line: as text, or as JSON objects, which -o json has in one array.
+class LinePrinter {
+ public:
+  explicit LinePrinter(CommandContext& context) : context_(context) {
+    if (context_.output == OutputFormat::kJson) context_.console->Print("{\"lines\": [");
+  }
+  // text is only made if it is printed.
+  void Print(absl::FunctionRef<std::string()> text, const Json& said) {
+    if (context_.output == OutputFormat::kTable) {
+      context_.console->PrintLine(text());
+      return;
+    }
+    const std::string line = said.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const bool array = context_.output == OutputFormat::kJson;
+    context_.console->Print(array ? absl::StrCat(first_ ? "\n  " : ",\n  ", line) : line + "\n");
+    first_ = false;
+  }
+  void Finish() {
+    if (context_.output == OutputFormat::kJson) context_.console->Print("\n]}\n");
+  }
+
+ private:
+  CommandContext& context_;
+  bool first_ = true;
+};
+
+absl::StatusOr<std::vector<int32_t>> IdsOf(std::string_view line) {
+  std::vector<int32_t> ids;
+  const absl::string_view text(line.data(), line.size());
+  for (const absl::string_view word :
+       absl::StrSplit(text, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(word, &id)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", ShownName(std::string(word)), "\" is no id; give whole numbers"));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+int Finish(const absl::Status& status, LinePrinter* printer, CommandContext& context) {
+  if (!status.ok()) return context.console->Fail(status);
+  printer->Finish();
+  return kExitSuccess;
+}
+
+}  // namespace
+
+int RunShowTokenizer(const TokenizerOptions& options, CommandContext& context) {
+  const auto tokenizer = Tokenizer::Load(*PosixFileSystem(), options.model);
+  if (!tokenizer.ok()) return context.console->Fail(tokenizer.status());
+  context.console->Print(TokenizerText(options.model, **tokenizer, options.first, context.output));
+  return kExitSuccess;
+}
+
+int RunEncode(const TokenizerOptions& options, CommandContext& context) {
+  const auto tokenizer = Tokenizer::Load(*PosixFileSystem(), options.model);
+  if (!tokenizer.ok()) return context.console->Fail(tokenizer.status());
+  LinePrinter printer(context);
+  std::vector<int32_t> ids;  // of the line so far
+  const auto take = [&](std::string_view part, bool ends) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> more, (*tokenizer)->Encode(part));
+    ids.insert(ids.end(), more.begin(), more.end());
+    if (!ends) return absl::OkStatus();
+    std::vector<std::string> pieces;
+    if (options.pieces) {
+      for (const int32_t id : ids) pieces.push_back((*tokenizer)->piece(id).text);
+    }
+    Json said = {{"ids", ids}};
+    if (options.pieces) said["pieces"] = pieces;
+    printer.Print(
+        [&] { return options.pieces ? absl::StrJoin(pieces, " ") : absl::StrJoin(ids, " "); },
+        said);
+    ids.clear();
+    return absl::OkStatus();
+  };
+  return Finish(ReadLinesFor(options, context, kMostPartBytes, take), &printer, context);
+}
+
+int RunDecode(const TokenizerOptions& options, CommandContext& context) {
+  const auto tokenizer = Tokenizer::Load(*PosixFileSystem(), options.model);
+  if (!tokenizer.ok()) return context.console->Fail(tokenizer.status());
+  LinePrinter printer(context);
+  int64_t number = 1;
+  const auto decode = [&](std::string_view line) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, IdsOf(line));
+    return (*tokenizer)->Decode(ids);
+  };
+  const auto take = [&](std::string_view line, bool ends) -> absl::Status {
+    const std::string where = absl::StrCat("line ", number++);
+    if (!ends) return absl::InvalidArgumentError(absl::StrCat(where, " is too long to be ids"));
+    ASSIGN_OR_RETURN(const std::string text, Annotate(decode(line), where));
+    printer.Print([&] { return text; }, {{"text", text}});
+    return absl::OkStatus();
+  };
+  return Finish(ReadLinesFor(options, context, kMostIdBytes, take), &printer, context);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,57 @@
+// TokenCache: a file with the ids that a tokenizer made of a text (docs/formats.md, "Cached
+// tokens"). It is named by the digests of both, and written whole or not at all.
+// A reader takes nothing for granted: a file that is torn, damaged or of something else counts as
+// none, and is made again.
+// Ownership: borrows the file system; owns its files.  Threads: thread-compatible.
+// Errors:    as FileSystem. Open: NOT_FOUND: there is none that is good, with the reason.
+#ifndef STAGECOACH_STAGE_DATA_FORMATS_TOKEN_CACHE_H_
+#define STAGECOACH_STAGE_DATA_FORMATS_TOKEN_CACHE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/files/file_system.h"
+#include "stage/data/formats/token_file.h"
+
+namespace stagecoach {
+
+// Raise it when the same text and tokenizer give other ids.
+inline constexpr uint32_t kTokenCacheVersion = 1;
+
+struct TokenCacheKey {
+  std::string text, tokenizer;  // SHA-256 in hexadecimal
+  std::string FileName() const;
+};
+
+// Reads the whole file once, and ticks progress. ids: of the tokenizer; every token is below.
+absl::StatusOr<std::unique_ptr<const TokenFile>> OpenTokenCache(FileSystem& files,
+                                                                const std::string& folder,
+                                                                const TokenCacheKey& key,
+                                                                int32_t ids);
+
+class TokenCacheWriter {
+ public:
+  static absl::StatusOr<std::unique_ptr<TokenCacheWriter>> Create(FileSystem& files,
+                                                                  const std::string& folder,
+                                                                  const TokenCacheKey& key);
+  ~TokenCacheWriter();  // removes what Finish did not make whole
+  absl::Status Append(std::span<const int32_t> tokens);
+  absl::Status Finish();
+
+ private:
+  TokenCacheWriter(FileSystem& files, const std::string& folder, TokenCacheKey key);
+  FileSystem& files_;
+  const std::string folder_, unfinished_;
+  const TokenCacheKey key_;
+  std::unique_ptr<WritableFile> file_;
+  uint64_t tokens_ = 0;
+  uint32_t checksum_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_FORMATS_TOKEN_CACHE_H_

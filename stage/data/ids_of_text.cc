@@ -1,0 +1,208 @@
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/threads/progress.h"
+#include "plan/data/text.h"
+#include "plan/data/text_file.h"
+#include "stage/data/formats/cache_folder.h"
+#include "stage/data/formats/data_file.h"
+#include "stage/data/formats/token_cache.h"
+#include "stage/data/opened_text.h"
+#include "stage/tokens/text_lines.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr size_t kMostPartBytes = size_t{64} << 10;
+constexpr size_t kBufferedIds = size_t{256} << 10;
+constexpr std::chrono::seconds kLogEvery{10};
+// To encode more takes longer than a user waits for a survey.
+constexpr int64_t kMostSurveyed = int64_t{4} << 20;
+
+class IdsInMemory final : public TokenFile {
+ public:
+  explicit IdsInMemory(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
+  int64_t tokens() const override { return std::ssize(ids_); }
+  absl::Status Read(int64_t first, std::span<int32_t> into) const override {
+    const auto some = std::span(ids_).subspan(static_cast<size_t>(first), into.size());
+    std::copy(some.begin(), some.end(), into.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<int32_t> ids_;
+};
+
+// The file's bytes again, from its beginning.
+class Rereader {
+ public:
+  Rereader(const OpenedFile& file, int64_t most) : file_(file), most_(most) {}
+  absl::StatusOr<size_t> Next(std::span<uint8_t> into) {
+    const auto count = std::min<int64_t>(std::ssize(into), most_ - read_);
+    RETURN_IF_ERROR(file_.ReadAt(read_, into.first(static_cast<size_t>(count))));
+    TickProgress();
+    read_ += count;
+    return static_cast<size_t>(count);
+  }
+  int64_t read() const { return read_; }
+
+ private:
+  const OpenedFile& file_;
+  const int64_t most_;
+  int64_t read_ = 0;
+};
+
+using TakeIds = absl::FunctionRef<absl::Status(std::span<const int32_t>)>;
+
+// Encodes the first `most` bytes; `take` gets the ids in order.
+absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& tokenizer,
+                       TakeIds take) {
+  Rereader read(file, most);
+  std::vector<int32_t> buffered;
+  auto logged = std::chrono::steady_clock::now();
+  const auto take_line = [&](std::string_view part, bool ends) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.Encode(part));
+    buffered.insert(buffered.end(), ids.begin(), ids.end());
+    if (ends) buffered.push_back(tokenizer.end());
+    TickProgress();
+    if (buffered.size() < kBufferedIds) return absl::OkStatus();
+    if (const auto now = std::chrono::steady_clock::now(); now - logged >= kLogEvery) {
+      spdlog::info("{}: {} of {} bytes are tokens", file.Where(), read.read(), most);
+      logged = now;
+    }
+    RETURN_IF_ERROR(take(buffered));
+    buffered.clear();
+    return absl::OkStatus();
+  };
+  const auto read_more = [&read](std::span<uint8_t> into) { return read.Next(into); };
+  RETURN_IF_ERROR(Annotate(ReadLines(read_more, kMostPartBytes, take_line), file.Where()));
+  return take(buffered);
+}
+
+absl::StatusOr<std::string> DigestOf(OpenedFile& file, const TextData& data,
+                                     const std::string& field) {
+  Sha256 digest;
+  std::vector<uint8_t> piece(kProgressPieceBytes);
+  for (bool first = true; first || file.left() > 0; first = false) {
+    ASSIGN_OR_RETURN(const size_t count, file.Read(piece));
+    const std::span<const uint8_t> bytes = std::span(piece).first(count);
+    if (first) {
+      const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      RETURN_IF_ERROR(CheckIsText(data, head.substr(0, kTextCheckBytes), field));
+    }
+    digest.Update(std::as_bytes(bytes));
+  }
+  return digest.Hex();
+}
+
+// Errors of the cache's files are told apart from those of the text.
+absl::StatusOr<std::shared_ptr<const TokenFile>> MakeCache(const OpenedFile& file,
+                                                           const std::string& folder,
+                                                           const TokenCacheKey& key,
+                                                           const Tokenizer& tokenizer) {
+  FileSystem& files = *PosixFileSystem();
+  const auto in_cache = [&folder](const absl::Status& status) {
+    return CacheError(folder, status);
+  };
+  spdlog::info("{}: makes tokens of {} bytes", file.Where(), file.size());
+  absl::StatusOr<std::unique_ptr<TokenCacheWriter>> writer =
+      TokenCacheWriter::Create(files, folder, key);
+  RETURN_IF_ERROR(in_cache(writer.status()));
+  const auto take = [&](std::span<const int32_t> ids) { return in_cache((*writer)->Append(ids)); };
+  RETURN_IF_ERROR(EncodeAll(file, file.size(), tokenizer, take));
+  RETURN_IF_ERROR(file.CheckUnchanged());
+  RETURN_IF_ERROR(in_cache((*writer)->Finish()));
+  absl::StatusOr<std::unique_ptr<const TokenFile>> made =
+      OpenTokenCache(files, folder, key, tokenizer.ids());
+  if (!made.ok()) return in_cache(absl::UnavailableError(made.status().message()));
+  spdlog::info("{}: has {} tokens", file.Where(), (*made)->tokens());
+  return *std::move(made);
+}
+
+// Bytes of the text's beginning up to a line's end; of a longer line up to a character's.
+int64_t WholeLines(std::string_view head) {
+  if (const size_t end = head.rfind('\n'); end != head.npos) return static_cast<int64_t>(end) + 1;
+  const auto continues = [](char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; };
+  while (!head.empty() && continues(head.back())) head.remove_suffix(1);
+  return std::max<int64_t>(0, std::ssize(head) - 1);  // without the last character's first byte
+}
+
+// Encodes what a user waits for.
+absl::StatusOr<OpenedText> Survey(OpenedFile& file, const TextData& data, const std::string& field,
+                                  const Tokenizer& tokenizer) {
+  std::string head(static_cast<size_t>(std::min(file.size(), kMostSurveyed)), '\0');
+  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(head.data()), head.size());
+  RETURN_IF_ERROR(file.ReadAt(0, bytes));
+  RETURN_IF_ERROR(CheckIsText(data, head, field));
+  const int64_t most =
+      head.size() < static_cast<size_t>(file.size()) ? WholeLines(head) : std::ssize(head);
+  std::vector<int32_t> all;
+  RETURN_IF_ERROR(EncodeAll(file, most, tokenizer, [&all](std::span<const int32_t> ids) {
+    all.insert(all.end(), ids.begin(), ids.end());
+    return absl::OkStatus();
+  }));
+  return OpenedText{.tokens = std::make_shared<IdsInMemory>(std::move(all)),
+                    .where = file.Where(),
+                    .bytes = file.size(),
+                    .seen_bytes = most};
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedText> OpenIdsOfText(const TextToOpen& ask, const Tokenizer& tokenizer) {
+  const auto data = ask.spec->data.As<TextData>();
+  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
+                   OpenedFile::Open(*ask.roots, absl::StrCat("data.text.", ask.field), ask.path));
+  if (ask.most_bytes > 0) return Survey(*file, data, ask.field, tokenizer);
+  OpenedText opened{.where = file->Where(), .bytes = file->size(), .seen_bytes = file->size()};
+  ASSIGN_OR_RETURN(opened.sha256, DigestOf(*file, data, ask.field));
+  const TokenCacheKey key{.text = opened.sha256, .tokenizer = tokenizer.digest()};
+  FileSystem& files = *PosixFileSystem();
+  ASSIGN_OR_RETURN(const std::string folder, CacheFolder(files, ask.roots->cache_folder()));
+  absl::StatusOr<std::unique_ptr<const TokenFile>> kept =
+      OpenTokenCache(files, folder, key, tokenizer.ids());
+  if (kept.ok()) {
+    opened.tokens = *std::move(kept);
+    return opened;
+  }
+  ASSIGN_OR_RETURN(opened.tokens, MakeCache(*file, folder, key, tokenizer));
+  return opened;
+}
+
+absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(const JobSpec& spec,
+                                                               int64_t vocabulary,
+                                                               const DataRoots& roots) {
+  const std::string path = spec.data.As<TextData>().tokenizer;
+  if (path.empty()) return nullptr;
+  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
+                   OpenedFile::Open(roots, "data.text.tokenizer", path));
+  RETURN_IF_ERROR(Annotate(CheckModelSize(file->size()), file->Where()));
+  std::string bytes(static_cast<size_t>(file->size()), '\0');
+  RETURN_IF_ERROR(file->ReadAt(0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}));
+  ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
+                   Annotate(Tokenizer::Parse(bytes), file->Where()));
+  if (tokenizer->ids() != vocabulary) {
+    const std::string field = absl::StrCat("model.", spec.network.kind, ".vocabulary");
+    return absl::InvalidArgumentError(absl::StrCat(
+        file->Where(), ": has ", tokenizer->ids(), " ids, and ", field, " = ", vocabulary, "; set ",
+        field, " to ", tokenizer->ids(), ", or give a tokenizer of ", vocabulary, " ids"));
+  }
+  if (tokenizer->end() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->Where(),
+                     ": has no end id (eos), which stands for the end of a line; give one that "
+                     "`stagecoach tokenizer train` wrote"));
+  }
+  return tokenizer;
+}
+
+}  // namespace stagecoach

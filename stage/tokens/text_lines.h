@@ -1,0 +1,37 @@
+// ReadLines: the lines of a text file, plain or gzip, a piece at a time: neither file nor line need
+// fit in memory.
+// Threads: any.
+// Errors:  those of `read` and `take`. INVALID_ARGUMENT naming the line: not UTF-8, or a zero byte.
+//          DATA_LOSS: damaged gzip data.
+#ifndef STAGECOACH_STAGE_TOKENS_TEXT_LINES_H_
+#define STAGECOACH_STAGE_TOKENS_TEXT_LINES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+// The next bytes of a file, as many as there are room for or fewer; 0: it is over.
+using ReadBytes = absl::FunctionRef<absl::StatusOr<size_t>(std::span<uint8_t>)>;
+// A line without its end, or a part of a long one; `ends`: the line is over.
+using TakeLine = absl::FunctionRef<absl::Status(std::string_view part, bool ends)>;
+
+// most: bytes of a part, at least 8. A long line is cut at a space, which is left out: a tokenizer
+// puts one in front of each part. Without a space it is cut between two characters.
+absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take);
+
+// The same of a named file; errors name it.
+absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take);
+
+// Reads from a descriptor, as ReadBytes does.
+absl::StatusOr<size_t> ReadDescriptor(int descriptor, std::span<uint8_t> into);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TOKENS_TEXT_LINES_H_
