@@ -40,6 +40,10 @@ std::string Written(const std::vector<int64_t>& counts) {
 std::string Written(const std::vector<double>& numbers) {
   return absl::StrCat("[", absl::StrJoin(numbers, ","), "]");
 }
+std::string Written(const std::vector<std::string>& texts) {
+  const auto append = [](std::string* out, const std::string& text) { *out += Written(text); };
+  return absl::StrCat("[", absl::StrJoin(texts, ",", append), "]");
+}
 
 const char* KindName(bool) { return "true or false"; }
 const char* KindName(int64_t) { return "a whole number"; }
@@ -47,6 +51,7 @@ const char* KindName(double) { return "a number"; }
 const char* KindName(const std::string&) { return "a text"; }
 const char* KindName(const std::vector<int64_t>&) { return "a list of whole numbers"; }
 const char* KindName(const std::vector<double>&) { return "a list of numbers"; }
+const char* KindName(const std::vector<std::string>&) { return "a list of texts"; }
 
 std::string FormatValue(const AttributeValue& value) {
   return std::visit([](const auto& v) { return Written(v); }, value);
@@ -155,7 +160,11 @@ void AttributeGetter::Positive(std::string_view name, double& value, double most
 
 void AttributeGetter::Text(std::string_view name, std::string& value,
                            std::string_view unless_empty) {
-  if (!Take(name, value)) return;
+  if (Take(name, value)) CheckText(std::string(name), value, unless_empty);
+}
+
+void AttributeGetter::CheckText(const std::string& name, const std::string& value,
+                                std::string_view unless_empty) {
   if (value.empty() && !unless_empty.empty()) Refuse(name, "\"\"", unless_empty);
   if (value.size() > kMaxText || value.find('\0') != std::string::npos) {
     Refuse(name, absl::StrCat(value.size(), " bytes"),
@@ -184,6 +193,14 @@ void AttributeGetter::Weights(std::string_view name, std::vector<double>& value,
     if (value[i] == 0.0 || (value[i] >= least && value[i] <= most)) continue;
     Refuse(absl::StrCat(std::string(name), "[", i, "]"), absl::StrCat(value[i]),
            absl::StrCat("must be 0 or a number in [", least, ", ", most, "]"));
+  }
+}
+
+void AttributeGetter::Texts(std::string_view name, std::vector<std::string>& value,
+                            size_t most_entries, std::string_view unless_empty) {
+  if (!Take(name, value) || !CheckEntries(name, value.size(), most_entries)) return;
+  for (size_t i = 0; i < value.size(); ++i) {
+    CheckText(absl::StrCat(std::string(name), "[", i, "]"), value[i], unless_empty);
   }
 }
 

@@ -27,9 +27,9 @@
 
 namespace stagecoach {
 
-// A choice is the text of its name; several counts, and several numbers, are a list.
-using AttributeValue =
-    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+// A choice is the text of its name; several counts, numbers or texts are a list.
+using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                                    std::vector<double>, std::vector<std::string>>;
 
 // Attributes in the order in which they were set; operations set theirs in their struct's order.
 class Attributes {
@@ -77,6 +77,7 @@ using ChoiceNames = std::initializer_list<std::string_view>;
 //                  empty one, "must name the file"; without it a text may be empty
 //   Counts         at most `most_entries` whole numbers, each in [least, most]; may be empty
 //   Weights        at most `most_entries` numbers, each 0 or in [least, most]; may be empty
+//   Texts          at most `most_entries` texts, each as of Text; may be empty
 //   Choice         an enum by the names of its values
 
 class AttributeSetter {
@@ -109,6 +110,10 @@ class AttributeSetter {
                double /*most*/, size_t /*most_entries*/) {
     attributes_->Set(name, value);
   }
+  void Texts(std::string_view name, const std::vector<std::string>& value, size_t /*most_entries*/,
+             std::string_view /*unless_empty*/ = {}) {
+    attributes_->Set(name, value);
+  }
   template <typename Enum>
   void Choice(std::string_view name, Enum value, ChoiceNames names) {
     attributes_->Set(name, NameOfChoice(static_cast<size_t>(value), names));
@@ -135,6 +140,8 @@ class AttributeGetter {
               size_t most_entries);
   void Weights(std::string_view name, std::vector<double>& value, double least, double most,
                size_t most_entries);
+  void Texts(std::string_view name, std::vector<std::string>& value, size_t most_entries,
+             std::string_view unless_empty = {});
   template <typename Enum>
   void Choice(std::string_view name, Enum& value, ChoiceNames names) {
     const std::optional<size_t> choice = TakeChoice(name, names);
@@ -148,6 +155,7 @@ class AttributeGetter {
   bool Take(std::string_view name, T& value);
   std::optional<size_t> TakeChoice(std::string_view name, ChoiceNames names);
   void CheckCount(const std::string& name, int64_t value, int64_t least, int64_t most);
+  void CheckText(const std::string& name, const std::string& value, std::string_view unless_empty);
   bool CheckEntries(std::string_view name, size_t entries, size_t most_entries);
   void Refuse(std::string_view name, const std::string& value, std::string_view remedy);
 

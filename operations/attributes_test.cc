@@ -19,6 +19,7 @@ struct EveryField {
   std::string note;
   std::vector<int64_t> widths;
   std::vector<double> weights;
+  std::vector<std::string> files;
   Norm norm = Norm::kBatch;
   double epsilon = 1e-8;
   template <typename Visitor>
@@ -27,6 +28,7 @@ struct EveryField {
     visit.Text("note", note);
     visit.Counts("widths", widths, 1, 64, 3);
     visit.Weights("weights", weights, 0.5, 8, 3);
+    visit.Texts("files", files, 2, "must name a file");
     visit.Choice("norm", norm, {"none", "batch", "group"});
     visit.Positive("epsilon", epsilon, 1);
   }
@@ -48,8 +50,11 @@ TEST(Attributes, OfAStructAndBackAreTheSame) {
 }
 
 TEST(Attributes, TextsListsAndChoicesComeBackToo) {
-  const EveryField fields{
-      .path = "/a b", .widths = {8, 64}, .weights = {0.5, 0}, .norm = EveryField::Norm::kGroup};
+  const EveryField fields{.path = "/a b",
+                          .widths = {8, 64},
+                          .weights = {0.5, 0},
+                          .files = {"a", "b c"},
+                          .norm = EveryField::Norm::kGroup};
   const Attributes attributes = ToAttributes(fields);
   const auto back = FromAttributes<EveryField>(attributes);
   ASSERT_TRUE(back.ok()) << back.status();
@@ -64,6 +69,8 @@ TEST(Attributes, TextHasQuotesWhereItIsNoWord) {
             "path=/data/a-b_c.gz widths=[8,64] norm=batch epsilon=1e-08");
   EXPECT_EQ(text({.path = "f", .weights = {0.5, 8, 0}}),
             "path=f weights=[0.5,8,0] norm=batch epsilon=1e-08");
+  EXPECT_EQ(text({.path = "f", .files = {"/a.gz", "b c"}}),
+            R"(path=f files=[/a.gz,"b c"] norm=batch epsilon=1e-08)");
   EXPECT_EQ(text({.path = "a b=\"c\"\n", .note = "x"}),
             R"(path="a b=\"c\"\n" note=x norm=batch epsilon=1e-08)");
 }
@@ -129,6 +136,19 @@ TEST(Attributes, AWeightIs0OrInItsBounds) {
   EXPECT_EQ(refusal({1, 1, 1, 1}), "data.weights: 4 entries; must be at most 3");
   EXPECT_EQ(AttributeRefusal("weights", std::vector<int64_t>{1}),
             "data.weights: [1]; must be a list of numbers");
+}
+
+TEST(Attributes, ATextOfAListIsRefusedByItsPlace) {
+  const auto refusal = [](std::vector<std::string> files) {
+    return AttributeRefusal("files", std::move(files));
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_EQ(refusal({"a", "b"}), "");
+  EXPECT_EQ(refusal({"a", ""}), "data.files[1]: \"\"; must name a file");
+  EXPECT_EQ(refusal({std::string("a\0b", 3)}),
+            "data.files[0]: 3 bytes; must be at most 4096 bytes without NUL");
+  EXPECT_EQ(refusal({"a", "b", "c"}), "data.files: 3 entries; must be at most 2");
+  EXPECT_EQ(AttributeRefusal("files", "a"), "data.files: a; must be a list of texts");
 }
 
 TEST(Attributes, AChoiceIsOneOfItsNames) {

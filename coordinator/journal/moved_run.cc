@@ -38,9 +38,7 @@ std::string MovedRun::Path(const std::string& path) const {
 bool MovedRun::Move(JobSpec* spec) const {
   const JobSpec old = *spec;
   if (spec->initialize.given()) spec->initialize.from = Path(spec->initialize.from);
-  for (const DataFile& file : DataFiles(spec->data)) {
-    spec->data.attributes.Set(file.field, Path(file.path));
-  }
+  ChangeDataPaths([this](const std::string& path) { return Path(path); }, &spec->data);
   return *spec != old;
 }
 

@@ -14,7 +14,6 @@ namespace stagecoach {
 namespace {
 
 constexpr absl::string_view kConvert = "convert it to UTF-8 first (iconv -t UTF-8)";
-constexpr absl::string_view kGiveText = "give a text file";
 
 // Control bytes that texts have: tabs, line and page ends, backspace and escape of terminals.
 bool IsControl(unsigned char byte) {
@@ -40,17 +39,6 @@ std::optional<FileKind> WideText(std::string_view head) {
   return std::nullopt;
 }
 
-std::optional<FileKind> PlainlyNotText(std::string_view head) {
-  const std::optional<FileKind> kind = FileKindOf(head);
-  const bool data = kind.has_value() && kind->form == FileKind::Form::kData;
-  if (data && !head.empty()) return kind;
-  if (const std::optional<FileKind> wide = WideText(head); wide.has_value()) return wide;
-  // One byte in nine of what is compressed or random, none of a text; a stray one is forgiven.
-  const auto controls = static_cast<size_t>(std::count_if(head.begin(), head.end(), IsControl));
-  if (controls * 50 > head.size()) return FileKind{"binary data", kGiveText};
-  return std::nullopt;
-}
-
 int64_t SequencesIn(int64_t bytes, int64_t context) {
   return bytes > 0 ? (bytes - 1) / context : 0;
 }
@@ -73,6 +61,17 @@ std::string WhereText(const char* field, const std::string& path, int64_t tokens
 constexpr char kNoEvaluation[] = "no evaluation (evaluation.every_steps, evaluation.every_epochs)";
 
 }  // namespace
+
+std::optional<FileKind> PlainlyNotText(std::string_view head) {
+  const std::optional<FileKind> kind = FileKindOf(head);
+  const bool data = kind.has_value() && kind->form == FileKind::Form::kData;
+  if (data && !head.empty()) return kind;
+  if (const std::optional<FileKind> wide = WideText(head); wide.has_value()) return wide;
+  // One byte in nine of what is compressed or random, none of a text; a stray one is forgiven.
+  const auto controls = static_cast<size_t>(std::count_if(head.begin(), head.end(), IsControl));
+  if (controls * 50 > head.size()) return FileKind{"binary data", kGiveText};
+  return std::nullopt;
+}
 
 absl::Status CheckIsText(const TextData& data, std::string_view head, const std::string& field) {
   if (data.bytes) return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/files/file_kind.h"
 #include "plan/data/text.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/job_spec.h"
@@ -24,6 +25,11 @@ namespace stagecoach {
 
 // Bytes that are looked at, also of a longer file, so that everybody judges alike.
 inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
+
+// The kind of a file that plainly is no text, by its first bytes.
+std::optional<FileKind> PlainlyNotText(std::string_view head);
+// A remedy for one that names none.
+inline constexpr absl::string_view kGiveText = "give a text file";
 
 // head: the first bytes of the field's file, kTextCheckBytes of them or all there are. field: "path"
 // or "test". OK for anything if the job asks for bytes.

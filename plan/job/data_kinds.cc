@@ -1,6 +1,7 @@
 #include "plan/job/data_kinds.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -72,19 +73,45 @@ const KindList<DataKind>& DataKinds() {
 
 std::vector<DataFile> DataFiles(const DataSpec& data) {
   std::vector<DataFile> files;
-  const auto add = [&](const std::vector<std::string>& fields, bool folder) {
+  const auto add = [&files](const std::string& field, const std::string& path, bool folder) {
+    if (!path.empty()) files.push_back({.field = field, .path = path, .folder = folder});
+  };
+  const auto add_all = [&](const std::vector<std::string>& fields, bool folder) {
     for (const std::string& field : fields) {
       const AttributeValue* const value = data.attributes.Find(field);
-      CHECK(value != nullptr && std::holds_alternative<std::string>(*value)) << field;
-      if (const auto& path = std::get<std::string>(*value); !path.empty()) {
-        files.push_back({.field = field, .path = path, .folder = folder});
+      CHECK(value != nullptr) << field;
+      const auto* const paths = std::get_if<std::vector<std::string>>(value);
+      if (paths == nullptr) add(field, std::get<std::string>(*value), folder);
+      for (size_t i = 0; paths != nullptr && i < paths->size(); ++i) {
+        add(absl::StrCat(field, "[", i, "]"), (*paths)[i], folder);
       }
     }
   };
   const DataKind& kind = DataKinds().Named(data.kind);
-  add(kind.FileFields(), false);
-  add(kind.FolderFields(), true);
+  add_all(kind.FileFields(), false);
+  add_all(kind.FolderFields(), true);
   return files;
+}
+
+void ChangeDataPaths(const std::function<std::string(const std::string& path)>& change,
+                     DataSpec* data) {
+  const auto change_one = [&change](std::string& path) {
+    if (!path.empty()) path = change(path);
+  };
+  const DataKind& kind = DataKinds().Named(data->kind);
+  for (const std::vector<std::string>& fields : {kind.FileFields(), kind.FolderFields()}) {
+    for (const std::string& field : fields) {
+      const AttributeValue* const value = data->attributes.Find(field);
+      CHECK(value != nullptr) << field;
+      AttributeValue changed = *value;
+      if (auto* const paths = std::get_if<std::vector<std::string>>(&changed)) {
+        for (std::string& path : *paths) change_one(path);
+      } else {
+        change_one(std::get<std::string>(changed));
+      }
+      data->attributes.Set(field, std::move(changed));
+    }
+  }
 }
 
 std::string DataFieldPath(const DataSpec& data, const DataFile& file) {

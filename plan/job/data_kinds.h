@@ -9,6 +9,7 @@
 #define STAGECOACH_PLAN_JOB_DATA_KINDS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,7 +32,7 @@ struct DataInput {
 };
 
 struct DataFile {
-  std::string field;    // within the kind: "path"
+  std::string field;    // within the kind: "path", "sources[1]"
   std::string path;     // not empty
   bool folder = false;  // with the files in it
 };
@@ -42,7 +43,7 @@ inline constexpr size_t kDataHeadBytes = 64 << 10;
 class DataKind : public FieldKind {
  public:
   virtual std::vector<DataInput> Inputs() const = 0;
-  // Its fields that are paths of files, which the stages read.
+  // Its fields that are paths of files, or lists of them, which the stages read.
   virtual std::vector<std::string> FileFields() const = 0;
   // Its fields that are paths of folders.
   virtual std::vector<std::string> FolderFields() const { return {}; }
@@ -60,13 +61,16 @@ class DataKind : public FieldKind {
 
 // Each has a file in plan/data, which defines `const DataKind* TextDataKind()`, and a message in
 // proto/stagecoach/v1/data.proto.
-#define STAGECOACH_DATA Cifar, Idx, ImageFolder, MaskFolder, Text, WebDataset
+#define STAGECOACH_DATA Cifar, Idx, ImageFolder, MaskFolder, ParallelText, Text, WebDataset
 STAGECOACH_LISTED(Giver<const DataKind*>, DataKind, STAGECOACH_DATA)
 
 const KindList<DataKind>& DataKinds();
 
 // The files and folders that the job names, each in the order of the fields; unchecked.
 std::vector<DataFile> DataFiles(const DataSpec& data);
+// Changes the path of each of these.
+void ChangeDataPaths(const std::function<std::string(const std::string& path)>& change,
+                     DataSpec* data);
 // "data.text.path" of a text's file.
 std::string DataFieldPath(const DataSpec& data, const DataFile& file);
 // "data.idx.images = "a", data.idx.labels = "b"": of errors about the data as a whole.

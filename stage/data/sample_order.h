@@ -35,11 +35,12 @@ class SampleOrder {
   };
   Range Evaluation(uint64_t batch, MicroBatchId micro_batch) const;
 
+  // The same within any whole mini-batch.
+  Range ShareOf(MicroBatchId micro_batch) const;
+
   int64_t evaluation_batches() const { return evaluation_batches_; }  // min(spec's, the data's)
 
  private:
-  Range ShareOf(MicroBatchId micro_batch) const;  // within the mini-batch
-
   const uint64_t seed_;
   const int64_t batch_size_, micro_batches_;
   const int64_t train_samples_, evaluation_samples_;

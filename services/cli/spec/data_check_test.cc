@@ -11,9 +11,11 @@
 #include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/mlp.h"
 #include "plan/data/idx.h"
+#include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
 
 namespace stagecoach {
@@ -80,6 +82,21 @@ TEST_F(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
   folder_.Write("images", header + "five");
   EXPECT_THAT(std::string(check({3, 2, 1}).message()),
               HasSubstr("20 bytes, its header [2, 3, 2] says 28"));
+}
+
+// Of parallel text each file is checked; packed ones are fine.
+TEST_F(CheckData, EachFileOfAListIsChecked) {
+  JobSpec spec;
+  spec.network = GptSpec{.layers = 1, .width = 4, .heads = 1, .context = 16, .vocabulary = 256};
+  spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+  ParallelTextData data{.tokenizer = "/nowhere/tokenizer",
+                        .sources = {folder_.Write("a", "a\n"), folder_.Write("b", Gzipped("b\n"))},
+                        .targets = {folder_.Write("c", "c\n"), folder_.Write("d", "d\n")}};
+  spec.data = data;
+  EXPECT_TRUE(CheckFilesOf(spec).ok()) << CheckFilesOf(spec);
+  folder_.Write("d", "PK\x03\x04");
+  EXPECT_THAT(CheckFilesOf(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("data.parallel_text.targets[1] = \"")));
 }
 
 TEST_F(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {

@@ -45,10 +45,8 @@ void MakePathsAbsolute(const std::string& file, v1::JobSpec* spec) {
   }
   absl::StatusOr<DataSpec> data = DataFromProto(spec->data());
   if (!data.ok()) return;  // who validates says why
-  for (const DataFile& data_file : DataFiles(*data)) {
-    data->attributes.Set(data_file.field, BesideJobFile(file, data_file.path));
-    KindToProto(*data, spec->mutable_data());
-  }
+  ChangeDataPaths([&file](const std::string& path) { return BesideJobFile(file, path); }, &*data);
+  KindToProto(*data, spec->mutable_data());
 }
 
 // "training.steps: 0; must be >= 1" -> "training.steps"; empty if the message begins with no path.

@@ -218,6 +218,28 @@ TEST(SpecReader, ADotdotBehindALinkLeadsWhereTheSystemGoes) {
       << "a link stays where nothing leads out of it";
 }
 
+TEST(SpecReader, MakesEachPathOfAListAbsoluteFromTheJobFilesFolder) {
+  const auto file = ParseSpec(
+      "data: {parallel_text: {tokenizer: t, sources: [a, /b], targets: [../c, d], "
+      "tags: [e, f]}}",
+      "/jobs/here/job.yaml");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const v1::ParallelTextData& data = file->spec.data().parallel_text();
+  EXPECT_EQ(data.tokenizer(), "/jobs/here/t");
+  EXPECT_THAT(data.sources(), ElementsAre("/jobs/here/a", "/b"));
+  EXPECT_THAT(data.targets(), ElementsAre("/jobs/c", "/jobs/here/d"));
+  EXPECT_THAT(data.tags(), ElementsAre("e", "f"));
+  EXPECT_EQ(data.test_sources_size(), 0);
+}
+
+// A refused file of a list is found by the list's place.
+TEST(SpecReader, AnErrorOfAListsEntryHasItsPlace) {
+  const std::string text = Changed("text: {path: input.txt}",
+                                   "parallel_text:\n    tokenizer: t\n    sources: [a, \"\"]");
+  EXPECT_THAT(ErrorOf(text), HasSubstr("data.parallel_text.sources[1]: \"\"; must name a file"));
+  EXPECT_THAT(ErrorOf(text), StartsWith("job.yaml:8:"));
+}
+
 TEST(SpecReader, MakesThePathOfWeightsAbsoluteFromTheJobFilesFolder) {
   const auto from = [](const std::string& path) {
     return SpecOf(absl::StrCat(kGood, "initialize: {from: ", path, "}\n")).initialize().from();

@@ -30,12 +30,17 @@ bool Takes(const ProtoField& field, const std::vector<T>&) {
   return field.is_repeated() && field.cpp_type() == FieldAccess<T>::kType;
 }
 
+inline bool Takes(const ProtoField& field, const std::vector<std::string>&) {
+  return field.is_repeated() && field.type() == ProtoField::TYPE_STRING;
+}
+
 inline const char* TypeName(bool) { return "bool"; }
 inline const char* TypeName(int64_t) { return "int64"; }
 inline const char* TypeName(double) { return "double"; }
 inline const char* TypeName(const std::string&) { return "string or a choice"; }
 inline const char* TypeName(const std::vector<int64_t>&) { return "repeated int64"; }
 inline const char* TypeName(const std::vector<double>&) { return "repeated double"; }
+inline const char* TypeName(const std::vector<std::string>&) { return "repeated string"; }
 
 // Whether a field that was left out may stand for this default. A choice may for all its names.
 inline bool IsDefault(const ProtoField& field, const std::string& v) {

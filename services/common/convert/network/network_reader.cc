@@ -93,6 +93,9 @@ absl::StatusOr<AttributeValue> ReadValue(const v1::Network::Attribute& proto) {
     case v1::Network::Attribute::kNumbers:
       return AttributeValue(
           std::vector<double>(proto.numbers().values().begin(), proto.numbers().values().end()));
+    case v1::Network::Attribute::kTexts:
+      return AttributeValue(
+          std::vector<std::string>(proto.texts().values().begin(), proto.texts().values().end()));
     case v1::Network::Attribute::VALUE_NOT_SET:
       break;
   }

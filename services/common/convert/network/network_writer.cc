@@ -55,6 +55,9 @@ void WriteValue(const std::vector<int64_t>& counts, v1::Network::Attribute* prot
 void WriteValue(const std::vector<double>& numbers, v1::Network::Attribute* proto) {
   proto->mutable_numbers()->mutable_values()->Add(numbers.begin(), numbers.end());
 }
+void WriteValue(const std::vector<std::string>& texts, v1::Network::Attribute* proto) {
+  proto->mutable_texts()->mutable_values()->Add(texts.begin(), texts.end());
+}
 
 void WriteAttributes(const Attributes& attributes,
                      google::protobuf::RepeatedPtrField<v1::Network::Attribute>* list) {

@@ -19,6 +19,7 @@ inline AttributeValue OtherValue(AttributeValue value,
   if (double* number = std::get_if<double>(&value)) *number += 0.25;
   if (auto* counts = std::get_if<std::vector<int64_t>>(&value)) counts->push_back(7);
   if (auto* numbers = std::get_if<std::vector<double>>(&value)) numbers->push_back(0.25);
+  if (auto* texts = std::get_if<std::vector<std::string>>(&value)) texts->emplace_back("x");
   std::string* const text = std::get_if<std::string>(&value);
   if (text == nullptr) return value;
   if (field.enum_type() == nullptr) return *text + "x";

@@ -1,0 +1,41 @@
+// PairArrays: the network's inputs made of some pairs (plan/data/parallel_text.h). A sample is as
+// long as the lengths that are asked for, or as the network's extents if these have no names.
+// Ownership: borrows the pairs.  Threads: immutable.
+// Units and shapes: HostBatch's; ids.
+#ifndef STAGECOACH_STAGE_DATA_PARALLEL_PAIR_ARRAYS_H_
+#define STAGECOACH_STAGE_DATA_PARALLEL_PAIR_ARRAYS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "network/network.h"
+#include "stage/data/batch_source.h"
+#include "stage/data/parallel/pair_set.h"
+
+namespace stagecoach {
+
+class PairArrays {
+ public:
+  PairArrays(const Network& network, const Tokenizer& tokenizer);
+
+  // What samples of these lengths have in the network's arrays.
+  PairLengths Bound(const PairLengths& lengths) const;
+  // The inputs of these names; CHECKs that there are such, and that the pairs fit.
+  HostBatch Make(const PairSet& pairs, std::span<const int32_t> samples, const PairLengths& lengths,
+                 std::span<const std::string> names) const;
+
+ private:
+  struct Side {
+    Length name = Length::kNone;
+    int32_t extent = 0;
+  };
+  Side SideOf(const Network& network, const char* input) const;
+
+  const int32_t begin_, end_, pad_;
+  const Side source_, target_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_PARALLEL_PAIR_ARRAYS_H_
