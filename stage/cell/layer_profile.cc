@@ -35,16 +35,19 @@ absl::StatusOr<Tensor> OrdinaryNumbers(const Shape& shape, Backend& backend) {
   return tensor;
 }
 
-absl::StatusOr<Tensor> OrdinaryIds(const Shape& shape, int64_t classes, Backend& backend) {
+// One id a sample is a length, and layers cost most at the largest.
+absl::StatusOr<Tensor> OrdinaryIds(const ValueType& type, const Shape& shape, int64_t classes,
+                                   Backend& backend) {
+  const bool length = type.shape.rank() == 0;
   ASSIGN_OR_RETURN(Tensor tensor,
                    MakeTensor(backend.allocator(), MemoryKind::kActivations, DType::kI32, shape));
-  RETURN_IF_ERROR(
-      CopyBlocks<int32_t>(backend, tensor, [classes](int64_t first, std::span<int32_t> ids) {
-        for (size_t i = 0; i < ids.size(); ++i) {
-          const uint64_t place = static_cast<uint64_t>(first) + i;
-          ids[i] = static_cast<int32_t>(Scattered(place, static_cast<uint64_t>(classes)));
-        }
-      }));
+  RETURN_IF_ERROR(CopyBlocks<int32_t>(backend, tensor, [&](int64_t first, std::span<int32_t> ids) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const uint64_t place = static_cast<uint64_t>(first) + i;
+      const auto id = Scattered(place, static_cast<uint64_t>(classes));
+      ids[i] = static_cast<int32_t>(length ? classes - 1 : id);
+    }
+  }));
   return tensor;
 }
 
@@ -71,7 +74,7 @@ absl::StatusOr<Tensor> MadeUp(const Network& network, WireId id, int64_t samples
   const Shape shape = RuntimeShape(type, samples);
   if (type.element == Element::kIds) {
     const int64_t classes = network.IsInput(id) ? network.input(id).classes : 1;
-    return OrdinaryIds(shape, classes, backend);
+    return OrdinaryIds(type, shape, classes, backend);
   }
   const DType dtype = ElementDType(type.element, ComputeDType(network.precision));
   if (IsPadded(network, id)) {

@@ -3,6 +3,7 @@
 The list is that of the API (message Model, which the programs' own list is held to): a new network needs a job here.
 What does not need processes, every cut, schedule and mode, is in tests/transparency/zoo_test.cc.
 """
+import gzip
 import pathlib
 import random
 import re
@@ -22,6 +23,9 @@ IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", 
                   for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
 IMAGES["idx"] |= {"padding": 2, "flip": True, "decode_threads": 1}
 IMAGE = {"image": [28, 28, 1], "classes": 10}
+PIECES = 300
+PAIRS = {"parallel_text": {"tokenizer": "pieces.model", "sources": ["left.txt", "other.txt.gz"],
+                           "targets": ["right.txt", "right.txt"], "tags": ["<2b>", ""], "sampling": 0.7, "buckets": 3}}
 MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
@@ -38,12 +42,12 @@ JOBS = {
     "sequence": ({"width": 48, "context": 32, "vocabulary": 256,
                   "layers": [{"embedding": {}}, {"residual": {"layers": BLOCK}}, {"residual": {"layers": BLOCK}},
                              {"layer_norm": {}}, {"linear": {"out": 256}}]}, TEXT, []),
+    "transformer": ({"width": 24, "hidden": 40, "heads": 2, "encoder_layers": 1, "decoder_layers": 2,
+                     "source_context": 16, "target_context": 16, "vocabulary": PIECES, "dropout": 0.1, "norm": "post",
+                     "objective": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}}, PAIRS, []),
     "unet": ({"base": 4, "depth": 2, "image": [16, 12, 3], "channels_out": 3}, MASKS, ["model/0000/*"]),
     "vit": ({"patch": 7, "layers": 2, "width": 24, "heads": 3, "dropout": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
 }
-
-WITHOUT_DATA = {"transformer"}  # no data source gives pairs of sequences
-
 
 def write_masks(folder, count=40, width=12, height=16):
     """Noise, brighter where the class is higher."""
@@ -56,6 +60,20 @@ def write_masks(folder, count=40, width=12, height=16):
         picture = bytes(draws.randrange(60) + 60 * c for c in mask for _ in range(3))
         (folder / "pictures" / f"{i:03d}.png").write_bytes(made_pictures.png(height, width, 3, picture))
         (folder / "masks" / f"{i:03d}.png").write_bytes(made_pictures.png(height, width, 1, mask))
+
+
+def write_pairs(cli, folder, count=200):
+    """Sentences of a few words, and the same words backwards."""
+    draws = random.Random(7)
+    words = ["ba", "be", "bi", "bo", "da", "de", "di", "do", "ka", "ke"]
+    sentences = [[draws.choice(words) for _ in range(1 + draws.randrange(9))] for _ in range(count)]
+    lines = {"left.txt": [" ".join(words) for words in sentences], "right.txt": [" ".join(words[::-1]) for words in sentences]}
+    for name, of_file in lines.items():
+        (folder / name).write_text("".join(line + "\n" for line in of_file))
+    (folder / "other.txt.gz").write_bytes(gzip.compress((folder / "left.txt").read_bytes()))
+    trained = cli("tokenizer", "train", "--input", str(folder / "left.txt"), "--vocabulary", str(PIECES), "--model", "bpe",
+                  "--user-symbols", "<2b>", "--output", str(folder / "pieces.model"))
+    assert trained.returncode == 0, trained.stderr
 
 
 def networks_of_the_api():
@@ -74,11 +92,12 @@ class Zoo(harness.EndToEndTest):
                              checkpoint={"every_steps": EVERY}, evaluation=None)
 
     def test_every_network_has_a_job_here(self):
-        self.assertEqual(set(JOBS) | WITHOUT_DATA, networks_of_the_api())
+        self.assertEqual(set(JOBS), networks_of_the_api())
 
     def test_a_killed_stage_costs_no_bit(self):
         digests.write_data(self.folder)
         write_masks(self.folder)
+        write_pairs(self.cli, self.folder)
         digests_of = {}
         for number, name in enumerate(JOBS):
             with self.subTest(name):
