@@ -38,6 +38,7 @@
 #include "services/cli/spec/spec_reader.h"
 #include "services/common/flags/flag_parser.h"
 #include "stage/backends/cuda/matmul/matmul_table_file.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach {
 namespace {
@@ -230,29 +231,24 @@ void Table::Say(Json json, double bytes, double floor_seconds, const TimedCall& 
 // What ends a step, of so many parameters of one tensor.
 absl::Status Table::TimeUpdate() {
   const Shape shape{options_.parameters};
-  AdamWArgs args{.learning_rate = 1e-4f,
-                 .beta1 = 0.9f,
-                 .beta2 = 0.999f,
-                 .epsilon = 1e-8f,
-                 .correction1 = 0.1f,
-                 .correction2 = 0.001f};
-  for (Tensor* tensor : {&args.value, &args.gradient, &args.m, &args.v}) {
-    ASSIGN_OR_RETURN(*tensor, timer_.tensors().Numbers(DType::kF32, shape));
+  UpdateCall call{.operation = "adamw_update", .adds = {}};
+  for (int i = 0; i < 4; ++i) {  // gradient, value, m, v
+    ASSIGN_OR_RETURN(Tensor tensor, timer_.tensors().Numbers(DType::kF32, shape));
+    call.adds.push_back(std::move(tensor));
   }
-  backend_.Fill(args.v, 1.0f);
+  backend_.Fill(call.adds[3], 1.0f);
   double update_bytes = 7 * 4;  // value, m and v read and written, the gradient read
   if (precision_ == Precision::kBfloat16) {
-    ASSIGN_OR_RETURN(args.compute, timer_.tensors().Numbers(DType::kBF16, shape));
+    ASSIGN_OR_RETURN(Tensor copy, timer_.tensors().Numbers(DType::kBF16, shape));
+    call.adds.push_back(std::move(copy));
     update_bytes += 2;
   }
   ASSIGN_OR_RETURN(const Tensor norm,
                    MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64, {1}));
-  const Tensor gradient = args.gradient;
+  const Tensor gradient = call.adds[0];
+  ASSIGN_OR_RETURN(const UpdateCalls update, UpdateCalls::Prepare(backend_, {call}));
   const std::tuple<const char*, double, std::function<void(int64_t)>> rows[] = {
-      {"adamw", update_bytes,
-       [&](int64_t) {
-         backend_.AdamWAll({&args, 1});
-       }},
+      {"adamw", update_bytes, [&](int64_t) { update.Run({.learning_rate = 1e-4}); }},
       {"squared_norm", 4, [&](int64_t) { backend_.SquaredNorm(gradient, norm); }},
       {"fill", 4, [&](int64_t) {
          backend_.FillAll({&gradient, 1}, 0.0f);

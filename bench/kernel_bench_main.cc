@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "stage/backends/backend.h"
 #include "stage/backends/loss_testing.h"
 #include "stage/backends/operation_testing.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach {
 
@@ -237,16 +239,14 @@ void Model::AddOptimizers() {
   const Tensor compute = dtype_ == DType::kF32 ? Tensor() : Typed({parameters});
   auto norm = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
   CHECK_OK(norm.status());
-  operations_.push_back({"AdamW, all parameters", Kind::kOther, 0, 0, [=, this] {
-                           backend_.AdamW({.value = value,
-                                           .gradient = gradient,
-                                           .m = m,
-                                           .v = v,
-                                           .learning_rate = 1e-4f,
-                                           .beta1 = 0.9f,
-                                           .beta2 = 0.999f,
-                                           .epsilon = 1e-8f,
-                                           .compute = compute});
+  Tensors changed = {gradient, value, m, v};
+  if (compute.valid()) changed.push_back(compute);
+  absl::StatusOr<UpdateCalls> update =
+      UpdateCalls::Prepare(backend_, {{.operation = "adamw_update", .adds = std::move(changed)}});
+  CHECK_OK(update.status());
+  operations_.push_back({"AdamW, all parameters", Kind::kOther, 0, 0,
+                         [update = std::make_shared<UpdateCalls>(*std::move(update))] {
+                           update->Run({.learning_rate = 1e-4});
                          }});
   operations_.push_back({"squared norm, all parameters", Kind::kOther, 0, 0,
                          [=, this, norm = *norm] { backend_.SquaredNorm(gradient, norm); }});

@@ -47,14 +47,14 @@ class TimedBackend final : public Backend {
       ++calls->count;
     };
   }
+  absl::StatusOr<KernelOfAll> PrepareAll(std::span<const Call> calls,
+                                         std::span<const CallTypes> types,
+                                         DType activation) override {
+    return inner_->PrepareAll(calls, types, activation);
+  }
   void SetPrecision(Precision precision) override { inner_->SetPrecision(precision); }
   void UseSpareMemory(const SpareMemory& spare) override { inner_->UseSpareMemory(spare); }
   void Fill(const Tensor& tensor, float value) override { inner_->Fill(tensor, value); }
-  void Sgd(const SgdArgs& args) override { inner_->Sgd(args); }
-  void AdamW(const AdamWArgs& args) override { inner_->AdamW(args); }
-  void RmsProp(const RmsPropArgs& args) override { inner_->RmsProp(args); }
-  void Lamb(const LambArgs& args) override { inner_->Lamb(args); }
-  void Average(const AverageArgs& args) override { inner_->Average(args); }
   void Swap(const Tensor& a, const Tensor& b) override { inner_->Swap(a, b); }
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override {
     inner_->SquaredNorm(tensor, result);

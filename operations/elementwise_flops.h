@@ -32,13 +32,6 @@ inline constexpr int64_t kPoolFlops = 1;     // per element of a window
 inline constexpr int64_t kMoveFlops = 1;
 inline constexpr int64_t kSquaredErrorFlops = 4;
 
-// An update's FLOPs for a parameter.
-inline constexpr int64_t kSgdFlops = 6;
-inline constexpr int64_t kAdamWFlops = 16;
-inline constexpr int64_t kRmsPropFlops = 14;
-inline constexpr int64_t kLambFlops = 22;
-inline constexpr int64_t kAverageFlops = 3;
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_OPERATIONS_ELEMENTWISE_FLOPS_H_

@@ -80,7 +80,7 @@ double OfTensors(const JobSpec& spec, const StagePlan& stage) {
   const KernelWorkspace workspace =
       HostWorkspace(network, stage.first_layer, stage.last_layer, samples, {});
   const int64_t small = SmallTensorBytes(network, stage.first_layer, stage.last_layer,
-                                         spec.training.micro_batches, 2);
+                                         spec.training.micro_batches, spec.training.optimizer);
   return static_cast<double>(stage.memory.activations - workspace.room - workspace.shared - small);
 }
 

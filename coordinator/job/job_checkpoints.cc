@@ -19,29 +19,24 @@ constexpr double kLeastTrainSeconds = 180;
 // Of a disk, where no checkpoint was measured yet.
 constexpr double kDiskBytesPerSecond = 100e6;
 
-std::vector<ExpectedTensor> ExpectedTensors(const JobState& state,
-                                            const std::vector<ShardInfo>& shards) {
-  std::set<std::string> slots;  // what one parameter has, every trained one must have
-  for (const ShardInfo& shard : shards) {
-    for (const ShardTensor& tensor : shard.tensors) {
-      if (std::string name = SlotOfTensor(tensor.entry.name); !name.empty()) slots.insert(name);
-    }
-  }
+std::vector<ExpectedTensor> ExpectedTensors(const JobState& state) {
+  const TrainingSpec& training = state.job->spec.training;
   std::vector<ExpectedTensor> expected;
+  const auto expect = [&](const std::string& name, const Shape& shape) {
+    expected.push_back({name, DType::kF32, shape});
+  };
   for (const NetworkLayer& layer : state.job->network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (parameter.tied()) continue;
-      expected.push_back({parameter.name, DType::kF32, parameter.shape});
+      expect(parameter.name, parameter.shape);
       if (!parameter.trained) continue;
-      for (const std::string& slot : slots) {
-        expected.push_back({SlotTensorName(slot, parameter.name), DType::kF32, parameter.shape});
+      for (const OptimizerState& kept : TrainingStates(training, parameter.shape)) {
+        expect(SlotTensorName(kept.slot, parameter.name), kept.shape);
       }
     }
     for (const StateSpec& kept : layer.states) {
-      expected.push_back({kept.name, DType::kF32, kept.shape});
-      if (slots.contains(kAverageSlot)) {
-        expected.push_back({SlotTensorName(kAverageSlot, kept.name), DType::kF32, kept.shape});
-      }
+      expect(kept.name, kept.shape);
+      if (training.average.decay > 0) expect(SlotTensorName(kAverageSlot, kept.name), kept.shape);
     }
   }
   return expected;
@@ -173,7 +168,7 @@ void JobTransition::FinishShards() {
   const int64_t keep = state_.step >= LastStep(state_) ? kKeepAll : spec().checkpoint.keep;
   Manifest manifest = state_.snapshots.save.on ? SavedManifest(state_)
                                                : MakeManifest(state_, WrittenShards(state_));
-  std::vector<ExpectedTensor> expected = ExpectedTensors(state_, manifest.shards);
+  std::vector<ExpectedTensor> expected = ExpectedTensors(state_);
   actions_.push_back(CommitCheckpoint{FenceOf(state_), writing.folder, std::move(manifest),
                                       std::move(expected), keep});
 }

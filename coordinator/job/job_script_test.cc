@@ -289,9 +289,10 @@ HeldShard JobScript::HeldShardOf(uint64_t step, int first, int last) const {
   held.info = {.file = ShardFileName(first, last), .bytes = 9, .sha256 = std::string(64, '0')};
   for (int layer = first; layer < last; ++layer) {
     for (const ParameterSpec& parameter : state_->job->network.layers[layer].parameters) {
-      for (const auto& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
+      for (const OptimizerState& kept :
+           OptimizerStates(state_->job->spec.training.optimizer, parameter.shape)) {
         ShardTensor tensor{.sha256 = std::string(64, '0')};
-        tensor.entry.name = SlotTensorName(slot, parameter.name);
+        tensor.entry.name = SlotTensorName(kept.slot, parameter.name);
         held.info.tensors.push_back(tensor);
       }
     }
@@ -374,8 +375,9 @@ std::string JobScript::Run(const std::string& line) {
       ShardInfo& shard = found.manifest.shards.emplace_back();
       for (const NetworkLayer& layer : state_->job->network.layers) {
         for (const ParameterSpec& parameter : layer.parameters) {
-          for (const auto& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
-            shard.tensors.emplace_back().entry.name = SlotTensorName(slot, parameter.name);
+          for (const OptimizerState& kept :
+               OptimizerStates(state_->job->spec.training.optimizer, parameter.shape)) {
+            shard.tensors.emplace_back().entry.name = SlotTensorName(kept.slot, parameter.name);
           }
         }
       }

@@ -1,6 +1,7 @@
 #include "coordinator/job/resume_check.h"
 
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -28,12 +29,14 @@ std::string SlotsText(const std::vector<std::string>& slots) {
 // The optimizer's state of everything that is trained has to be there: a parameter that was frozen
 // has none.
 absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
-                          const std::vector<std::string>& slots, const Manifest& manifest) {
+                          bool averages, const Manifest& manifest) {
+  TrainingSpec loaded = job.spec.training;
+  if (!averages) loaded.average.decay = 0;
   for (const NetworkLayer& layer : job.network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (!parameter.trained || parameter.tied()) continue;
-      for (const std::string& slot : slots) {
-        if (tensors.contains(SlotTensorName(slot, parameter.name))) continue;
+      for (const OptimizerState& state : TrainingStates(loaded, parameter.shape)) {
+        if (tensors.contains(SlotTensorName(state.slot, parameter.name))) continue;
         return absl::FailedPreconditionError(absl::StrCat(
             "training.freeze: ", parameter.name, " is trained, and was frozen in checkpoint ",
             manifest.job, " at step ", manifest.state.step,
@@ -43,6 +46,20 @@ absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>&
     }
   }
   return absl::OkStatus();
+}
+
+// Names of all states of the job's optimizer.
+std::vector<std::string> WantedSlots(const JobDefinition& job) {
+  std::set<std::string> slots;
+  for (const NetworkLayer& layer : job.network.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      if (!parameter.trained || parameter.tied()) continue;
+      for (OptimizerState& state : OptimizerStates(job.spec.training.optimizer, parameter.shape)) {
+        slots.insert(std::move(state.slot));
+      }
+    }
+  }
+  return {slots.begin(), slots.end()};
 }
 
 // What an optimizer keeps is told by the names of the tensors. Its rates may change with a resume.
@@ -58,11 +75,8 @@ absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) 
   // One that is not wanted any more is left; one that is wanted now begins with the weights.
   const bool averages = names.erase(kAverageSlot) > 0;
   const std::vector<std::string> found(names.begin(), names.end());
-  const std::vector<std::string> wanted = OptimizerSlots(job.spec.training.optimizer);
-  if (found == wanted) {
-    const std::vector<std::string> loaded = averages ? TrainingSlots(job.spec.training) : wanted;
-    return CheckTrained(job, tensors, loaded, manifest);
-  }
+  const std::vector<std::string> wanted = WantedSlots(job);
+  if (found == wanted) return CheckTrained(job, tensors, averages, manifest);
   return absl::FailedPreconditionError(absl::StrCat(
       "training.optimizer: ", job.spec.training.optimizer.kind, " keeps ", SlotsText(wanted),
       ", checkpoint ", manifest.job, " at step ", manifest.state.step, " holds ", SlotsText(found),

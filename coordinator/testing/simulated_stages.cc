@@ -278,8 +278,9 @@ absl::StatusOr<ShardInfo> WriteLayers(FileSystem& files, const LoadCommand& load
   for (const auto& [l, weight] : layers) {
     for (const ParameterSpec& parameter : loaded.network->layers[l].parameters) {
       add(parameter.name, parameter.shape, weight);
-      for (const std::string& slot : OptimizerSlots(loaded.spec.training.optimizer)) {
-        add(SlotTensorName(slot, parameter.name), parameter.shape, weight);
+      for (const OptimizerState& state :
+           OptimizerStates(loaded.spec.training.optimizer, parameter.shape)) {
+        add(SlotTensorName(state.slot, parameter.name), state.shape, weight);
       }
     }
   }

@@ -48,7 +48,10 @@ TEST(Cases, ReachEveryOperationOfTheCatalogue) {
   ForEveryCall([&](const Operation& operation, const Attributes&, const CallTypes&) {
     reached.emplace(operation.name());
   });
-  for (const Operation* operation : AllOperations()) all.emplace(operation->name());
+  for (const Operation* operation : AllOperations()) {
+    // No network calls an update (operations/updates/update_test.cc).
+    if (!operation->name().ends_with("_update")) all.emplace(operation->name());
+  }
   EXPECT_EQ(reached, all);
 }
 

@@ -216,8 +216,7 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
   const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
   const KernelWorkspace workspace = HostWorkspace(network, first, last, samples, query.host);
   const int64_t threads = std::max(1, query.host.threads);
-  add(SmallTensorBytes(network, first, last, training.micro_batches,
-                       OptimizerSlots(training.optimizer).size()));
+  add(SmallTensorBytes(network, first, last, training.micro_batches, training.optimizer));
   add(SaturatingAdd(workspace.shared, workspace.room));
   add(kSmallRoomBytes * (threads - 1));
   const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(network, first, last);

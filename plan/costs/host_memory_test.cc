@@ -176,9 +176,10 @@ TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
       ForecastStageMemory(network, plan->schedule.programs, 0,
                           {.last_layer = layers, .batch_size = 8, .micro_batches = 2});
   const KernelWorkspace workspace = HostWorkspace(network, 0, layers, 4, {});
-  EXPECT_EQ(plan->stages[0].memory.activations,
-            of_layers.activations + workspace.room + workspace.shared +
-                SmallTensorBytes(network, 0, layers, 2, 2) + PackedWeightBytes(network, 0, layers));
+  EXPECT_EQ(plan->stages[0].memory.activations, of_layers.activations + workspace.room +
+                                                    workspace.shared +
+                                                    SmallTensorBytes(network, 0, layers, 2, {}) +
+                                                    PackedWeightBytes(network, 0, layers));
 }
 
 // What a step can do without refuses no network, and makes none smaller.

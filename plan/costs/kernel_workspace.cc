@@ -10,6 +10,7 @@
 #include "operations/attributes.h"
 #include "plan/costs/product_scratch.h"
 #include "plan/costs/saturate.h"
+#include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
@@ -210,22 +211,24 @@ KernelWorkspace KernelWorkspaceOf(const Network& network, int first, int last, i
 }
 
 int64_t SmallTensorBytes(const Network& network, int first, int last, int64_t micro_batches,
-                         size_t optimizer_slots) {
-  int64_t parameters = 0, states = 0, values = 0, stashed = 0;
+                         const OptimizerSpec& optimizer) {
+  int64_t parameters = 0, states = 0, values = 0, stashed = 0, slots = 0;
   for (int layer = first; layer < last; ++layer) {
     const NetworkLayer& at = network.layers[static_cast<size_t>(layer)];
     parameters += static_cast<int64_t>(at.parameters.size());
+    for (const ParameterSpec& parameter : at.parameters) {
+      slots += static_cast<int64_t>(OptimizerStates(optimizer, parameter.shape).size());
+    }
     states += static_cast<int64_t>(at.states.size());
     values = std::max(values, static_cast<int64_t>(at.lists->values.size()));
     stashed += static_cast<int64_t>(at.lists->stash.size());
   }
   // Values, gradients, copies and slots are each of whole lines; so are stashes and the values of a
   // layer at work.
-  const int64_t each = 3 + static_cast<int64_t>(optimizer_slots);
-  int64_t lines = parameters * each + 2 * states + values + 4;
+  int64_t lines = 3 * parameters + slots + 2 * states + values + 4;
   lines = SaturatingAdd(lines, SaturatingMultiply(stashed, micro_batches));
   int64_t bytes = SaturatingMultiply(kLine, lines);
-  bytes += 3 * kF64Bytes * parameters;  // norms of gradients, and LAMB's two
+  bytes += kF64Bytes * parameters;  // norms of gradients
   if (last < static_cast<int>(network.layers.size())) return bytes;
   // Sums of the loss by micro-batch, of classes too where they are counted, and of an auxiliary
   // one.

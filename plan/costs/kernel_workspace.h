@@ -12,6 +12,7 @@
 
 #include "network/network.h"
 #include "plan/costs/spare_memory.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 
@@ -31,7 +32,7 @@ KernelWorkspace KernelWorkspaceOf(const Network& network, int first, int last, i
 // Bytes of tensors that cell and optimizer keep beside parameters and activations: norms, factors
 // and sums of the loss. Allocations come in whole 64 bytes, and the difference counts too.
 int64_t SmallTensorBytes(const Network& network, int first, int last, int64_t micro_batches,
-                         size_t optimizer_slots);
+                         const OptimizerSpec& optimizer);
 
 }  // namespace stagecoach
 

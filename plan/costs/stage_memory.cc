@@ -63,8 +63,8 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
   CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
         query.last_layer <= layers)
       << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
-  int64_t parameters = 0, gradients = 0, trained = 0, states = 0;  // elements
-  int64_t accumulators = 0;                                        // bytes
+  int64_t parameters = 0, gradients = 0, trained = 0, states = 0, optimizer = 0;  // elements
+  int64_t accumulators = 0;                                                       // bytes
   for (int i = query.first_layer; i < query.last_layer; ++i) {
     const NetworkLayer& layer = network.layers[i];
     for (size_t k = 0; k < layer.parameters.size(); ++k) {
@@ -72,7 +72,10 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
       const int64_t elements = parameter.shape.elements();
       if (!parameter.tied()) {
         parameters += elements;
-        if (parameter.trained) trained += elements;
+        if (parameter.trained) {
+          trained += elements;
+          optimizer += OptimizerElements(query.optimizer, parameter.shape);
+        }
       }
       if (layer.lists->parameter_gradients[k].valid()) gradients += elements;
     }
@@ -86,9 +89,8 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
   memory.parameters +=
       ValueBytes(network, CopiedValues(network, query.first_layer, query.last_layer));
   memory.gradients = gradients * kFloatBytes + accumulators;
-  const auto slots = static_cast<int64_t>(OptimizerSlots(query.optimizer).size());
   const int64_t averaged = query.average ? trained + states : 0;
-  memory.optimizer = (slots * trained + averaged) * kFloatBytes;
+  memory.optimizer = (optimizer + averaged) * kFloatBytes;
   const TiedBytes tied = TiedBytesOf(network, query.first_layer, query.last_layer);
   for (const bool evaluation : {false, true}) {
     const std::span<const StageProgram> walked = evaluation ? query.evaluation : programs;

@@ -19,13 +19,17 @@ struct Sum {
 };
 
 Sum SumOf(const Network& network, const TrainingSpec& training, int first, int last) {
-  const auto slots = static_cast<int64_t>(TrainingSlots(training).size());
   const bool averages = training.average.decay > 0;
   Sum sum;
   for (int layer = first; layer < last; ++layer) {
     const NetworkLayer& one = network.layers[static_cast<size_t>(layer)];
     for (const ParameterSpec& parameter : one.parameters) {
-      if (!parameter.tied()) sum.Add(parameter.shape, parameter.trained ? 1 + slots : 1);
+      if (parameter.tied()) continue;
+      sum.Add(parameter.shape, 1);
+      if (!parameter.trained) continue;
+      for (const OptimizerState& state : TrainingStates(training, parameter.shape)) {
+        sum.Add(state.shape, 1);
+      }
     }
     for (const StateSpec& state : one.states) sum.Add(state.shape, averages ? 2 : 1);
   }

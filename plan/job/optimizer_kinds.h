@@ -1,5 +1,5 @@
-// OptimizerKinds: the optimizers that a job can name: their fields and the state that they keep.
-// Their updates are in stage/cell/optimizers, one file a kind, found by the same names.
+// OptimizerKinds: the optimizers that a job can name: their fields, the states that they keep, and
+// the call that updates a parameter (operations/updates/update.h).
 // Ownership: the list owns nothing; kinds live as long as the process.
 // Threads:   any.
 #ifndef STAGECOACH_PLAN_JOB_OPTIMIZER_KINDS_H_
@@ -10,21 +10,27 @@
 #include <vector>
 
 #include "base/listed.h"
+#include "base/numbers/shape.h"
+#include "operations/updates/update.h"
 #include "plan/job/kind_list.h"
 
 namespace stagecoach {
 
-inline constexpr double kMaxWeightDecay = 1e3;
+// A float32 tensor that an optimizer keeps beside a parameter.
+struct OptimizerState {
+  std::string slot;  // its name (plan/job/optimizer_slots.h)
+  Shape shape;
+  float start = 0.0f;  // initial value
+};
 
+// The fields are in range.
 class OptimizerKind : public FieldKind {
  public:
-  // Names of the tensors that it keeps for each parameter, ascending (plan/job/optimizer_slots.h).
-  // The fields are in range.
-  virtual std::vector<std::string> Slots(const KindSpec& optimizer) const = 0;
-  // Initial value of such a tensor.
-  virtual float SlotStart(const KindSpec& /*optimizer*/, std::string_view /*slot*/) const {
-    return 0.0f;
-  }
+  // States of a parameter of this shape, ascending by their slots, as its update takes them.
+  virtual std::vector<OptimizerState> States(const KindSpec& optimizer,
+                                             const Shape& parameter) const = 0;
+  // The call of its update, without operands. `decays`: weight decay is for this parameter too.
+  virtual Call Update(const KindSpec& optimizer, bool decays) const = 0;
 };
 
 // Each has a file in plan/optimizers, which defines `const OptimizerKind* AdamWOptimizerKind()`,

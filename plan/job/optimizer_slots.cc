@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/errors/check.h"
-#include "plan/job/optimizer_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -13,15 +12,25 @@ constexpr std::string_view kSlotPrefix = "opt/";
 
 }  // namespace
 
-std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer) {
-  return OptimizerKinds().Named(optimizer.kind).Slots(optimizer);
+std::vector<OptimizerState> OptimizerStates(const OptimizerSpec& optimizer,
+                                            const Shape& parameter) {
+  return OptimizerKinds().Named(optimizer.kind).States(optimizer, parameter);
 }
 
-std::vector<std::string> TrainingSlots(const TrainingSpec& training) {
-  std::vector<std::string> slots = OptimizerSlots(training.optimizer);
-  if (training.average.decay > 0) slots.emplace_back(kAverageSlot);
-  std::sort(slots.begin(), slots.end());
-  return slots;
+int64_t OptimizerElements(const OptimizerSpec& optimizer, const Shape& parameter) {
+  int64_t elements = 0;
+  for (const OptimizerState& state : OptimizerStates(optimizer, parameter)) {
+    elements += state.shape.elements();
+  }
+  return elements;
+}
+
+std::vector<OptimizerState> TrainingStates(const TrainingSpec& training, const Shape& parameter) {
+  std::vector<OptimizerState> states = OptimizerStates(training.optimizer, parameter);
+  if (training.average.decay > 0) states.push_back({kAverageSlot, parameter});
+  std::sort(states.begin(), states.end(),
+            [](const OptimizerState& a, const OptimizerState& b) { return a.slot < b.slot; });
+  return states;
 }
 
 std::string SlotTensorName(std::string_view slot, std::string_view parameter) {

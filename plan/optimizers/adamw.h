@@ -20,9 +20,6 @@ struct AdamWSpec {
   }
 };
 
-inline constexpr char kFirstMomentSlot[] = "m";
-inline constexpr char kSecondMomentSlot[] = "v";
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_PLAN_OPTIMIZERS_ADAMW_H_

@@ -26,9 +26,6 @@ struct LambSpec {
   }
 };
 
-inline constexpr char kLambFirstSlot[] = "m";
-inline constexpr char kLambSecondSlot[] = "v";
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_PLAN_OPTIMIZERS_LAMB_H_

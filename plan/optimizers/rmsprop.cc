@@ -5,14 +5,24 @@ namespace {
 
 class RmsPropKind final : public FieldKindOf<OptimizerKind, RmsPropSpec> {
  public:
-  std::vector<std::string> Slots(const KindSpec& optimizer) const override {
+  std::vector<OptimizerState> States(const KindSpec& optimizer,
+                                     const Shape& parameter) const override {
     const auto fields = optimizer.As<RmsPropSpec>();
-    if (fields.momentum == 0) return {kSquareSlot};
-    return {kSquareSlot, RmsVelocitySlot(fields.form)};
+    const bool tensorflow = fields.form == RmsPropForm::kTensorFlow;
+    const OptimizerState square{"square", parameter, tensorflow ? 1.0f : 0.0f};
+    if (fields.momentum == 0) return {square};
+    // v has another meaning in each form, so neither may go on with the other's.
+    return {square, {tensorflow ? "velocity_with_rate" : "velocity", parameter}};
   }
-  float SlotStart(const KindSpec& optimizer, std::string_view slot) const override {
-    const bool ones = optimizer.As<RmsPropSpec>().form == RmsPropSpec::Form::kTensorFlow;
-    return ones && slot == kSquareSlot ? 1.0f : 0.0f;
+  Call Update(const KindSpec& optimizer, bool decays) const override {
+    const auto fields = optimizer.As<RmsPropSpec>();
+    return {"rmsprop_update", ToAttributes(RmsPropUpdateAttributes{
+                                  .decay = fields.decay,
+                                  .momentum = fields.momentum,
+                                  .epsilon = fields.epsilon,
+                                  .weight_decay = decays ? fields.weight_decay : 0,
+                                  .form = fields.form,
+                              })};
   }
 };
 

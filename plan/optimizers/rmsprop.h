@@ -8,13 +8,14 @@
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_RMSPROP_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_RMSPROP_H_
 
+#include "operations/updates/rmsprop_update.h"
 #include "plan/job/optimizer_kinds.h"
 
 namespace stagecoach {
 
 struct RmsPropSpec {
   static constexpr const char* kKind = "rmsprop";
-  enum class Form { kTensorFlow, kPyTorch };
+  using Form = RmsPropForm;
   double decay = 0.9, momentum = 0.9, epsilon = 1.0;
   double weight_decay = 0.0;
   Form form = Form::kTensorFlow;
@@ -27,14 +28,6 @@ struct RmsPropSpec {
     visit.Choice("form", form, {"tensorflow", "pytorch"});
   }
 };
-
-inline constexpr char kSquareSlot[] = "square";
-// v has another meaning in each form, so neither may go on with the other's.
-inline constexpr char kRmsVelocitySlot[] = "velocity";
-inline constexpr char kRatedVelocitySlot[] = "velocity_with_rate";  // of tensorflow
-inline constexpr const char* RmsVelocitySlot(RmsPropSpec::Form form) {
-  return form == RmsPropSpec::Form::kTensorFlow ? kRatedVelocitySlot : kRmsVelocitySlot;
-}
 
 }  // namespace stagecoach
 

@@ -21,8 +21,6 @@ struct SgdSpec {
   }
 };
 
-inline constexpr char kVelocitySlot[] = "velocity";
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_PLAN_OPTIMIZERS_SGD_H_

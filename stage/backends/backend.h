@@ -1,5 +1,5 @@
 // Backend: a device. It makes kernels for the calls that layers consist of. Its own functions are
-// independent of the network: memory, copies, fills and conversions, the end of a step. Numerics
+// independent of the network: memory, copies, fills and conversions, norms of gradients. Numerics
 // stop at this line. The reference back end (plain loops, double accumulation where it says so) is
 // the truth. The conformance rows in stage/backends/conformance hold the cpu and cuda back ends to
 // it.
@@ -9,8 +9,7 @@
 // Units and shapes: row-major.
 // Element types: each operand of a call has its type (operations/value_type.h).
 //            Element::kActivation is F32 or BF16 by the job's precision (base/numbers/precision.h).
-//            Every other element has one type in all precisions. The optimizers' tensors are F32.
-//            With BF16 the arithmetic is the same, of the widened values in float32 or better. Each
+//            Every other element has one type in all precisions. With BF16 the arithmetic is the same, of the widened values in float32 or better. Each
 //            output is rounded once, to nearest even.
 // Errors:    a call cannot fail by itself: the layer checked the shapes (CHECK here), and memory
 //            was allocated before. A device's error is sticky and comes back from Synchronize. A
@@ -41,51 +40,6 @@
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
-
-struct SgdArgs {
-  Tensor value, gradient;
-  Tensor velocity;  // may be empty: no momentum
-  float gradient_scale = 1.0f, learning_rate = 0.0f, momentum = 0.0f, weight_decay = 0.0f;
-  bool nesterov = false;  // the update is g + momentum * velocity, of the new velocity
-  Tensor compute;         // may be empty; output, BF16: the new value rounded
-};
-// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
-// w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd * w)
-// Here g = gradient_scale * gradient, and the caller computes c = 1 - b^t in double.
-struct AdamWArgs {
-  Tensor value, gradient, m, v;
-  float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
-  float weight_decay = 0.0f, correction1 = 1.0f, correction2 = 1.0f;
-  Tensor compute;  // may be empty; output, BF16: the new value rounded
-};
-
-// s = d s + (1 - d) g^2; u = inner_rate * g / (sqrt(s + inside) + outside)
-// Here g = gradient_scale * gradient + weight_decay * w.
-// velocity = momentum * velocity + u; w -= outer_rate * velocity, or u if there is no velocity.
-struct RmsPropArgs {
-  Tensor value, gradient, square;
-  Tensor velocity;  // may be empty: no momentum
-  float gradient_scale = 1.0f, inner_rate = 0.0f, outer_rate = 0.0f, decay = 0.0f, momentum = 0.0f;
-  float inside = 0.0f, outside = 0.0f;  // both epsilons
-  float weight_decay = 0.0f;
-  Tensor compute;  // may be empty; output, BF16: the new value rounded
-};
-// m and v as AdamW's. u = m / c1 / (sqrt(v / c2) + eps) + wd * w; w -= lr * ratio * u
-// Here ratio is |w| / |u| of the whole tensor. It is 1 if it does not adapt or one of the two is 0.
-struct LambArgs {
-  Tensor value, m, v;
-  Tensor gradient;  // output: u
-  Tensor norms;     // output, F64, 2 elements: the squares of |w|, before, and |u|
-  float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
-  float weight_decay = 0.0f, correction1 = 1.0f, correction2 = 1.0f;
-  bool adapt = true;
-  Tensor compute;  // may be empty; output, BF16: the new value rounded
-};
-// average += rate * (value - average).
-struct AverageArgs {
-  Tensor value, average;
-  float rate = 0.0f;
-};
 
 struct AttentionWay {
   std::string way;  // "cuDNN", "own kernels"; empty: there is one way only
@@ -131,6 +85,22 @@ class Backend {
   // if it cannot take these types.
   virtual absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                          DType activation) = 0;
+  // The same for calls of one operation that share no operand, one or more: the results of one
+  // after the other, maybe in fewer launches. For updates, of all parameters of a cell.
+  virtual absl::StatusOr<KernelOfAll> PrepareAll(std::span<const Call> calls,
+                                                 std::span<const CallTypes> types,
+                                                 DType activation) {
+    std::vector<Kernel> kernels;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      absl::StatusOr<Kernel> kernel = Prepare(calls[i], types[i], activation);
+      if (!kernel.ok()) return kernel.status();
+      kernels.push_back(*std::move(kernel));
+    }
+    return [kernels = std::move(kernels)](const KernelContext& context,
+                                          std::span<const KernelArguments> all) {
+      for (size_t i = 0; i < all.size(); ++i) kernels[i](context, all[i]);
+    };
+  }
 
   // Between the two the caller runs kernels one after the other, in the order of a list. A device
   // may keep these calls and launch many at once, by EndCalls at the latest. If the caller asks the
@@ -139,13 +109,8 @@ class Backend {
   virtual void EndCalls() {}
 
   // Work outside the calls of a network: setting gradients to zero and states to their initial
-  // values, and the optimizer's update.
+  // values, norms of gradients.
   virtual void Fill(const Tensor& tensor, float value) = 0;
-  virtual void Sgd(const SgdArgs& args) = 0;
-  virtual void AdamW(const AdamWArgs& args) = 0;
-  virtual void RmsProp(const RmsPropArgs& args) = 0;
-  virtual void Lamb(const LambArgs& args) = 0;
-  virtual void Average(const AverageArgs& args) = 0;
   // F32 of equal shapes: each gets what the other has.
   virtual void Swap(const Tensor& a, const Tensor& b) = 0;
   // result (F64, 1 element) = sum of squares, accumulated in double; not finite iff an element is
@@ -154,21 +119,6 @@ class Backend {
   // All parameters of a cell at once: the same results as one after the other, in fewer launches.
   virtual void FillAll(std::span<const Tensor> all, float value) {  // F32
     for (const Tensor& tensor : all) Fill(tensor, value);
-  }
-  virtual void SgdAll(std::span<const SgdArgs> all) {
-    for (const SgdArgs& args : all) Sgd(args);
-  }
-  virtual void AdamWAll(std::span<const AdamWArgs> all) {
-    for (const AdamWArgs& args : all) AdamW(args);
-  }
-  virtual void RmsPropAll(std::span<const RmsPropArgs> all) {
-    for (const RmsPropArgs& args : all) RmsProp(args);
-  }
-  virtual void LambAll(std::span<const LambArgs> all) {
-    for (const LambArgs& args : all) Lamb(args);
-  }
-  virtual void AverageAll(std::span<const AverageArgs> all) {
-    for (const AverageArgs& args : all) Average(args);
   }
   struct SwapArgs {
     Tensor a, b;

@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/numbers/random.h"
+#include "operations/updates/update.h"
 #include "operations/value_type.h"
 #include "stage/tensor/tensor.h"
 
@@ -34,6 +36,7 @@ struct ForwardContext {
 struct KernelContext {
   const ForwardContext& run;
   uint32_t layer = 0;
+  const UpdateNumbers* update = nullptr;  // for updates only, which need nothing else
 
   // `draw`: the number of the layer's stream.
   RandomStream Stream(int64_t draw) const {
@@ -67,6 +70,8 @@ struct KernelArguments {
 };
 
 using Kernel = std::function<void(const KernelContext&, const KernelArguments&)>;
+// A kernel for several calls at once, with the arguments of each.
+using KernelOfAll = std::function<void(const KernelContext&, std::span<const KernelArguments> all)>;
 
 }  // namespace stagecoach
 

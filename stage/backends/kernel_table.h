@@ -1,6 +1,7 @@
 // KernelTable: the operations that a back end has kernels for. Each back end has one, filled from
 // its folder kernels/. If that lacks a file for one of STAGECOACH_OPERATIONS, the program does not
 // link. A joint operation needs no kernel of its own if its parts have theirs.
+//            An operation may have a kernel for many calls at once instead of one for each.
 // Threads:   any.
 // Errors:    Prepare answers UNIMPLEMENTED for an operation without a kernel, naming it and the
 //            back end. CHECKs that no operation has two kernels, and that the catalogue has each
@@ -9,6 +10,7 @@
 #define STAGECOACH_STAGE_BACKENDS_KERNEL_TABLE_H_
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,7 +47,8 @@ template <typename Device>
 struct KernelEntry {
   std::string_view operation;
   absl::StatusOr<Kernel> (*prepare)(Device& device, const Call& call, const CallTypes& types,
-                                    DType activation);
+                                    DType activation);  // null if there is prepare_all
+  absl::StatusOr<KernelOfAll> (*prepare_all)(Device& device, std::span<const Call> calls) = nullptr;
 };
 template <typename Device>
 using KernelListOf = std::vector<KernelEntry<Device>>;
@@ -81,9 +84,18 @@ class KernelTable {
   absl::StatusOr<Kernel> Prepare(Device& device, const Call& call, const CallTypes& types,
                                  DType activation) const {
     const auto found = entries_.find(call.operation);
-    if (found != entries_.end()) return found->second.prepare(device, call, types, activation);
+    if (found != entries_.end()) {
+      if (found->second.prepare == nullptr)
+        return PrepareOne(*found->second.prepare_all, device, call);
+      return found->second.prepare(device, call, types, activation);
+    }
     if (!Has(call.operation)) return NoKernel(call, back_end_);
     return PrepareParts(device, call, types, activation);
+  }
+  // Prepares many calls of an operation at once; null if each has a kernel of its own.
+  auto AllAtOnce(std::string_view operation) const {
+    const auto found = entries_.find(operation);
+    return found == entries_.end() ? nullptr : found->second.prepare_all;
   }
   // Whether there is a kernel for the operation, or for each of its parts.
   bool Has(std::string_view operation) const {
@@ -103,6 +115,15 @@ class KernelTable {
   }
 
  private:
+  static absl::StatusOr<Kernel> PrepareOne(
+      absl::StatusOr<KernelOfAll> (&prepare_all)(Device&, std::span<const Call>), Device& device,
+      const Call& call) {
+    absl::StatusOr<KernelOfAll> all = prepare_all(device, std::span<const Call>(&call, 1));
+    if (!all.ok()) return all.status();
+    return [kernel = *std::move(all)](const KernelContext& context, const KernelArguments& one) {
+      kernel(context, std::span<const KernelArguments>(&one, 1));
+    };
+  }
   absl::StatusOr<Kernel> PrepareParts(Device& device, const Call& call, const CallTypes& types,
                                       DType activation) const {
     const JointParts& parts = *OperationNamed(call.operation).Parts();

@@ -15,6 +15,7 @@
 #include "operations/attributes.h"
 #include "operations/operation.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach {
 
@@ -85,6 +86,13 @@ inline std::function<void()> PrepareOn(Backend& backend, const TensorCall& call)
 }
 
 inline void RunOn(Backend& backend, const TensorCall& call) { PrepareOn(backend, call)(); }
+
+// One call of an update.
+inline void UpdateOn(Backend& backend, UpdateCall call, const UpdateNumbers& numbers) {
+  const absl::StatusOr<UpdateCalls> update = UpdateCalls::Prepare(backend, {std::move(call)});
+  CHECK_OK(update.status());
+  update->Run(numbers);
+}
 
 }  // namespace stagecoach
 

@@ -1,9 +1,10 @@
-// An optimizer that keeps a moving average of each value beside it, of parameters and of states.
-// Nothing that it does writes what the training reads.
+#include "stage/cell/averaging_optimizer.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "stage/cell/optimizer_parts.h"
+#include "base/errors/status.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach {
 namespace {
@@ -11,11 +12,12 @@ namespace {
 class AveragingOptimizer final : public Optimizer {
  public:
   AveragingOptimizer(std::unique_ptr<Optimizer> inner, const AverageSpec& average, Tensors values,
-                     std::vector<OptimizerSlot> slots, Backend& backend)
+                     std::vector<OptimizerSlot> slots, UpdateCalls calls, Backend& backend)
       : inner_(std::move(inner)),
         spec_(average),
         values_(std::move(values)),
         slots_(std::move(slots)),
+        calls_(std::move(calls)),
         backend_(backend) {}
 
   void Apply(uint64_t applied, double learning_rate, double gradient_scale) override {
@@ -23,7 +25,7 @@ class AveragingOptimizer final : public Optimizer {
     const double t = static_cast<double>(applied) + 1.0;
     double decay = spec_.decay;
     if (spec_.warmup) decay = std::min(decay, (1.0 + t) / (10.0 + t));
-    MoveBy(static_cast<float>(1.0 - decay));
+    calls_.Run({.learning_rate = 1.0 - decay});
   }
 
   std::vector<OptimizerSlot> slots() override {
@@ -35,7 +37,7 @@ class AveragingOptimizer final : public Optimizer {
   // From 0 all the way: 0 + 1 * (value - 0) is the value, to the bit.
   void BeginAverages() override {
     for (const OptimizerSlot& slot : slots_) backend_.Fill(slot.value, 0.0f);
-    MoveBy(1.0f);
+    calls_.Run({.learning_rate = 1.0});
   }
 
   void SwapAverages() override {
@@ -45,27 +47,28 @@ class AveragingOptimizer final : public Optimizer {
   }
 
  private:
-  void MoveBy(float rate) {
-    std::vector<AverageArgs> all;
-    for (size_t i = 0; i < values_.size(); ++i) all.push_back({values_[i], slots_[i].value, rate});
-    backend_.AverageAll(all);
-  }
-
   const std::unique_ptr<Optimizer> inner_;
   const AverageSpec spec_;
   const Tensors values_;
   const std::vector<OptimizerSlot> slots_;
+  const UpdateCalls calls_;
   Backend& backend_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inner,
-                                                  const AverageSpec& average, Tensors values,
-                                                  std::vector<OptimizerSlot> slots,
-                                                  Backend& backend) {
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inner,
+                                                                  const AverageSpec& average,
+                                                                  Tensors values,
+                                                                  std::vector<OptimizerSlot> slots,
+                                                                  Backend& backend) {
+  std::vector<UpdateCall> all;
+  for (size_t i = 0; i < values.size(); ++i) {
+    all.push_back({.operation = "average_update", .inputs = {values[i]}, .adds = {slots[i].value}});
+  }
+  ASSIGN_OR_RETURN(UpdateCalls calls, UpdateCalls::Prepare(backend, std::move(all)));
   return std::make_unique<AveragingOptimizer>(std::move(inner), average, std::move(values),
-                                              std::move(slots), backend);
+                                              std::move(slots), std::move(calls), backend);
 }
 
 }  // namespace stagecoach

@@ -1,43 +1,81 @@
 #include "stage/cell/optimizer.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/errors/status.h"
 #include "plan/job/optimizer_kinds.h"
 #include "plan/job/optimizer_slots.h"
-#include "stage/cell/optimizer_parts.h"
+#include "stage/backends/update_calls.h"
+#include "stage/cell/averaging_optimizer.h"
 
 namespace stagecoach {
-
-// Each has a file in stage/cell/optimizers, which defines AdamWOptimizer and so on.
-using OptimizerMaker = absl::StatusOr<std::unique_ptr<Optimizer>>(const OptimizerSpec& spec,
-                                                                  OptimizerParts parts);
-STAGECOACH_LISTED(OptimizerMaker, Optimizer, STAGECOACH_OPTIMIZERS)
-
 namespace {
 
-absl::StatusOr<OptimizerSlot> MakeSlot(const std::string& slot, const std::string& of,
-                                       const Shape& shape, float start, Backend& backend) {
-  const std::string name = SlotTensorName(slot, of);
-  ASSIGN_OR_RETURN(
-      Tensor value,
-      Annotate(MakeTensor(backend.allocator(), MemoryKind::kOptimizer, DType::kF32, shape), name));
-  backend.Fill(value, start);
+absl::StatusOr<OptimizerSlot> MakeSlot(const OptimizerState& state, const std::string& of,
+                                       Backend& backend) {
+  const std::string name = SlotTensorName(state.slot, of);
+  ASSIGN_OR_RETURN(Tensor value, Annotate(MakeTensor(backend.allocator(), MemoryKind::kOptimizer,
+                                                     DType::kF32, state.shape),
+                                          name));
+  backend.Fill(value, state.start);
   return OptimizerSlot{name, std::move(value)};
 }
 
-// One slot for each parameter.
-absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter*>& parameters,
-                                                     const std::string& slot, float start,
-                                                     Backend& backend) {
-  std::vector<OptimizerSlot> slots;
-  slots.reserve(parameters.size());
-  for (const Parameter* parameter : parameters) {
-    ASSIGN_OR_RETURN(OptimizerSlot made,
-                     MakeSlot(slot, parameter->spec.name, parameter->spec.shape, start, backend));
-    slots.push_back(std::move(made));
+// An update of every parameter, by the operation that the optimizer's kind names.
+class UpdatingOptimizer final : public Optimizer {
+ public:
+  UpdatingOptimizer(UpdateCalls calls, std::vector<OptimizerSlot> slots)
+      : calls_(std::move(calls)), slots_(std::move(slots)) {}
+
+  void Apply(uint64_t applied, double learning_rate, double gradient_scale) override {
+    calls_.Run(
+        {.applied = applied, .learning_rate = learning_rate, .gradient_scale = gradient_scale});
   }
-  return slots;
+  std::vector<OptimizerSlot> slots() override { return slots_; }
+
+ private:
+  const UpdateCalls calls_;
+  const std::vector<OptimizerSlot> slots_;
+};
+
+// The copy of the value that operations read; invalid if they read the value itself.
+Tensor CopyOf(const Parameter& parameter) {
+  return parameter.compute.buffer() == parameter.value.buffer() ? Tensor() : parameter.compute;
+}
+
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeUpdating(const OptimizerSpec& spec,
+                                                        const std::vector<Parameter*>& parameters,
+                                                        Backend& backend) {
+  // All of one name together, in the order of the parameters.
+  std::map<std::string, std::vector<std::pair<size_t, OptimizerState>>> states;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    for (OptimizerState& state : OptimizerStates(spec, parameters[i]->spec.shape)) {
+      states[state.slot].emplace_back(i, std::move(state));
+    }
+  }
+  const OptimizerKind& kind = OptimizerKinds().Named(spec.kind);
+  std::vector<UpdateCall> calls;
+  for (const Parameter* parameter : parameters) {
+    Call call = kind.Update(spec, parameter->spec.decay);
+    calls.push_back({.operation = std::move(call.operation),
+                     .attributes = std::move(call.attributes),
+                     .adds = {parameter->gradient, parameter->value}});
+  }
+  std::vector<OptimizerSlot> slots;
+  for (const auto& [name, of_parameters] : states) {
+    for (const auto& [i, state] : of_parameters) {
+      ASSIGN_OR_RETURN(OptimizerSlot slot, MakeSlot(state, parameters[i]->spec.name, backend));
+      calls[i].adds.push_back(slot.value);
+      slots.push_back(std::move(slot));
+    }
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (Tensor copy = CopyOf(*parameters[i]); copy.valid()) calls[i].adds.push_back(copy);
+  }
+  ASSIGN_OR_RETURN(UpdateCalls prepared, UpdateCalls::Prepare(backend, std::move(calls)));
+  return std::make_unique<UpdatingOptimizer>(std::move(prepared), std::move(slots));
 }
 
 }  // namespace
@@ -47,26 +85,22 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& sp
                                                          Backend& backend,
                                                          const AverageSpec& average,
                                                          const std::vector<LayerState*>& states) {
-  const std::vector<Parameter*> averaged =
-      average.decay > 0 ? parameters : std::vector<Parameter*>();
-  OptimizerParts parts{.parameters = std::move(parameters), .slots = {}, .backend = &backend};
-  for (const std::string& name : OptimizerSlots(spec)) {
-    const float start = OptimizerKinds().Named(spec.kind).SlotStart(spec, name);
-    ASSIGN_OR_RETURN(parts.slots[name], MakeSlots(parts.parameters, name, start, backend));
-  }
-  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
-                   PartOf(OptimizerKinds().Named(spec.kind), kListedOptimizerKind,
-                          kListedOptimizer)(spec, std::move(parts)));
+  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer, MakeUpdating(spec, parameters, backend));
   if (average.decay == 0) return optimizer;
-  ASSIGN_OR_RETURN(std::vector<OptimizerSlot> averages,
-                   MakeSlots(averaged, kAverageSlot, 0.0f, backend));
+  std::vector<OptimizerSlot> averages;
   Tensors values;
-  for (const Parameter* parameter : averaged) values.push_back(parameter->value);
+  const auto add = [&](const std::string& name, const Shape& shape, const Tensor& value) {
+    absl::StatusOr<OptimizerSlot> made = MakeSlot({kAverageSlot, shape}, name, backend);
+    RETURN_IF_ERROR(made.status());
+    averages.push_back(*std::move(made));
+    values.push_back(value);
+    return absl::OkStatus();
+  };
+  for (const Parameter* parameter : parameters) {
+    RETURN_IF_ERROR(add(parameter->spec.name, parameter->spec.shape, parameter->value));
+  }
   for (const LayerState* state : states) {
-    ASSIGN_OR_RETURN(OptimizerSlot made,
-                     MakeSlot(kAverageSlot, state->spec.name, state->spec.shape, 0.0f, backend));
-    averages.push_back(std::move(made));
-    values.push_back(state->value);
+    RETURN_IF_ERROR(add(state->spec.name, state->spec.shape, state->value));
   }
   return MakeAveragingOptimizer(std::move(optimizer), average, std::move(values),
                                 std::move(averages), backend);

@@ -1,4 +1,4 @@
-// Optimizer: the synchronous update at the end of a step; elementwise, so K-free.
+// Optimizer: the synchronous update at the end of a step, parameter by parameter, so K-free.
 // Ownership: owns its slots; borrows the parameters and the back end.
 // Threads:   executor thread only.
 // Units:     `applied` counts the updates that the slots have seen, as PyTorch does; skipped steps
@@ -18,7 +18,7 @@ namespace stagecoach {
 
 struct OptimizerSlot {
   std::string name;  // global: "opt/<slot>/<layer>/<path>", for example "opt/m/0003/mlp.up.weight"
-  Tensor value;      // F32, the parameter's shape
+  Tensor value;      // F32
 };
 
 class Optimizer {
@@ -37,6 +37,7 @@ class Optimizer {
   virtual void SwapAverages() {}
 };
 
+// Errors: memory; UNIMPLEMENTED naming operation and back end if that has no kernel for the update.
 // states: averaged but not optimized, as the running moments of batch norm. A step commits them
 // before it is applied (Cell::CommitStates).
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(

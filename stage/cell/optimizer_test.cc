@@ -15,6 +15,8 @@
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"
 #include "plan/optimizers/sgd.h"
+#include "stage/backends/kernel_table.h"
+#include "stage/backends/reference/reference_backend.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -349,6 +351,23 @@ TEST_F(OptimizerTest, NoMemoryForSlotsNamesTheSlot) {
       MakeOptimizer(AdamWSpec{}, {parameters_[0].get()}, *backend_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("opt/m/0003/mlp.up.weight"));
+}
+
+// A back end that has no kernel for any update.
+class WithoutUpdates final : public ReferenceBackend {
+ public:
+  WithoutUpdates() : ReferenceBackend(BackendOptions{}) {}
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes&, DType) override {
+    return NoKernel(call, "bare");
+  }
+};
+
+TEST_F(OptimizerTest, AMissingKernelIsAnErrorThatNamesOperationAndBackEnd) {
+  WithoutUpdates bare;
+  const auto made = MakeOptimizer(SgdSpec{}, {parameters_[0].get()}, bare);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(made.status().message(),
+            "the bare back end has no kernel for operation \"sgd_update\"; use another device");
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ class StagedBackend final : public Backend {
       for (const Operands* some : {&arguments.inputs, &arguments.outputs, &arguments.adds}) {
         for (size_t i = 0; i < some->size(); ++i) CHECK(OnCard((*some)[i])) << "operand " << i;
       }
-      const Operands& first = arguments.inputs.size() > 0 ? arguments.inputs : arguments.outputs;
+      const Operands& first = arguments.inputs.size() > 0    ? arguments.inputs
+                              : arguments.outputs.size() > 0 ? arguments.outputs
+                                                             : arguments.adds;
       Ready(first[0], first[0]);
       kernel(context, arguments);
     };
@@ -102,26 +104,6 @@ class StagedBackend final : public Backend {
   int synchronized() const { return synchronized_; }
   FakeDeviceApi& api() { return *api_; }
 
-  void Sgd(const SgdArgs& args) override {
-    Ready(args.value, args.gradient);
-    inner_->Sgd(args);
-  }
-  void AdamW(const AdamWArgs& args) override {
-    Ready(args.value, args.gradient);
-    inner_->AdamW(args);
-  }
-  void RmsProp(const RmsPropArgs& args) override {
-    Ready(args.value, args.gradient);
-    inner_->RmsProp(args);
-  }
-  void Lamb(const LambArgs& args) override {
-    Ready(args.value, args.norms);
-    inner_->Lamb(args);
-  }
-  void Average(const AverageArgs& args) override {
-    Ready(args.value, args.average);
-    inner_->Average(args);
-  }
   void Swap(const Tensor& a, const Tensor& b) override {
     Ready(a, b);
     inner_->Swap(a, b);

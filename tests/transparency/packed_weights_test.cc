@@ -125,7 +125,7 @@ TEST(PackedWeightsOfACell, AreInThePlanOfAStagesMemory) {
           HostWorkspace(network, 0, layers, 8 / micro_batches, pipeline.backend(0).Host());
       const int64_t planned =
           workspace.room + workspace.shared + PackedWeightBytes(network, 0, layers);
-      EXPECT_LE(seen, planned + SmallTensorBytes(network, 0, layers, micro_batches, 0))
+      EXPECT_LE(seen, planned + SmallTensorBytes(network, 0, layers, micro_batches, SgdSpec{}))
           << "width " << width << ", " << micro_batches << " micro-batches";
       // What is planned for a thread at work, the library does not always take.
       EXPECT_GE(seen, (planned - (int64_t{1} << 20)) * 9 / 10) << "width " << width;
@@ -148,7 +148,7 @@ TEST(PackedWeightsOfACell, AndTheColumnsOfAWideConvolutionAreInThePlan) {
       HostWorkspace(*options.network, 0, 3, 4, pipeline.backend(0).Host());
   EXPECT_LE(pipeline.backend(0).allocator().Use().peak[static_cast<size_t>(MemoryKind::kWorkspace)],
             workspace.room + workspace.shared + PackedWeightBytes(*options.network, 0, 3) +
-                SmallTensorBytes(*options.network, 0, 3, 2, 0));
+                SmallTensorBytes(*options.network, 0, 3, 2, SgdSpec{}));
 }
 
 }  // namespace

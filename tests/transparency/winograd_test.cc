@@ -53,7 +53,7 @@ TEST(WinogradOfACell, IsInThePlanOfAStagesMemory) {
     const KernelWorkspace planned =
         HostWorkspace(network, 0, layers, 8 / micro_batches, pipeline.backend(0).Host());
     EXPECT_LE(seen, planned.room + planned.shared + PackedWeightBytes(network, 0, layers) +
-                        SmallTensorBytes(network, 0, layers, micro_batches, 0));
+                        SmallTensorBytes(network, 0, layers, micro_batches, SgdSpec{}));
   }
 }
 

@@ -1,11 +1,19 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/numbers/bfloat16.h"
+#include "operations/updates/adamw_update.h"
+#include "operations/updates/lamb_update.h"
+#include "operations/updates/rmsprop_update.h"
+#include "operations/updates/sgd_update.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -22,138 +30,132 @@ Output ErrorsOfCompute(Bench& bench, const Tensor& value, const Tensor& compute)
   return errors;
 }
 
-Tensor ComputeOf(Bench& bench, int64_t n) {
-  return bench.elements() == Elements::kBfloat16 ? bench.BlankActivation({n}) : Tensor();
+Tensor ComputeOf(Bench& bench, const Shape& shape) {
+  return bench.elements() == Elements::kBfloat16 ? bench.BlankActivation(shape) : Tensor();
+}
+
+enum class Start { kZeros, kOnes, kNormal };
+
+// A parameter and its states, with a rounded copy where activations are bfloat16.
+UpdateCall CallOf(Bench& bench, std::string operation, Attributes attributes, const Shape& shape,
+                  const std::vector<Start>& states) {
+  UpdateCall call{
+      .operation = std::move(operation), .attributes = std::move(attributes), .adds = {}};
+  const Tensor value = bench.Normal(shape), gradient = bench.Normal(shape);
+  call.adds = {gradient, value};
+  for (const Start start : states) {
+    const std::vector<float> same(static_cast<size_t>(shape.elements()),
+                                  start == Start::kOnes ? 1.0f : 0.0f);
+    call.adds.push_back(start == Start::kNormal ? bench.Normal(shape) : bench.From(same, shape));
+  }
+  if (const Tensor copy = ComputeOf(bench, shape); copy.valid()) call.adds.push_back(copy);
+  return call;
+}
+
+// Everything that the calls change, but for what they leave in gradients.
+Outputs ResultsOf(Bench& bench, const std::vector<UpdateCall>& calls) {
+  Outputs outputs;
+  for (const UpdateCall& call : calls) {
+    for (size_t i = 1; i < call.adds.size(); ++i) {
+      if (call.adds[i].dtype() == DType::kBF16) continue;
+      outputs.push_back(bench.Read(i == 1 ? "value" : absl::StrCat("state ", i - 2), call.adds[i]));
+    }
+    const Tensor& last = call.adds.back();
+    outputs.push_back(
+        ErrorsOfCompute(bench, call.adds[1], last.dtype() == DType::kBF16 ? last : Tensor()));
+  }
+  return outputs;
+}
+
+Outputs AfterSteps(Bench& bench, const std::vector<UpdateCall>& calls,
+                   const std::vector<UpdateNumbers>& steps) {
+  const absl::StatusOr<UpdateCalls> prepared = UpdateCalls::Prepare(bench.backend(), calls);
+  CHECK_OK(prepared.status());
+  for (const UpdateNumbers& step : steps) prepared->Run(step);
+  return ResultsOf(bench, calls);
+}
+
+// Two steps of other rates.
+std::vector<UpdateNumbers> TwoSteps(double scale, double first_rate, double second_rate) {
+  return {{.applied = 0, .learning_rate = first_rate, .gradient_scale = scale},
+          {.applied = 1, .learning_rate = second_rate, .gradient_scale = scale}};
 }
 
 enum class Momentum { kNone, kPlain, kNesterov };
 
 Outputs TwoSgdSteps(Bench& bench, int64_t n, Momentum kind) {
   const bool momentum = kind != Momentum::kNone;
-  SgdArgs args = {.value = bench.Normal({n}),
-                  .gradient = bench.Normal({n}),
-                  .gradient_scale = 0.5f,
-                  .learning_rate = 0.1f,
-                  .momentum = momentum ? 0.9f : 0.0f,
-                  .weight_decay = 0.01f,
-                  .nesterov = kind == Momentum::kNesterov,
-                  .compute = ComputeOf(bench, n)};
-  if (momentum) args.velocity = bench.Normal({n});
-  bench.backend().Sgd(args);
-  bench.backend().Sgd(args);
-  Outputs outputs = {bench.Read("value", args.value),
-                     ErrorsOfCompute(bench, args.value, args.compute)};
-  if (momentum) outputs.push_back(bench.Read("velocity", args.velocity));
-  return outputs;
+  const SgdUpdateAttributes attributes{.momentum = momentum ? 0.9 : 0.0,
+                                       .weight_decay = 0.01,
+                                       .nesterov = kind == Momentum::kNesterov};
+  std::vector<Start> states;
+  if (momentum) states.push_back(Start::kNormal);
+  return AfterSteps(bench, {CallOf(bench, "sgd_update", ToAttributes(attributes), {n}, states)},
+                    TwoSteps(0.5, 0.1, 0.1));
 }
 
-Outputs TwoAdamWSteps(Bench& bench, int64_t n) {
-  AdamWArgs args = {.value = bench.Normal({n}),
-                    .gradient = bench.Normal({n}),
-                    .m = bench.From(std::vector<float>(n, 0.0f), {n}),
-                    .v = bench.From(std::vector<float>(n, 0.0f), {n}),
-                    .gradient_scale = 0.25f,
-                    .learning_rate = 3e-4f,
-                    .beta1 = 0.9f,
-                    .beta2 = 0.999f,
-                    .epsilon = 1e-8f,
-                    .weight_decay = 0.1f,
-                    .correction1 = 0.1f,
-                    .correction2 = 0.001f,
-                    .compute = ComputeOf(bench, n)};
-  bench.backend().AdamW(args);
-  args.correction1 = 0.19f;
-  args.correction2 = 0.001999f;
-  bench.backend().AdamW(args);
-  return {bench.Read("value", args.value), bench.Read("m", args.m), bench.Read("v", args.v),
-          ErrorsOfCompute(bench, args.value, args.compute)};
+UpdateCall AdamWOf(Bench& bench, int64_t n, double weight_decay) {
+  return CallOf(bench, "adamw_update",
+                ToAttributes(AdamWUpdateAttributes{.weight_decay = weight_decay}), {n},
+                {Start::kZeros, Start::kZeros});
 }
 
 // One form where it is the inner rate that changes, one where it is the outer.
 Outputs TwoRmsPropSteps(Bench& bench, int64_t n, bool inside) {
-  RmsPropArgs args = {.value = bench.Normal({n}),
-                      .gradient = bench.Normal({n}),
-                      .square = bench.From(std::vector<float>(n, inside ? 1.0f : 0.0f), {n}),
-                      .gradient_scale = 0.5f,
-                      .inner_rate = inside ? 0.1f : 1.0f,
-                      .outer_rate = inside ? 1.0f : 0.1f,
-                      .decay = 0.9f,
-                      .inside = inside ? 1.0f : 0.0f,
-                      .outside = inside ? 0.0f : 1e-3f,
-                      .weight_decay = inside ? 0.01f : 0.0f,
-                      .compute = ComputeOf(bench, n)};
-  if (inside) args.velocity = bench.Normal({n});
-  if (inside) args.momentum = 0.9f;
-  bench.backend().RmsProp(args);
-  (inside ? args.inner_rate : args.outer_rate) = 0.05f;
-  bench.backend().RmsProp(args);
-  Outputs outputs = {bench.Read("value", args.value), bench.Read("square", args.square),
-                     ErrorsOfCompute(bench, args.value, args.compute)};
-  if (inside) outputs.push_back(bench.Read("velocity", args.velocity));
-  return outputs;
+  const RmsPropUpdateAttributes attributes{
+      .decay = 0.9,
+      .momentum = inside ? 0.9 : 0.0,
+      .epsilon = inside ? 1.0 : 1e-3,
+      .weight_decay = inside ? 0.01 : 0.0,
+      .form = inside ? RmsPropForm::kTensorFlow : RmsPropForm::kPyTorch};
+  std::vector<Start> states = {inside ? Start::kOnes : Start::kZeros};
+  if (inside) states.push_back(Start::kNormal);
+  return AfterSteps(bench, {CallOf(bench, "rmsprop_update", ToAttributes(attributes), {n}, states)},
+                    TwoSteps(0.5, 0.1, 0.05));
 }
 
-LambArgs LambOf(Bench& bench, int64_t n, bool adapt) {
-  return {.value = bench.Normal({n}),
-          .m = bench.From(std::vector<float>(n, 0.0f), {n}),
-          .v = bench.From(std::vector<float>(n, 0.0f), {n}),
-          .gradient = bench.Normal({n}),
-          .norms = bench.Blank({2}, DType::kF64),
-          .gradient_scale = 0.25f,
-          .learning_rate = 0.01f,
-          .beta1 = 0.9f,
-          .beta2 = 0.999f,
-          .epsilon = 1e-6f,
-          .weight_decay = adapt ? 0.1f : 0.0f,
-          .correction1 = 0.1f,
-          .correction2 = 0.001f,
-          .adapt = adapt,
-          .compute = ComputeOf(bench, n)};
+UpdateCall LambOf(Bench& bench, int64_t n, bool adapt) {
+  return CallOf(
+      bench, "lamb_update",
+      ToAttributes(LambUpdateAttributes{.weight_decay = adapt ? 0.1 : 0.0, .adapt = adapt}), {n},
+      {Start::kZeros, Start::kZeros});
 }
 
-void ReadLamb(Bench& bench, const LambArgs& args, Outputs* outputs) {
-  outputs->push_back(bench.Read("value", args.value));
-  outputs->push_back(bench.Read("m", args.m));
-  outputs->push_back(bench.Read("v", args.v));
-  outputs->push_back(bench.Read("norms", args.norms));
-  outputs->push_back(ErrorsOfCompute(bench, args.value, args.compute));
-}
-
-// The second step's gradient is the first one's direction.
+// The second step's gradient is what the first one left in its place.
 Outputs TwoLambSteps(Bench& bench, int64_t n, bool adapt) {
-  LambArgs args = LambOf(bench, n, adapt);
-  bench.backend().Lamb(args);
-  args.correction1 = 0.19f;
-  args.correction2 = 0.001999f;
-  bench.backend().Lamb(args);
-  Outputs outputs;
-  ReadLamb(bench, args, &outputs);
-  return outputs;
+  return AfterSteps(bench, {LambOf(bench, n, adapt)}, TwoSteps(0.25, 0.01, 0.01));
 }
 
 // Weights over such a direction are no finite float; most of the direction is 0.
 Outputs LambOfAlmostNoDirection(Bench& bench) {
   constexpr int64_t kSize = 33;
-  LambArgs args = LambOf(bench, kSize, true);
-  args.value = bench.Normal({kSize}, 1e10f);
+  UpdateCall call = LambOf(bench, kSize, true);
+  call.attributes = ToAttributes(LambUpdateAttributes{.epsilon = 1.0, .adapt = true});
   std::vector<float> gradient(kSize, 0.0f);
   gradient[3] = 1e-30f;
-  args.gradient = bench.From(gradient, {kSize});
-  args.epsilon = 1.0f;
-  args.weight_decay = 0.0f;
-  bench.backend().Lamb(args);
-  Outputs outputs;
-  ReadLamb(bench, args, &outputs);
+  call.adds[0] = bench.From(gradient, {kSize});
+  call.adds[1] = bench.Normal({kSize}, 1e10f);
+  Outputs outputs = AfterSteps(bench, {call}, {{.learning_rate = 0.01, .gradient_scale = 0.25}});
   for (const double value : outputs[0].values) CHECK(std::isfinite(value)) << value;
   return outputs;
 }
 
-Outputs TwoAverages(Bench& bench, int64_t n) {
-  AverageArgs args = {.value = bench.Normal({n}), .average = bench.Normal({n}), .rate = 0.25f};
-  bench.backend().Average(args);
-  args.rate = 0.001f;
-  bench.backend().Average(args);
-  return {bench.Read("value", args.value), bench.Read("average", args.average)};
+UpdateCall AverageOf(Bench& bench, int64_t n) {
+  return {
+      .operation = "average_update", .inputs = {bench.Normal({n})}, .adds = {bench.Normal({n})}};
+}
+
+Outputs Averages(Bench& bench, const std::vector<UpdateCall>& calls,
+                 const std::vector<double>& rates) {
+  const absl::StatusOr<UpdateCalls> prepared = UpdateCalls::Prepare(bench.backend(), calls);
+  CHECK_OK(prepared.status());
+  for (const double rate : rates) prepared->Run({.learning_rate = rate});
+  Outputs outputs;
+  for (const UpdateCall& call : calls) {
+    outputs.push_back(bench.Read("value", call.inputs[0]));
+    outputs.push_back(bench.Read("average", call.adds[0]));
+  }
+  return outputs;
 }
 
 Outputs SwapTwo(Bench& bench, int64_t n) {
@@ -165,99 +167,50 @@ Outputs SwapTwo(Bench& bench, int64_t n) {
 // A cell's parameters in one call: odd sizes, with and without what is optional.
 constexpr int64_t kParameterSizes[] = {1, 20000, 7, 4097, 64, 33, 300, 5, 1024, 2, 129, 3};
 
+template <typename Make>
+std::vector<UpdateCall> CallsOfAll(Make make) {
+  std::vector<UpdateCall> calls;
+  for (const int64_t n : kParameterSizes) calls.push_back(make(n));
+  return calls;
+}
+
 Outputs SgdOfAll(Bench& bench) {
-  std::vector<SgdArgs> all;
-  for (const int64_t n : kParameterSizes) {
-    all.push_back({.value = bench.Normal({n}),
-                   .gradient = bench.Normal({n}),
-                   .velocity = n % 2 == 0 ? bench.Normal({n}) : Tensor(),
-                   .gradient_scale = 0.5f,
-                   .learning_rate = 0.1f,
-                   .momentum = n % 2 == 0 ? 0.9f : 0.0f,
-                   .weight_decay = n % 3 == 0 ? 0.01f : 0.0f,
-                   .compute = ComputeOf(bench, n)});
-  }
-  bench.backend().SgdAll(all);
-  Outputs outputs;
-  for (const SgdArgs& args : all) {
-    outputs.push_back(bench.Read("value", args.value));
-    outputs.push_back(ErrorsOfCompute(bench, args.value, args.compute));
-  }
-  return outputs;
+  const auto make = [&](int64_t n) {
+    const bool even = n % 2 == 0;
+    const SgdUpdateAttributes attributes{.momentum = even ? 0.9 : 0.0,
+                                         .weight_decay = n % 3 == 0 ? 0.01 : 0.0};
+    return CallOf(bench, "sgd_update", ToAttributes(attributes), {n},
+                  even ? std::vector<Start>{Start::kNormal} : std::vector<Start>{});
+  };
+  return AfterSteps(bench, CallsOfAll(make), {{.learning_rate = 0.1, .gradient_scale = 0.5}});
 }
 
 Outputs AdamWOfAll(Bench& bench) {
-  std::vector<AdamWArgs> all;
-  for (const int64_t n : kParameterSizes) {
-    all.push_back({.value = bench.Normal({n}),
-                   .gradient = bench.Normal({n}),
-                   .m = bench.From(std::vector<float>(n, 0.0f), {n}),
-                   .v = bench.From(std::vector<float>(n, 0.0f), {n}),
-                   .gradient_scale = 0.25f,
-                   .learning_rate = 3e-4f,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.999f,
-                   .epsilon = 1e-8f,
-                   .weight_decay = n % 3 == 0 ? 0.1f : 0.0f,
-                   .correction1 = 0.1f,
-                   .correction2 = 0.001f,
-                   .compute = ComputeOf(bench, n)});
-  }
-  bench.backend().AdamWAll(all);
-  Outputs outputs;
-  for (const AdamWArgs& args : all) {
-    outputs.push_back(bench.Read("value", args.value));
-    outputs.push_back(bench.Read("m", args.m));
-    outputs.push_back(bench.Read("v", args.v));
-    outputs.push_back(ErrorsOfCompute(bench, args.value, args.compute));
-  }
-  return outputs;
+  const auto make = [&](int64_t n) { return AdamWOf(bench, n, n % 3 == 0 ? 0.1 : 0.0); };
+  return AfterSteps(bench, CallsOfAll(make), {{.learning_rate = 3e-4, .gradient_scale = 0.25}});
 }
 
 Outputs RmsPropOfAll(Bench& bench) {
-  std::vector<RmsPropArgs> all;
-  for (const int64_t n : kParameterSizes) {
-    all.push_back({.value = bench.Normal({n}),
-                   .gradient = bench.Normal({n}),
-                   .square = bench.From(std::vector<float>(n, 1.0f), {n}),
-                   .velocity = n % 2 == 0 ? bench.Normal({n}) : Tensor(),
-                   .gradient_scale = 0.5f,
-                   .inner_rate = 0.1f,
-                   .outer_rate = 1.0f,
-                   .decay = 0.9f,
-                   .momentum = n % 2 == 0 ? 0.9f : 0.0f,
-                   .inside = 1.0f,
-                   .weight_decay = n % 3 == 0 ? 0.01f : 0.0f,
-                   .compute = ComputeOf(bench, n)});
-  }
-  bench.backend().RmsPropAll(all);
-  Outputs outputs;
-  for (const RmsPropArgs& args : all) {
-    outputs.push_back(bench.Read("value", args.value));
-    outputs.push_back(bench.Read("square", args.square));
-    outputs.push_back(ErrorsOfCompute(bench, args.value, args.compute));
-  }
-  return outputs;
+  const auto make = [&](int64_t n) {
+    const bool even = n % 2 == 0;
+    const RmsPropUpdateAttributes attributes{.decay = 0.9,
+                                             .momentum = even ? 0.9 : 0.0,
+                                             .epsilon = 1.0,
+                                             .weight_decay = n % 3 == 0 ? 0.01 : 0.0};
+    std::vector<Start> states = {Start::kOnes};
+    if (even) states.push_back(Start::kNormal);
+    return CallOf(bench, "rmsprop_update", ToAttributes(attributes), {n}, states);
+  };
+  return AfterSteps(bench, CallsOfAll(make), {{.learning_rate = 0.1, .gradient_scale = 0.5}});
 }
 
 Outputs LambOfAll(Bench& bench) {
-  std::vector<LambArgs> all;
-  for (const int64_t n : kParameterSizes) all.push_back(LambOf(bench, n, n % 3 != 0));
-  bench.backend().LambAll(all);
-  Outputs outputs;
-  for (const LambArgs& args : all) ReadLamb(bench, args, &outputs);
-  return outputs;
+  const auto make = [&](int64_t n) { return LambOf(bench, n, n % 3 != 0); };
+  return AfterSteps(bench, CallsOfAll(make), {{.learning_rate = 0.01, .gradient_scale = 0.25}});
 }
 
 Outputs AveragesOfAll(Bench& bench) {
-  std::vector<AverageArgs> all;
-  for (const int64_t n : kParameterSizes) {
-    all.push_back({.value = bench.Normal({n}), .average = bench.Normal({n}), .rate = 0.1f});
-  }
-  bench.backend().AverageAll(all);
-  Outputs outputs;
-  for (const AverageArgs& args : all) outputs.push_back(bench.Read("average", args.average));
-  return outputs;
+  return Averages(bench, CallsOfAll([&](int64_t n) { return AverageOf(bench, n); }), {0.1});
 }
 
 Outputs SwapsOfAll(Bench& bench) {
@@ -345,12 +298,16 @@ void AddOptimizerRows(std::vector<ConformanceRow>& rows) {
       rows.push_back({absl::StrCat(on ? "Lamb_" : "LambPlain_", n), 1e-6,
                       [=](Bench& b) { return TwoLambSteps(b, n, on); }});
     }
-    rows.push_back({absl::StrCat("Average_", n), 1e-6, [=](Bench& b) { return TwoAverages(b, n); },
+    rows.push_back({absl::StrCat("Average_", n), 1e-6,
+                    [=](Bench& b) {
+                      return Averages(b, {AverageOf(b, n)}, {0.25, 0.001});
+                    },
                     0.0, ConformanceRow::Types::kFloat32});
     rows.push_back({absl::StrCat("Swap_", n), 0.0, [=](Bench& b) { return SwapTwo(b, n); }, 0.0,
                     ConformanceRow::Types::kFloat32});
-    rows.push_back(
-        {absl::StrCat("AdamW_", n), 1e-6, [=](Bench& b) { return TwoAdamWSteps(b, n); }});
+    rows.push_back({absl::StrCat("AdamW_", n), 1e-6, [=](Bench& b) {
+                      return AfterSteps(b, {AdamWOf(b, n, 0.1)}, TwoSteps(0.25, 3e-4, 3e-4));
+                    }});
     rows.push_back({absl::StrCat("Convert_", n), 0.0,
                     [=](Bench& b) { return ConvertBothWays(b, n); }, 0.0,
                     ConformanceRow::Types::kBfloat16});

@@ -173,6 +173,30 @@ void CpuBackend::Fill(const Tensor& tensor, float value) {
   });
 }
 
+void CpuBackend::Swap(const Tensor& a, const Tensor& b) {
+  CHECK_EQ(a.elements(), b.elements()) << "swap";
+  a.buffer()->Rewritten();
+  b.buffer()->Rewritten();
+  float *x = a.data<float>(), *y = b.data<float>();
+  ForEachBlock(a.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
+    std::swap_ranges(x + first, x + first + count, y + first);
+  });
+}
+
+void CpuBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
+  const float* x = tensor.data<float>();
+  const int64_t blocks = (tensor.elements() + kElementBlock - 1) / kElementBlock;
+  auto* partial = reinterpret_cast<double*>(
+      ReserveShared(std::max<int64_t>(blocks, 1) * static_cast<int64_t>(sizeof(double))));
+  if (partial == nullptr) return;
+  ForEachBlock(tensor.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
+    partial[first / kElementBlock] = SumOfSquares(x + first, count);
+  });
+  double sum = 0;
+  for (int64_t i = 0; i < blocks; ++i) sum += partial[i];
+  result.data<double>()[0] = sum;
+}
+
 void CpuBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
   target.buffer()->Rewritten();

@@ -13,6 +13,7 @@
 #include "operations/linear.h"
 #include "operations/norms/layer_norm.h"
 #include "operations/pointwise/dropout.h"
+#include "operations/updates/sgd_update.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/vector/kernels.h"
@@ -387,24 +388,14 @@ TEST(CpuBfloat16, OptimizersRoundTheNewValueInTheSamePass) {
       const Tensor value = bench.Normal(shape), gradient = bench.Normal(shape);
       const Tensor m = bench.Normal(shape), v = bench.From(std::vector<float>(20003, 0.5f), shape);
       const Tensor compute = rounds ? bench.Blank(shape, DType::kBF16) : Tensor();
-      if (adam) {
-        backend->AdamW({.value = value,
-                        .gradient = gradient,
-                        .m = m,
-                        .v = v,
-                        .learning_rate = 0.1f,
-                        .beta1 = 0.9f,
-                        .beta2 = 0.99f,
-                        .epsilon = 1e-8f,
-                        .compute = compute});
-      } else {
-        backend->Sgd({.value = value,
-                      .gradient = gradient,
-                      .velocity = m,
-                      .learning_rate = 0.1f,
-                      .momentum = 0.9f,
-                      .compute = compute});
+      UpdateCall update{.operation = "adamw_update", .adds = {gradient, value, m, v}};
+      if (!adam) {
+        update = {.operation = "sgd_update",
+                  .attributes = ToAttributes(SgdUpdateAttributes{.momentum = 0.9}),
+                  .adds = {gradient, value, m}};
       }
+      if (rounds) update.adds.push_back(compute);
+      UpdateOn(*backend, update, {.learning_rate = 0.1});
       values.push_back(bench.Read("value", value));
       if (!rounds) continue;
       for (int64_t i = 0; i < value.elements(); ++i) {

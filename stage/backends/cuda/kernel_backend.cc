@@ -21,8 +21,16 @@ const KernelTable<KernelBackend>& Kernels() {
 absl::StatusOr<Kernel> KernelBackend::Prepare(const Call& call, const CallTypes& types,
                                               DType activation) {
   ASSIGN_OR_RETURN(Kernel kernel, Kernels().Prepare(*this, call, types, activation));
-  if (queue_ == nullptr) return kernel;
+  // What takes many calls at once settles the queue itself.
+  if (queue_ == nullptr || Kernels().AllAtOnce(call.operation) != nullptr) return kernel;
   return queue_->Wrap(std::move(kernel), call.operation, Draws(call, types));
+}
+
+absl::StatusOr<KernelOfAll> KernelBackend::PrepareAll(std::span<const Call> calls,
+                                                      std::span<const CallTypes> types,
+                                                      DType activation) {
+  const auto all = Kernels().AllAtOnce(calls[0].operation);
+  return all == nullptr ? Backend::PrepareAll(calls, types, activation) : all(*this, calls);
 }
 
 void KernelBackend::BeginCalls() {

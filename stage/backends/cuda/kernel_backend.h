@@ -1,5 +1,5 @@
 // KernelBackend: prepares kernels for a card, with virtual functions for the device. It has fills,
-// conversions, optimizers and norms. The derived class has stream, scratch memory, products and
+// conversions and norms. The derived class has stream, scratch memory, products and
 // copies, and attention, convolutions and pools by libraries. Errors go into one DeviceFault:
 // refusals of memory are the cell's and end with it. CudaBackend derives for production; a test's
 // class runs the kernels' source on the host. See stage/backends/backend.h for the contract.
@@ -18,6 +18,7 @@
 #include "stage/backends/cuda/cudnn/attention/attention_operands.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/cudnn/pool/pool_operands.h"
+#include "stage/backends/cuda/kernel_tables.h"
 #include "stage/backends/cuda/matmul/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
 #include "stage/backends/device/call_queue.h"
@@ -36,14 +37,12 @@ class KernelBackend : public Backend {
   std::optional<HeadChunkLimits> HeadChunks() const override { return kCardHeadChunks; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
+  absl::StatusOr<KernelOfAll> PrepareAll(std::span<const Call> calls,
+                                         std::span<const CallTypes> types,
+                                         DType activation) override;
   void BeginCalls() override;
   void EndCalls() override;
   void Fill(const Tensor& tensor, float value) override;
-  void Sgd(const SgdArgs& args) override { SgdAll({&args, 1}); }
-  void AdamW(const AdamWArgs& args) override { AdamWAll({&args, 1}); }
-  void RmsProp(const RmsPropArgs& args) override { RmsPropAll({&args, 1}); }
-  void Lamb(const LambArgs& args) override { LambAll({&args, 1}); }
-  void Average(const AverageArgs& args) override { AverageAll({&args, 1}); }
   void Swap(const Tensor& a, const Tensor& b) override {
     const SwapArgs args = {a, b};
     SwapAll({&args, 1});
@@ -53,11 +52,6 @@ class KernelBackend : public Backend {
     SquaredNorms({&args, 1});
   }
   void FillAll(std::span<const Tensor> all, float value) override;
-  void SgdAll(std::span<const SgdArgs> all) override;
-  void AdamWAll(std::span<const AdamWArgs> all) override;
-  void RmsPropAll(std::span<const RmsPropArgs> all) override;
-  void LambAll(std::span<const LambArgs> all) override;
-  void AverageAll(std::span<const AverageArgs> all) override;
   void SwapAll(std::span<const SwapArgs> all) override;
   void SquaredNorms(std::span<const NormArgs> all) override;
   void Convert(const Tensor& source, const Tensor& target) override;
@@ -74,6 +68,10 @@ class KernelBackend : public Backend {
   }
   // Memory for the running operation only. If it is refused, notes the error and returns null.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
+  // After Begin(). If memory is refused, notes the error and returns null.
+  const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
+  // As SquaredNorms; its table is in `kept`.
+  void NormsInto(std::span<const NormArgs> all, KeptTable* kept, const char* what);
   // After Begin(). Computes the product with as much of shape.epilogue as the library fuses.
   // Returns that part, one of EpiloguesToTry. A fused GELU writes operands.activation as well.
   virtual MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
@@ -98,21 +96,10 @@ class KernelBackend : public Backend {
   CallQueue* queue() const { return queue_; }  // null: calls run at once
 
  private:
-  // A table of tensors on the device. It is uploaded when it differs from the last one of its kind.
-  // The parameters of a stage stay where they are from step to step.
-  struct KeptTable {
-    std::vector<std::byte> host;
-    Tensor device;
-  };
-
-  // After Begin(). If memory is refused, notes the error and returns null.
-  const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
-  void NormsInto(std::span<const NormArgs> all, KeptTable* kept, const char* what);
-
   const std::shared_ptr<DeviceFault> fault_;
   Precision precision_ = Precision::kFloat32;
   CallQueue* queue_ = nullptr;
-  KeptTable fills_, updates_, norms_, lamb_norms_, pairs_;
+  KeptTable fills_, norms_, pairs_;
 };
 
 }  // namespace stagecoach::cuda

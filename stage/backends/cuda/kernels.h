@@ -37,54 +37,6 @@ struct FillTable {
 };
 cudaError_t FillAll(cudaStream_t stream, const FillTable& table, float value);
 
-struct UpdateEntry {
-  float* value;
-  const float* gradient;
-  float *first,
-      *second;    // AdamW: m and v; RMSProp: square, velocity or null; SGD: velocity or null, null
-  Bf16* compute;  // the new value rounded, or null
-  int64_t n, first_chunk;
-  float weight_decay;
-  uint32_t unused;  // 0: entries are compared as bytes
-};
-struct UpdateTable {
-  const UpdateEntry* entries;
-  int64_t count, chunks;  // chunks of kUpdateChunk elements
-  bool wide;              // all arrays lie on multiples of 16 bytes
-};
-struct SgdFactors {
-  float gradient_scale, learning_rate, momentum;
-  uint32_t nesterov;
-};
-cudaError_t Sgd(cudaStream_t stream, const UpdateTable& table, const SgdFactors& factors);
-struct AdamWFactors {
-  float gradient_scale, learning_rate, beta1, beta2, epsilon, correction1, correction2;
-};
-cudaError_t AdamW(cudaStream_t stream, const UpdateTable& table, const AdamWFactors& factors);
-
-struct RmsPropFactors {
-  float gradient_scale, inner_rate, outer_rate, decay, momentum, inside, outside;
-};
-cudaError_t RmsProp(cudaStream_t stream, const UpdateTable& table, const RmsPropFactors& factors);
-
-struct LambEntry {
-  float *value, *gradient, *m, *v;
-  Bf16* compute;        // the new value rounded, or null
-  const double* norms;  // squared, of value and direction; for the step only
-  int64_t n, first_chunk;
-  float weight_decay;
-  uint32_t adapt;
-};
-struct LambTable {
-  const LambEntry* entries;
-  int64_t count, chunks;  // chunks of kUpdateChunk elements
-  bool wide;
-};
-// Writes the direction over the gradient. The step follows, once the norms are known.
-cudaError_t LambDirections(cudaStream_t stream, const LambTable& table,
-                           const AdamWFactors& factors);
-cudaError_t LambSteps(cudaStream_t stream, const LambTable& table, float learning_rate);
-
 struct PairEntry {
   float *first, *second;
   int64_t n, first_chunk;
@@ -94,8 +46,6 @@ struct PairTable {
   int64_t count, chunks;  // chunks of kUpdateChunk elements
   bool wide;
 };
-// second += rate * (first - second)
-cudaError_t Average(cudaStream_t stream, const PairTable& table, float rate);
 cudaError_t Swap(cudaStream_t stream, const PairTable& table);
 
 // result = the sum of squares in double. A chunk has the elements of one partial sum (PlanNorm).

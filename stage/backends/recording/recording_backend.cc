@@ -16,82 +16,6 @@ static_assert(!std::is_abstract_v<RecordingBackend>, "an operation is not handed
 using Field = CallLog::Field;
 using Fields = std::vector<Field>;
 
-Fields FieldsOf(const SgdArgs& args) {
-  const auto& [value, gradient, velocity, gradient_scale, learning_rate, momentum, weight_decay,
-               nesterov, compute] = args;
-  Fields fields = {{"value", value},
-                   {"gradient", gradient},
-                   {"velocity", velocity},
-                   {"gradient_scale", gradient_scale},
-                   {"learning_rate", learning_rate},
-                   {"momentum", momentum},
-                   {"weight_decay", weight_decay}};
-  if (nesterov) fields.push_back({"nesterov", int64_t{1}});
-  fields.push_back({"compute", compute});
-  return fields;
-}
-
-Fields FieldsOf(const AdamWArgs& args) {
-  const auto& [value, gradient, m, v, gradient_scale, learning_rate, beta1, beta2, epsilon,
-               weight_decay, correction1, correction2, compute] = args;
-  return {{"value", value},
-          {"gradient", gradient},
-          {"m", m},
-          {"v", v},
-          {"gradient_scale", gradient_scale},
-          {"learning_rate", learning_rate},
-          {"beta1", beta1},
-          {"beta2", beta2},
-          {"epsilon", epsilon},
-          {"weight_decay", weight_decay},
-          {"correction1", correction1},
-          {"correction2", correction2},
-          {"compute", compute}};
-}
-
-Fields FieldsOf(const RmsPropArgs& args) {
-  const auto& [value, gradient, square, velocity, gradient_scale, inner_rate, outer_rate, decay,
-               momentum, inside, outside, weight_decay, compute] = args;
-  return {{"value", value},
-          {"gradient", gradient},
-          {"square", square},
-          {"velocity", velocity},
-          {"gradient_scale", gradient_scale},
-          {"inner_rate", inner_rate},
-          {"outer_rate", outer_rate},
-          {"decay", decay},
-          {"momentum", momentum},
-          {"inside", inside},
-          {"outside", outside},
-          {"weight_decay", weight_decay},
-          {"compute", compute}};
-}
-
-Fields FieldsOf(const LambArgs& args) {
-  const auto& [value, m, v, gradient, norms, gradient_scale, learning_rate, beta1, beta2, epsilon,
-               weight_decay, correction1, correction2, adapt, compute] = args;
-  return {{"value", value},
-          {"m", m},
-          {"v", v},
-          {"gradient", gradient},
-          {"norms", norms},
-          {"gradient_scale", gradient_scale},
-          {"learning_rate", learning_rate},
-          {"beta1", beta1},
-          {"beta2", beta2},
-          {"epsilon", epsilon},
-          {"weight_decay", weight_decay},
-          {"correction1", correction1},
-          {"correction2", correction2},
-          {"adapt", int64_t{adapt}},
-          {"compute", compute}};
-}
-
-Fields FieldsOf(const AverageArgs& args) {
-  const auto& [value, average, rate] = args;
-  return {{"value", value}, {"average", average}, {"rate", rate}};
-}
-
 Fields FieldsOf(const Backend::SwapArgs& args) {
   const auto& [a, b] = args;
   return {{"a", a}, {"b", b}};
@@ -117,6 +41,13 @@ Fields FieldsOf(const KernelArguments& arguments) {
   add("out", arguments.outputs);
   add("adds", arguments.adds);
   return fields;
+}
+
+Fields FieldsOf(const UpdateNumbers& numbers) {
+  const auto& [applied, learning_rate, gradient_scale] = numbers;
+  return {{"applied", static_cast<int64_t>(applied)},
+          {"learning_rate", learning_rate},
+          {"gradient_scale", gradient_scale}};
 }
 
 // Which of the layer's streams a call draws from; nothing if it draws none.
@@ -158,29 +89,20 @@ absl::StatusOr<Kernel> RecordingBackend::Prepare(const Call& call, const CallTyp
   };
 }
 
-void RecordingBackend::Sgd(const SgdArgs& args) {
-  log_->Call("Sgd", FieldsOf(args));
-  inner_->Sgd(args);
-}
-
-void RecordingBackend::AdamW(const AdamWArgs& args) {
-  log_->Call("AdamW", FieldsOf(args));
-  inner_->AdamW(args);
-}
-
-void RecordingBackend::RmsProp(const RmsPropArgs& args) {
-  log_->Call("RmsProp", FieldsOf(args));
-  inner_->RmsProp(args);
-}
-
-void RecordingBackend::Lamb(const LambArgs& args) {
-  log_->Call("Lamb", FieldsOf(args));
-  inner_->Lamb(args);
-}
-
-void RecordingBackend::Average(const AverageArgs& args) {
-  log_->Call("Average", FieldsOf(args));
-  inner_->Average(args);
+absl::StatusOr<KernelOfAll> RecordingBackend::PrepareAll(std::span<const Call> calls,
+                                                         std::span<const CallTypes> types,
+                                                         DType activation) {
+  ASSIGN_OR_RETURN(KernelOfAll kernel, inner_->PrepareAll(calls, types, activation));
+  std::vector<std::string> attributes;
+  for (const Call& call : calls) attributes.push_back(FormatAttributes(call.attributes));
+  return [this, kernel, attributes, operation = calls[0].operation](
+             const KernelContext& context, std::span<const KernelArguments> all) {
+    log_->Call(operation, FieldsOf(*context.update));
+    for (size_t i = 0; i < all.size(); ++i) {
+      log_->Call(attributes[i], FieldsOf(all[i]), /*indent=*/true);
+    }
+    kernel(context, all);
+  };
 }
 
 void RecordingBackend::Swap(const Tensor& a, const Tensor& b) {
@@ -202,31 +124,6 @@ void RecordingBackend::FillAll(std::span<const Tensor> all, float value) {
   log_->Call("FillAll", {{"value", value}});
   for (const Tensor& tensor : all) log_->Call("", {{"tensor", tensor}}, /*indent=*/true);
   inner_->FillAll(all, value);
-}
-
-void RecordingBackend::SgdAll(std::span<const SgdArgs> all) {
-  WriteAll(*log_, "SgdAll", all);
-  inner_->SgdAll(all);
-}
-
-void RecordingBackend::AdamWAll(std::span<const AdamWArgs> all) {
-  WriteAll(*log_, "AdamWAll", all);
-  inner_->AdamWAll(all);
-}
-
-void RecordingBackend::RmsPropAll(std::span<const RmsPropArgs> all) {
-  WriteAll(*log_, "RmsPropAll", all);
-  inner_->RmsPropAll(all);
-}
-
-void RecordingBackend::LambAll(std::span<const LambArgs> all) {
-  WriteAll(*log_, "LambAll", all);
-  inner_->LambAll(all);
-}
-
-void RecordingBackend::AverageAll(std::span<const AverageArgs> all) {
-  WriteAll(*log_, "AverageAll", all);
-  inner_->AverageAll(all);
 }
 
 void RecordingBackend::SwapAll(std::span<const SwapArgs> all) {

@@ -45,21 +45,15 @@ class RecordingBackend final : public Backend {
   //   rms_norm epsilon=1e-05 in=F0.t1:F32[16,8] in=... out=F0.t2:F32[16,8] adds=...
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
+  // A kernel for many calls writes a line and, below it, one for each call.
+  absl::StatusOr<KernelOfAll> PrepareAll(std::span<const Call> calls,
+                                         std::span<const CallTypes> types,
+                                         DType activation) override;
 
   void Fill(const Tensor& tensor, float value) override;
-  void Sgd(const SgdArgs& args) override;
-  void AdamW(const AdamWArgs& args) override;
-  void RmsProp(const RmsPropArgs& args) override;
-  void Lamb(const LambArgs& args) override;
-  void Average(const AverageArgs& args) override;
   void Swap(const Tensor& a, const Tensor& b) override;
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
   void FillAll(std::span<const Tensor> all, float value) override;
-  void SgdAll(std::span<const SgdArgs> all) override;
-  void AdamWAll(std::span<const AdamWArgs> all) override;
-  void RmsPropAll(std::span<const RmsPropArgs> all) override;
-  void LambAll(std::span<const LambArgs> all) override;
-  void AverageAll(std::span<const AverageArgs> all) override;
   void SwapAll(std::span<const SwapArgs> all) override;
   void SquaredNorms(std::span<const NormArgs> all) override;
   void Convert(const Tensor& source, const Tensor& target) override;

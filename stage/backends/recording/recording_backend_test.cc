@@ -10,7 +10,9 @@
 #include "gtest/gtest.h"
 #include "operations/norms/rms_norm.h"
 #include "operations/pointwise/dropout.h"
+#include "operations/updates/sgd_update.h"
 #include "stage/backends/operation_testing.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach {
 namespace {
@@ -46,15 +48,23 @@ TEST_F(Recorded, ACallHasItsArgumentsAndRuns) {
   EXPECT_EQ(y.data<float>()[1], 0.75f);
 }
 
-TEST_F(Recorded, AnOptionThatIsNotTakenIsLeftOut) {
-  const SgdArgs args{.value = Activation({2}), .gradient = Activation({2})};
-  backend_.Fill(args.value, 1.0f);
-  backend_.Fill(args.gradient, 1.0f);
+TEST_F(Recorded, AnUpdateHasALineForEachParameter) {
+  const Tensor gradient = Activation({2}), value = Activation({2});
+  backend_.Fill(value, 1.0f);
+  backend_.Fill(gradient, 1.0f);
+  const auto calls = UpdateCalls::Prepare(
+      backend_, {{.operation = "sgd_update", .adds = {gradient, value}},
+                 {.operation = "sgd_update",
+                  .attributes = ToAttributes(SgdUpdateAttributes{.weight_decay = 0.5}),
+                  .adds = {value, gradient}}});
+  ASSERT_TRUE(calls.ok()) << calls.status();
   log_->Take();
-  backend_.Sgd(args);
+  calls->Run({.applied = 3, .learning_rate = 0.25});
   EXPECT_EQ(log_->Take(),
-            "Sgd value=t1:F32[2] gradient=t2:F32[2] gradient_scale=1 learning_rate=0 momentum=0 "
-            "weight_decay=0\n");
+            "sgd_update applied=3 learning_rate=0.25 gradient_scale=1\n"
+            "  adds=t1:F32[2] adds=t2:F32[2]\n"
+            "  weight_decay=0.5 adds=t2:F32[2] adds=t1:F32[2]\n");
+  EXPECT_EQ(value.data<float>()[0], 0.75f);
 }
 
 TEST_F(Recorded, RandomNumbersAreNamedByTheirStream) {

@@ -11,6 +11,11 @@ void ReferenceBackend::Fill(const Tensor& tensor, float value) {
   std::fill_n(tensor.data<float>(), tensor.elements(), value);
 }
 
+void ReferenceBackend::Swap(const Tensor& a, const Tensor& b) {
+  CHECK_EQ(a.elements(), b.elements()) << "swap";
+  std::swap_ranges(a.data<float>(), a.data<float>() + a.elements(), b.data<float>());
+}
+
 void ReferenceBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
   const float* x = tensor.data<float>();
   double sum = 0;

@@ -22,11 +22,6 @@ class ReferenceBackend : public Backend {
                                  DType activation) override;
 
   void Fill(const Tensor& tensor, float value) override;
-  void Sgd(const SgdArgs& args) override;
-  void AdamW(const AdamWArgs& args) override;
-  void RmsProp(const RmsPropArgs& args) override;
-  void Lamb(const LambArgs& args) override;
-  void Average(const AverageArgs& args) override;
   void Swap(const Tensor& a, const Tensor& b) override;
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
   void Convert(const Tensor& source, const Tensor& target) override;

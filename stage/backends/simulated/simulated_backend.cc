@@ -126,30 +126,6 @@ void SimulatedBackend::Fill(const Tensor& tensor, float value) {
   }
 }
 
-void SimulatedBackend::Sgd(const SgdArgs& args) {
-  Run(kSgdFlops * Elements(args.value), {},
-      {&args.value, &args.gradient, &args.velocity, &args.compute});
-}
-
-void SimulatedBackend::AdamW(const AdamWArgs& args) {
-  Run(kAdamWFlops * Elements(args.value), {},
-      {&args.value, &args.gradient, &args.m, &args.v, &args.compute});
-}
-
-void SimulatedBackend::RmsProp(const RmsPropArgs& args) {
-  Run(kRmsPropFlops * Elements(args.value), {},
-      {&args.value, &args.gradient, &args.square, &args.velocity, &args.compute});
-}
-
-void SimulatedBackend::Lamb(const LambArgs& args) {
-  Run(kLambFlops * Elements(args.value), {&args.norms},
-      {&args.value, &args.gradient, &args.m, &args.v, &args.compute});
-}
-
-void SimulatedBackend::Average(const AverageArgs& args) {
-  Run(kAverageFlops * Elements(args.value), {}, {&args.value, &args.average});
-}
-
 void SimulatedBackend::Swap(const Tensor& a, const Tensor& b) {
   Run(kMoveFlops * Elements(a), {}, {&a, &b});
 }

@@ -18,6 +18,7 @@ namespace stagecoach::conformance {
 namespace {
 
 constexpr int64_t kSamples = 3, kSide = 7, kChannels = 32;
+constexpr UpdateNumbers kHalf{.learning_rate = 0.5};
 const Shape kImages = {kSamples * kSide, kSide, kChannels};
 const Shape kWeight = {kChannels, 3, 3, kChannels};
 
@@ -84,7 +85,7 @@ TEST(PackedWeights, OneServesAllMicroBatchesUntilTheWeightIsUpdated) {
     }
     EXPECT_EQ(backend.packed_weights().made(), 4 * step) << "forward and gradient of two weights";
     for (const Convolved* each : {&convolved, &other}) {
-      backend.Sgd({.value = each->weight, .gradient = each->weight, .learning_rate = 0.5f});
+      UpdateOn(backend, {.operation = "sgd_update", .adds = {each->weight, each->weight}}, kHalf);
     }
   }
 }
@@ -116,57 +117,43 @@ std::vector<Write> Writes() {
        [=](Bench& b, const Tensor& w) { b.backend().Swap(like(b), w); }},
       {"Average", E::kFloat32,
        [=](Bench& b, const Tensor& w) {
-         b.backend().Average({.value = like(b), .average = w, .rate = 0.5f});
+         UpdateOn(b.backend(), {.operation = "average_update", .inputs = {like(b)}, .adds = {w}},
+                  kHalf);
        }},
       {"Sgd", E::kFloat32,
        [=](Bench& b, const Tensor& w) {
-         b.backend().Sgd({.value = w, .gradient = like(b), .learning_rate = 0.5f});
+         UpdateOn(b.backend(), {.operation = "sgd_update", .adds = {like(b), w}}, kHalf);
        }},
       {"Sgd's copy", E::kBfloat16,
        [=](Bench& b, const Tensor& w) {
-         b.backend().Sgd(
-             {.value = like(b), .gradient = like(b), .learning_rate = 0.5f, .compute = w});
+         UpdateOn(b.backend(), {.operation = "sgd_update", .adds = {like(b), like(b), w}}, kHalf);
        }},
       {"AdamW", E::kFloat32,
        [=](Bench& b, const Tensor& w) {
          const Tensor m = like(b), v = like(b);
          b.backend().Fill(v, 1.0f);
-         b.backend().AdamW(
-             {.value = w, .gradient = like(b), .m = m, .v = v, .learning_rate = 0.5f});
+         UpdateOn(b.backend(), {.operation = "adamw_update", .adds = {like(b), w, m, v}}, kHalf);
        }},
       {"AdamW's copy", E::kBfloat16,
        [=](Bench& b, const Tensor& w) {
          const Tensor m = like(b), v = like(b);
          b.backend().Fill(v, 1.0f);
-         b.backend().AdamW({.value = like(b),
-                            .gradient = like(b),
-                            .m = m,
-                            .v = v,
-                            .learning_rate = 0.5f,
-                            .compute = w});
+         UpdateOn(b.backend(), {.operation = "adamw_update", .adds = {like(b), like(b), m, v, w}},
+                  kHalf);
        }},
       {"RmsProp", E::kFloat32,
        [=](Bench& b, const Tensor& w) {
          const Tensor square = like(b);
          b.backend().Fill(square, 1.0f);
-         b.backend().RmsProp({.value = w,
-                              .gradient = like(b),
-                              .square = square,
-                              .inner_rate = 0.5f,
-                              .outer_rate = 1.0f,
-                              .outside = 1.0f});
+         UpdateOn(b.backend(), {.operation = "rmsprop_update", .adds = {like(b), w, square}},
+                  kHalf);
        }},
       {"Lamb", E::kFloat32,
        [=](Bench& b, const Tensor& w) {
          const Tensor v = like(b);
          b.backend().Fill(v, 1.0f);
-         b.backend().Lamb({.value = w,
-                           .m = like(b),
-                           .v = v,
-                           .gradient = like(b),
-                           .norms = b.Blank({2}, DType::kF64),
-                           .learning_rate = 0.5f,
-                           .epsilon = 1.0f});
+         UpdateOn(b.backend(), {.operation = "lamb_update", .adds = {like(b), w, like(b), v}},
+                  kHalf);
        }},
   };
 }

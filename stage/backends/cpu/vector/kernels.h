@@ -45,33 +45,6 @@ double SumOfSquares(const float* x, int64_t n);
 double CrossEntropyRow(const float* logits, int32_t target, float scale, float* d_logits,
                        int64_t vocabulary);
 
-// Optimizers (optimizers.cc): the reference's operations in its order, hence its bits. rounded: the
-// new value in BF16, or null.
-struct SgdFactors {
-  float gradient_scale, learning_rate, momentum, weight_decay;
-  bool nesterov;
-};
-void SgdRange(float* value, const float* gradient, float* velocity, Bfloat16* rounded, int64_t n,
-              const SgdFactors& factors);  // velocity may be null
-struct AdamWFactors {
-  float gradient_scale, learning_rate, beta1, beta2, epsilon, weight_decay;
-  float correction1, correction2;
-};
-void AdamWRange(float* value, const float* gradient, float* m, float* v, Bfloat16* rounded,
-                int64_t n, const AdamWFactors& factors);
-struct RmsPropFactors {
-  float gradient_scale, inner_rate, outer_rate, decay, momentum, inside, outside, weight_decay;
-};
-void RmsPropRange(float* value, const float* gradient, float* square, float* velocity,
-                  Bfloat16* rounded, int64_t n,
-                  const RmsPropFactors& factors);  // velocity may be null
-// Writes the direction over the gradient.
-void LambDirectionRange(const float* value, float* gradient, float* m, float* v, int64_t n,
-                        const AdamWFactors& factors);
-// value -= rate * direction.
-void StepRange(float* value, const float* direction, Bfloat16* rounded, int64_t n, float rate);
-void AverageRange(const float* value, float* average, int64_t n, float rate);
-
 }  // namespace stagecoach::cpu
 
 #endif  // STAGECOACH_STAGE_BACKENDS_CPU_VECTOR_KERNELS_H_

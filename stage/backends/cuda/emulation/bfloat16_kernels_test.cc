@@ -63,18 +63,14 @@ TEST(Bfloat16Kernels, OptimizersRoundTheNewValueForTheOperations) {
         ASSERT_EQ(compute.data<Bfloat16>()[i].bits, Bfloat16(value.data<float>()[i]).bits) << i;
       }
     };
-    backend->AdamW({.value = value,
-                    .gradient = bench.Normal({n}),
-                    .m = bench.Normal({n}, 0.1f),
-                    .v = bench.From(std::vector<float>(n, 0.5f), {n}),
-                    .learning_rate = 0.1f,
-                    .beta1 = 0.9f,
-                    .beta2 = 0.99f,
-                    .epsilon = 1e-8f,
-                    .compute = compute});
+    const Tensor v = bench.From(std::vector<float>(n, 0.5f), {n});
+    UpdateOn(*backend,
+             {.operation = "adamw_update",
+              .adds = {bench.Normal({n}), value, bench.Normal({n}, 0.1f), v, compute}},
+             {.learning_rate = 0.1});
     expect_rounded();
-    backend->Sgd(
-        {.value = value, .gradient = bench.Normal({n}), .learning_rate = 0.1f, .compute = compute});
+    UpdateOn(*backend, {.operation = "sgd_update", .adds = {bench.Normal({n}), value, compute}},
+             {.learning_rate = 0.1});
     expect_rounded();
   }
 }

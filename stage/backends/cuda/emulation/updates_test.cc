@@ -1,12 +1,20 @@
 // Fills, optimizers and norms over many tensors: the same bits as one after the other, in a launch
 // or two.
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/updates/adamw_update.h"
+#include "operations/updates/lamb_update.h"
+#include "operations/updates/rmsprop_update.h"
+#include "operations/updates/sgd_update.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/launch_config.h"
+#include "stage/backends/update_calls.h"
 
 namespace stagecoach::cuda {
 namespace {
@@ -19,38 +27,69 @@ using conformance::Outputs;
 const std::vector<int64_t> kSizes = {
     1, kUpdateChunk, 0, 7, kUpdateChunk + 1, 3 * kUpdateChunk - 5, 64, kNormChunk + 3};
 
-std::vector<AdamWArgs> AdamWOf(Bench& bench) {
-  std::vector<AdamWArgs> all;
+// Parameters of these sizes, of which each second one decays, with states of normal numbers, or of
+// one number.
+template <typename Attributes>
+std::vector<UpdateCall> CallsOf(Bench& bench, const std::string& operation, Attributes attributes,
+                                const std::vector<std::optional<float>>& states,
+                                bool copies = true) {
+  const double weight_decay = attributes.weight_decay;
+  std::vector<UpdateCall> calls;
   for (const int64_t n : kSizes) {
-    all.push_back({.value = bench.Normal({n}),
-                   .gradient = bench.Normal({n}),
-                   .m = bench.Normal({n}, 0.1f),
-                   .v = bench.From(std::vector<float>(n, 0.25f), {n}),
-                   .gradient_scale = 0.5f,
-                   .learning_rate = 0.01f,
-                   .beta1 = 0.9f,
-                   .beta2 = 0.99f,
-                   .epsilon = 1e-8f,
-                   .weight_decay = n % 2 == 0 ? 0.1f : 0.0f,
-                   .correction1 = 0.19f,
-                   .correction2 = 0.0199f});
-    if (n != 7) all.back().compute = bench.Blank({n}, DType::kBF16);
+    attributes.weight_decay = n % 2 == 0 ? weight_decay : 0;
+    UpdateCall call{.operation = operation,
+                    .attributes = ToAttributes(attributes),
+                    .adds = {bench.Normal({n}), bench.Normal({n})}};
+    for (const std::optional<float> start : states) {
+      call.adds.push_back(start.has_value() ? bench.From(std::vector<float>(n, *start), {n})
+                                            : bench.Normal({n}, 0.1f));
+    }
+    if (copies && n != 7) call.adds.push_back(bench.Blank({n}, DType::kBF16));
+    calls.push_back(std::move(call));
   }
-  return all;
+  return calls;
 }
 
-Outputs ResultsOf(Backend& backend, Bench& bench, const std::vector<AdamWArgs>& all) {
+Outputs ResultsOf(Backend& backend, Bench& bench, const std::vector<UpdateCall>& calls) {
   Outputs outputs;
-  for (const AdamWArgs& args : all) {
-    for (const Tensor& tensor : {args.value, args.m, args.v}) {
-      outputs.push_back(bench.Read("state", tensor));
+  for (const UpdateCall& call : calls) {
+    for (size_t i = call.inputs.empty() ? 1 : 0; i < call.adds.size(); ++i) {
+      Tensor tensor = call.adds[i];
+      if (tensor.dtype() == DType::kBF16) {
+        tensor = bench.Blank(tensor.shape());
+        backend.Convert(call.adds[i], tensor);
+      }
+      outputs.push_back(bench.Read("changed", tensor));
     }
-    if (!args.compute.valid()) continue;
-    const Tensor wide = bench.Blank(args.compute.shape());
-    backend.Convert(args.compute, wide);
-    outputs.push_back(bench.Read("compute", wide));
   }
   return outputs;
+}
+
+constexpr UpdateNumbers kFirst{.applied = 1, .learning_rate = 0.01, .gradient_scale = 0.5};
+constexpr UpdateNumbers kSecond{.applied = 2, .learning_rate = 0.02, .gradient_scale = 0.5};
+
+// Two steps of all in `launches` each, and of one after the other.
+template <typename Make>
+void ExpectTheBitsOfOneAfterTheOther(uint64_t launches, Make make) {
+  const auto together = MakeEmulatedBackend({}), apart = MakeEmulatedBackend({});
+  Bench a(*together), b(*apart);
+  const std::vector<UpdateCall> all = make(a), each = make(b);
+  const absl::StatusOr<UpdateCalls> prepared = UpdateCalls::Prepare(*together, all);
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  std::vector<UpdateCalls> ones;
+  for (const UpdateCall& call : each) {
+    absl::StatusOr<UpdateCalls> one = UpdateCalls::Prepare(*apart, {call});
+    ASSERT_TRUE(one.ok()) << one.status();
+    ones.push_back(*std::move(one));
+  }
+  // Twice: what the tables keep must be no other table's.
+  for (const UpdateNumbers& step : {kFirst, kSecond}) {
+    const uint64_t before = emulation::Launches();
+    prepared->Run(step);
+    EXPECT_EQ(emulation::Launches() - before, launches);
+    for (const UpdateCalls& one : ones) one.Run(step);
+    EXPECT_EQ(Disagreement(ResultsOf(*together, a, all), ResultsOf(*apart, b, each), 0.0), "");
+  }
 }
 
 TEST(Updates, AllAreFilledInOneLaunch) {
@@ -75,141 +114,86 @@ TEST(Updates, AllAreFilledInOneLaunch) {
 }
 
 TEST(Updates, AdamWOfAllHasTheBitsOfOneAfterTheOther) {
-  const auto together = MakeEmulatedBackend({}), apart = MakeEmulatedBackend({});
-  Bench a(*together), b(*apart);
-  std::vector<AdamWArgs> all = AdamWOf(a);
-  const std::vector<AdamWArgs> one = AdamWOf(b);
-  for (int step = 0; step < 2; ++step) {
-    const uint64_t before = emulation::Launches();
-    together->AdamWAll(all);
-    EXPECT_EQ(emulation::Launches() - before, 1u);
-    for (const AdamWArgs& args : one) apart->AdamW(args);
-    EXPECT_EQ(Disagreement(ResultsOf(*together, a, all), ResultsOf(*apart, b, one), 0.0), "");
-  }
-  // Another list, and other factors for some: still each its own.
-  all.erase(all.begin(), all.begin() + 3);
-  all[1].learning_rate = 0.5f;
-  together->AdamWAll(all);
-  for (size_t i = 0; i < all.size(); ++i) {
-    AdamWArgs args = one[i + 3];
-    args.learning_rate = all[i].learning_rate;
-    apart->AdamW(args);
-  }
-  const std::vector<AdamWArgs> rest(one.begin() + 3, one.end());
-  EXPECT_EQ(Disagreement(ResultsOf(*together, a, all), ResultsOf(*apart, b, rest), 0.0), "");
+  ExpectTheBitsOfOneAfterTheOther(1, [](Bench& bench) {
+    return CallsOf(bench, "adamw_update",
+                   AdamWUpdateAttributes{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1},
+                   {std::nullopt, 0.25f});
+  });
+}
+
+// With other factors for some, each has its own.
+TEST(Updates, WithOtherFactorsAreOtherLaunches) {
+  ExpectTheBitsOfOneAfterTheOther(3, [](Bench& bench) {
+    std::vector<UpdateCall> calls =
+        CallsOf(bench, "adamw_update", AdamWUpdateAttributes{.beta2 = 0.99}, {std::nullopt, 0.25f});
+    calls[3].attributes = ToAttributes(AdamWUpdateAttributes{.beta1 = 0.5, .beta2 = 0.99});
+    return calls;
+  });
 }
 
 TEST(Updates, SgdOfAllHasTheBitsOfOneAfterTheOther) {
-  const auto run = [](bool together, bool momentum) {
-    const auto backend = MakeEmulatedBackend({});
-    Bench bench(*backend);
-    std::vector<SgdArgs> all;
-    for (const int64_t n : kSizes) {
-      all.push_back({.value = bench.Normal({n}),
-                     .gradient = bench.Normal({n}),
-                     .learning_rate = 0.1f,
-                     .momentum = 0.9f,
-                     .weight_decay = n % 2 == 0 ? 0.1f : 0.0f,
-                     .compute = bench.Blank({n}, DType::kBF16)});
-      if (momentum) all.back().velocity = bench.Normal({n});
-    }
-    const uint64_t before = emulation::Launches();
-    if (together) {
-      backend->SgdAll(all);
-      EXPECT_EQ(emulation::Launches() - before, 1u);
-    } else {
-      for (const SgdArgs& args : all) backend->Sgd(args);
-    }
-    Outputs outputs;
-    for (const SgdArgs& args : all) {
-      outputs.push_back(bench.Read("value", args.value));
-      if (momentum) outputs.push_back(bench.Read("velocity", args.velocity));
-    }
-    return outputs;
-  };
   for (const bool momentum : {false, true}) {
-    EXPECT_EQ(Disagreement(run(true, momentum), run(false, momentum), 0.0), "") << momentum;
+    std::vector<std::optional<float>> states;
+    if (momentum) states.push_back(std::nullopt);
+    ExpectTheBitsOfOneAfterTheOther(1, [&](Bench& bench) {
+      return CallsOf(bench, "sgd_update",
+                     SgdUpdateAttributes{.momentum = momentum ? 0.9 : 0.0, .weight_decay = 0.1},
+                     states);
+    });
   }
 }
 
 TEST(Updates, LambOfAllHasTheBitsOfOneAfterTheOtherInFourLaunches) {
-  const auto run = [](bool together) {
-    const auto backend = MakeEmulatedBackend({});
-    Bench bench(*backend);
-    std::vector<LambArgs> all;
-    for (const int64_t n : kSizes) {
-      all.push_back({.value = bench.Normal({n}),
-                     .m = bench.Normal({n}, 0.1f),
-                     .v = bench.From(std::vector<float>(n, 0.25f), {n}),
-                     .gradient = bench.Normal({n}),
-                     .norms = bench.Blank({2}, DType::kF64),
-                     .learning_rate = 0.1f,
-                     .beta1 = 0.9f,
-                     .beta2 = 0.99f,
-                     .epsilon = 1e-6f,
-                     .adapt = n % 2 == 0});
-    }
-    // Twice: what the tables keep must be no other table's.
-    for (int step = 0; step < 2; ++step) {
-      const uint64_t before = emulation::Launches();
-      if (together) {
-        backend->LambAll(all);
-        EXPECT_EQ(emulation::Launches() - before, 4u);
-      } else {
-        for (const LambArgs& args : all) backend->Lamb(args);
-      }
-    }
-    Outputs outputs;
-    for (const LambArgs& args : all) {
-      for (const Tensor& tensor : {args.value, args.m, args.v, args.norms}) {
-        outputs.push_back(bench.Read("state", tensor));
-      }
-    }
-    return outputs;
-  };
-  EXPECT_EQ(Disagreement(run(true), run(false), 0.0), "");
+  ExpectTheBitsOfOneAfterTheOther(4, [](Bench& bench) {
+    std::vector<UpdateCall> calls = CallsOf(
+        bench, "lamb_update", LambUpdateAttributes{.beta2 = 0.99}, {std::nullopt, 0.25f}, false);
+    for (size_t i = 0; i < calls.size(); i += 2) calls[i].attributes.Set("adapt", true);
+    return calls;
+  });
 }
 
-TEST(Updates, RmsPropAveragesAndSwapsOfAllAreALaunchEach) {
-  const auto run = [](bool together) {
-    const auto backend = MakeEmulatedBackend({});
-    Bench bench(*backend);
-    std::vector<RmsPropArgs> steps;
-    std::vector<AverageArgs> averages;
-    std::vector<Backend::SwapArgs> swaps;
+TEST(Updates, RmsPropOfAllHasTheBitsOfOneAfterTheOther) {
+  for (const bool momentum : {false, true}) {
+    std::vector<std::optional<float>> states = {1.0f};
+    if (momentum) states.push_back(std::nullopt);
+    ExpectTheBitsOfOneAfterTheOther(1, [&](Bench& bench) {
+      return CallsOf(bench, "rmsprop_update",
+                     RmsPropUpdateAttributes{.momentum = momentum ? 0.9 : 0.0, .weight_decay = 0.1},
+                     states);
+    });
+  }
+}
+
+TEST(Updates, AveragesOfAllHaveTheBitsOfOneAfterTheOther) {
+  ExpectTheBitsOfOneAfterTheOther(1, [](Bench& bench) {
+    std::vector<UpdateCall> calls;
     for (const int64_t n : kSizes) {
-      steps.push_back({.value = bench.Normal({n}),
-                       .gradient = bench.Normal({n}),
-                       .square = bench.From(std::vector<float>(n, 1.0f), {n}),
-                       .velocity = n % 2 == 0 ? bench.Normal({n}) : Tensor(),
-                       .inner_rate = 0.1f,
-                       .outer_rate = 1.0f,
-                       .decay = 0.9f,
-                       .momentum = 0.9f,
-                       .inside = 1.0f});
-      averages.push_back({steps.back().value, bench.Normal({n}), 0.1f});
-      swaps.push_back({steps.back().value, averages.back().average});
+      calls.push_back({.operation = "average_update",
+                       .inputs = {bench.Normal({n})},
+                       .adds = {bench.Normal({n})}});
     }
-    const uint64_t before = emulation::Launches();
-    if (together) {
-      backend->RmsPropAll(steps);
-      backend->AverageAll(averages);
-      backend->SwapAll(swaps);
-      EXPECT_EQ(emulation::Launches() - before, 3u);
-    } else {
-      for (const RmsPropArgs& args : steps) backend->RmsProp(args);
-      for (const AverageArgs& args : averages) backend->Average(args);
-      for (const Backend::SwapArgs& args : swaps) backend->Swap(args.a, args.b);
-    }
-    Outputs outputs;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      for (const Tensor& tensor : {steps[i].value, steps[i].square, averages[i].average}) {
-        outputs.push_back(bench.Read("state", tensor));
-      }
-    }
-    return outputs;
-  };
-  EXPECT_EQ(Disagreement(run(true), run(false), 0.0), "");
+    return calls;
+  });
+}
+
+TEST(Updates, SwapsOfAllAreALaunch) {
+  const auto backend = MakeEmulatedBackend({});
+  Bench bench(*backend);
+  std::vector<Backend::SwapArgs> swaps;
+  Outputs before, after;
+  for (const int64_t n : kSizes) {
+    swaps.push_back({bench.Normal({n}), bench.Normal({n})});
+    before.push_back(bench.Read("a", swaps.back().b));
+    before.push_back(bench.Read("b", swaps.back().a));
+  }
+  const uint64_t launches = emulation::Launches();
+  backend->SwapAll(swaps);
+  EXPECT_EQ(emulation::Launches() - launches, 1u);
+  for (const Backend::SwapArgs& args : swaps) {
+    after.push_back(bench.Read("a", args.a));
+    after.push_back(bench.Read("b", args.b));
+  }
+  EXPECT_EQ(Disagreement(after, before, 0.0), "");
 }
 
 TEST(Updates, NormsOfAllHaveTheBitsOfOneAfterTheOther) {

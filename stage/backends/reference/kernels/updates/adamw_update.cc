@@ -1,0 +1,35 @@
+#include "operations/updates/adamw_update.h"
+
+#include <cmath>
+
+#include "stage/backends/reference/kernel_list.h"
+#include "stage/backends/update_operands.h"
+
+namespace stagecoach::reference {
+namespace {
+
+absl::StatusOr<Kernel> Update(ReferenceBackend& backend, const Call& call, const CallTypes&,
+                              DType) {
+  const auto attributes = AttributesOf<AdamWUpdateAttributes>(call);
+  return Kernel([&backend, attributes](const KernelContext& context, const KernelArguments& a) {
+    const AdamWNumbers f = NumbersOf(attributes, *context.update);
+    const UpdateOperands of(a);
+    float *w = of.value.data<float>(), *m = of.state(0).data<float>();
+    float* v = of.state(1).data<float>();
+    const float* gradient = of.gradient.data<float>();
+    for (int64_t i = 0; i < of.value.elements(); ++i) {
+      const float g = gradient[i] * f.gradient_scale;
+      m[i] = f.beta1 * m[i] + (1.0f - f.beta1) * g;
+      v[i] = f.beta2 * v[i] + (1.0f - f.beta2) * g * g;
+      const float root = std::sqrt(v[i] / f.correction2) + f.epsilon;
+      w[i] -= f.learning_rate * (m[i] / f.correction1 / root + f.weight_decay * w[i]);
+    }
+    if (of.copy.valid()) backend.Convert(of.value, of.copy);
+  });
+}
+
+}  // namespace
+
+KernelList AdamWUpdateKernels() { return {{"adamw_update", Update}}; }
+
+}  // namespace stagecoach::reference
