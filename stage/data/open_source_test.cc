@@ -42,8 +42,8 @@ TEST(OpenSource, ATextForANetworkOfSomethingElseIsToldWhatItReads) {
                            {"source_length", {Element::kIds, Leading::kSamples, {}}},
                            {"tokens", kIds8},
                            {"targets", kIds8}}),
-            "data.text: gives tokens and targets; the network reads \"source\": no data source "
-            "gives all its inputs; take another network");
+            "data.text: gives tokens and targets; the network reads \"source\": give it "
+            "data.parallel_text");
   EXPECT_EQ(RefusalOfText({{"images", image}, {"labels", {Element::kIds, Leading::kSamples, {}}}}),
             "data.text: gives tokens and targets; the network reads \"images\": give it data.cifar "
             "or data.idx or data.image_folder or data.webdataset");

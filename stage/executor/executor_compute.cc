@@ -201,12 +201,12 @@ absl::Status StageExecutor::State::LoadInput(MicroBatchId id) {
 }
 
 absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
+  ASSIGN_OR_RETURN(Tensors loaded, LoadTargets(id));
   if (!objective_begun) {
-    ASSIGN_OR_RETURN(const double scale, LossScale());
+    ASSIGN_OR_RETURN(const double scale, LossScale(At(id).binding.lengths));
     parts.cell->objective()->Begin(static_cast<int>(in_flight.size()), scale);
     objective_begun = true;
   }
-  ASSIGN_OR_RETURN(Tensors loaded, LoadTargets(id));
   if (!loaded.empty()) {
     At(id).target = std::move(loaded.front());
     if (parts.network->objective.weighted()) {
@@ -263,9 +263,16 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
 }
 
 // The gradient is that of the mean over the mini-batch, for every M: its weights are added target
-// after target, as if M were 1.
-absl::StatusOr<double> StageExecutor::State::LossScale() {
-  if (!work->training || target_weights.names().empty()) return work->loss_scale;
+// after target, as if M were 1. The work's scale is for the largest lengths; all micro-batches of a
+// mini-batch have the same.
+absl::StatusOr<double> StageExecutor::State::LossScale(const Lengths& lengths) {
+  if (!work->training) return work->loss_scale;
+  if (target_weights.names().empty()) {
+    const ValueType& type = parts.network->objective.target_type;
+    if (!type.shape.has_lengths()) return work->loss_scale;
+    return work->loss_scale * static_cast<double>(TypeElements(type, 1)) /
+           static_cast<double>(TypeElements(type, {1, lengths}));
+  }
   double total = 0;
   for (size_t i = 0; i < in_flight.size(); ++i) {
     const MicroBatchId id(static_cast<int32_t>(i));

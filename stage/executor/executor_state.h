@@ -123,7 +123,7 @@ struct StageExecutor::State {
   // The inputs that weights follow from, read once: masks are slow to decode.
   absl::StatusOr<const HostBatch*> Weighed(MicroBatchId id);
   absl::StatusOr<HostBatch> Read(MicroBatchId id, std::span<const std::string> names) const;
-  absl::StatusOr<double> LossScale();
+  absl::StatusOr<double> LossScale(const Lengths& lengths);
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;
   // Inputs of the data source by name. FAILED_PRECONDITION: other samples than arrived were read.

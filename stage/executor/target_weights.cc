@@ -20,8 +20,7 @@ std::vector<T> NumbersOf(const std::vector<std::byte>& array) {
 
 TargetWeights::TargetWeights(const Network& network) : objective_(network.objective) {
   const bool classes = objective_.target_type.element == Element::kIds;
-  of_sample_ = LossWeightsType(objective_.target_type).shape.elements();
-  terms_ = network.targets() / of_sample_;
+  terms_ = network.targets() / LossWeightsType(objective_.target_type).shape.elements();
   reads_targets_ = classes && (objective_.ignored.has_value() || !objective_.class_weights.empty());
   if (reads_targets_) names_.push_back(network.input(objective_.targets).name);
   if (objective_.weights.valid()) names_.push_back(network.input(objective_.weights).name);
@@ -36,7 +35,9 @@ float TargetWeights::OfClass(int32_t id) const {
 }
 
 std::vector<float> TargetWeights::Of(const HostBatch& batch) const {
-  std::vector<float> weights(static_cast<size_t>(batch.samples * of_sample_), 1.0f);
+  const ValueType type = LossWeightsType(objective_.target_type);
+  const int64_t of_sample = TypeElements(type, {1, batch.lengths});
+  std::vector<float> weights(static_cast<size_t>(batch.samples * of_sample), 1.0f);
   if (batch.samples == 0) return weights;
   CHECK_EQ(batch.arrays.size(), names_.size());
   if (reads_targets_) {
@@ -47,8 +48,9 @@ std::vector<float> TargetWeights::Of(const HostBatch& batch) const {
   if (objective_.weights.valid()) {
     const std::vector<float> of_samples = NumbersOf<float>(batch.arrays.back());
     CHECK_EQ(static_cast<int64_t>(of_samples.size()), batch.samples);
-    const auto of_sample = static_cast<size_t>(of_sample_);
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] *= of_samples[i / of_sample];
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i] *= of_samples[i / static_cast<size_t>(of_sample)];
+    }
   }
   return weights;
 }

@@ -33,7 +33,7 @@ class TargetWeights {
   const Objective& objective_;
   std::vector<std::string> names_;
   bool reads_targets_ = false;
-  int64_t of_sample_ = 1, terms_ = 1;  // weights a sample; terms a weight
+  int64_t terms_ = 1;  // of a weight
 };
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
 // MadeUpPairs: pairs of sequences drawn from a seed, for networks that read "source"; the same
-// pairs for every M. Each mini-batch has lengths of its own. An input of one id a sample is the
+// pairs for every M. Each mini-batch may have lengths of its own. An input of one id a sample is the
 // length of its source.
 // Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_TESTING_MADE_UP_PAIRS_H_
@@ -22,6 +22,7 @@ class MadeUpPairs final : public BatchSource {
  public:
   struct Sizes {
     int64_t batch_size = 0, micro_batches = 0, evaluation_samples = 0;
+    bool lengths_vary = false;  // else all mini-batches have the largest
   };
   // With `padding`, ids of "source" from the sample's length on are that one, and targets from the
   // middle on are 0. Without, they are drawn as all others.
@@ -69,12 +70,12 @@ class MadeUpPairs final : public BatchSource {
     return first;
   }
 
-  // The largest in step 0, so that its memory is used; then from half of the largest on.
+  // From half of the largest on.
   Lengths LengthsOf(RandomStream stream) const {
     Lengths lengths;
     for (const Input& input : inputs_) {
       if (input.extent.length == Length::kNone) continue;
-      const int64_t least = stream.step == 0 ? input.extent.size : (input.extent.size + 1) / 2;
+      const int64_t least = sizes_.lengths_vary ? (input.extent.size + 1) / 2 : input.extent.size;
       stream.operation = 64 + static_cast<uint32_t>(input.extent.length);
       const auto bits = static_cast<int64_t>(RandomBits(stream, 0));
       lengths.Set(input.extent.length, least + bits % (input.extent.size - least + 1));

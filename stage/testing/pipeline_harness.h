@@ -109,7 +109,8 @@ struct HarnessOptions {
   int link_capacity = kLinkCapacity;
   bool own_memory = false;  // stages share no memory, as separate processes: CopyingLink
   int64_t evaluation_sequences = 0;
-  int64_t draws_below = 0;  // MadeUpSource's
+  int64_t draws_below = 0;    // MadeUpSource's
+  bool lengths_vary = false;  // MadeUpPairs'
   Precision precision = Precision::kFloat32;
   uint64_t order_seed = 0;  // of the order in which executors advance
   int patience = 0;         // rounds without an advance, for devices that run only when queried
@@ -303,7 +304,7 @@ class PipelineHarness {
     if (network_.InputNamed("source").valid()) {
       return std::make_shared<MadeUpPairs>(
           network_, MadeUpPairs::Sizes{options_.batch_size, options_.micro_batches,
-                                       options_.evaluation_sequences});
+                                       options_.evaluation_sequences, options_.lengths_vary});
     }
     return std::make_shared<MadeUpSource>(MadeUpSource::Sizes{
         options_.batch_size, options_.micro_batches, network_.targets(), network_.classes(),

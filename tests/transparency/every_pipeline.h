@@ -39,6 +39,7 @@ inline HarnessResult TrainThreeSteps(HarnessOptions options, const Network& netw
   options.precision = network.precision;
   options.batch_size = 5;
   options.micro_batches = 3;
+  options.lengths_vary = true;
   auto result = PipelineHarness(options).Train(3);
   CHECK_OK(result.status());
   return *std::move(result);

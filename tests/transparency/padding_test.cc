@@ -33,7 +33,8 @@ Network Translator(TransformerNorm norm) {
 // Micro-batches of 2, 2 and 1 samples, as every pipeline has them.
 std::shared_ptr<const BatchSource> PaddedWith(int32_t padding, const Network& network) {
   return std::make_shared<MadeUpPairs>(
-      network, MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3}, padding);
+      network, MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3, .lengths_vary = true},
+      padding);
 }
 
 TEST(Padding, OfTheSourceChangesNoBit) {
@@ -49,7 +50,7 @@ TEST(Padding, OfTheSourceChangesNoBit) {
       const HarnessResult zeros = trained(PaddedWith(0, network));
       EXPECT_TRUE(trained(PaddedWith(28, network)) == zeros) << device.name;
       const auto without = std::make_shared<MadeUpPairs>(
-          network, MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3});
+          network, MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3, .lengths_vary = true});
       EXPECT_FALSE(trained(without) == zeros) << device.name << ": the targets are others";
     }
   }
