@@ -1,7 +1,7 @@
 // Updates: operations that change a parameter at the end of a step, one for each optimizer. No
 // network calls them: the optimizer does (plan/job/optimizer_kinds.h), once for each parameter.
 // Attributes are what is constant over a job. UpdateNumbers are what another step changes.
-// Inputs: none. Outputs: none. Changes, in this order:
+// Inputs: none. Outputs: none. (average_update has other operands.) Changes, in this order:
 //   gradient  float32 of the parameter's shape; whatever is in it afterwards has no meaning
 //   value     float32 of the parameter's shape
 //   states    float32; which ones, and of which shapes, is the operation's

@@ -30,6 +30,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/errors/check.h"
 #include "base/numbers/precision.h"
 #include "network/passes/head_chunks.h"
 #include "operations/operation.h"
@@ -101,6 +102,10 @@ class Backend {
       for (size_t i = 0; i < all.size(); ++i) kernels[i](context, all[i]);
     };
   }
+
+  // A kernel for other lengths could not be prepared in the middle of a step. Synchronize answers with
+  // it, as with a device's error. A back end on a processor refuses none that it took before (CHECK).
+  virtual void NoteUnprepared(const absl::Status& status) { CHECK_OK(status); }
 
   // Between the two the caller runs kernels one after the other, in the order of a list. A device
   // may keep these calls and launch many at once, by EndCalls at the latest. If the caller asks the

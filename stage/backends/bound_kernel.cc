@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "operations/call_types.h"
 
@@ -19,7 +18,11 @@ class BoundKernels {
         types_(std::move(types)),
         activation_(activation) {}
 
-  absl::StatusOr<const Kernel*> For(const Lengths& lengths) {
+  // Names that the call does not have make no difference.
+  absl::StatusOr<const Kernel*> For(Lengths lengths) {
+    for (const Length length : kNamedLengths) {
+      if (!Has(length)) lengths.Set(length, 0);
+    }
     const auto found = kernels_.find(lengths);
     if (found != kernels_.end()) return &found->second;
     ASSIGN_OR_RETURN(Kernel kernel, backend_.Prepare(call_,
@@ -30,7 +33,20 @@ class BoundKernels {
     return &kernels_.emplace(lengths, std::move(kernel)).first->second;
   }
 
+  Backend& backend() { return backend_; }
+
  private:
+  bool Has(Length length) const {
+    for (const auto* types : {&types_.inputs, &types_.outputs}) {
+      for (const ValueType& type : *types) {
+        for (int i = 0; i < type.shape.rank(); ++i) {
+          if (type.shape.extent(i).length == length) return true;
+        }
+      }
+    }
+    return false;
+  }
+
   Backend& backend_;
   const Call call_;
   const CallTypes types_;
@@ -49,7 +65,7 @@ absl::StatusOr<Kernel> PrepareBound(Backend& backend, const Call& call, const Ca
   RETURN_IF_ERROR(kernels->For(Lengths()).status());
   return Kernel([kernels](const KernelContext& context, const KernelArguments& arguments) {
     const absl::StatusOr<const Kernel*> kernel = kernels->For(context.run.lengths);
-    CHECK_OK(kernel.status());
+    if (!kernel.ok()) return kernels->backend().NoteUnprepared(kernel.status());
     (**kernel)(context, arguments);
   });
 }

@@ -34,7 +34,7 @@ class AveragingOptimizer final : public Optimizer {
     return all;
   }
 
-  // From 0 all the way: 0 + 1 * (value - 0) is the value, to the bit.
+  // From 0 all the way: 0 + 1 * (value - 0) equals the value.
   void BeginAverages() override {
     for (const OptimizerSlot& slot : slots_) backend_.Fill(slot.value, 0.0f);
     calls_.Run({.learning_rate = 1.0});

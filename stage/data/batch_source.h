@@ -4,7 +4,7 @@
 // Ownership: owns the data (mapped or read).  Threads: thread-compatible; executor thread.
 // Units and shapes: arrays of a micro-batch in host memory, as RuntimeShape says: ids are I32, all
 //            else F32.
-// Order:  stage/data/sample_order.h, of every source.
+// Order:  stage/data/sample_order.h; with buckets of lengths stage/data/parallel/bucket_order.h.
 // Errors: if a sample cannot be read now, each request fails with field, path and reason. A source
 //         that read everything when it was opened has no errors.
 #ifndef STAGECOACH_STAGE_DATA_BATCH_SOURCE_H_

@@ -1,5 +1,6 @@
 // SampleOrder: the samples of a data set that make micro-batch (step, i). It is a pure function of
-// the seed and the number of samples, the same for every source. With S samples, let n = step * N +
+// the seed and the number of samples, for every source without buckets of lengths
+// (stage/data/parallel/bucket_order.h). With S samples, let n = step * N +
 // position. The n-th sample that a job trains on is PermuteIndex(seed, n / S, S, n % S). So each
 // comes once an epoch. Evaluation takes the held-out samples 0, 1, 2, ... in order, the same ones
 // every time.

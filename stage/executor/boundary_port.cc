@@ -202,10 +202,12 @@ std::string BoundaryPort::TypesText(MessageKind kind, const Binding& expected) c
   std::string text;
   for (const ValueType& type : TypesOf(kind)) {
     const char* name = DTypeName(ElementDType(type.element, parts_.dtype));
-    absl::StrAppend(&text, text.empty() ? "" : " and ", name,
-                    expected.samples < 0
-                        ? SentShape(type, {1, expected.lengths}).ToString() + " for each sample"
-                        : SentShape(type, expected).ToString());
+    absl::StrAppend(
+        &text, text.empty() ? "" : " and ", name,
+        expected.samples < 0
+            ? SentShape(type, {1, expected.lengths}).ToString() +
+                  (type.shape.has_lengths() ? ", or less, for each sample" : " for each sample")
+            : SentShape(type, expected).ToString());
   }
   return text;
 }

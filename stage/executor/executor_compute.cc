@@ -162,6 +162,20 @@ absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
   return Take(id, batch, 0, types);
 }
 
+// The scale of the loss is that of the first micro-batch's lengths.
+absl::Status StageExecutor::State::CheckLengths(MicroBatchId id) const {
+  const Binding &first = in_flight.front().binding, &binding = in_flight[id.value].binding;
+  if (first.samples <= 0 || binding.samples <= 0) return absl::OkStatus();
+  for (const Length length : kNamedLengths) {
+    const int64_t wanted = first.lengths.of(length), found = binding.lengths.of(length);
+    if (wanted == found) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("micro-batch ", id.value, " has ", LengthName(length), " ", found,
+                     ", the first one ", wanted, ": they must be alike in a mini-batch"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StageExecutor::State::Bind(MicroBatchId id, const HostBatch& batch) {
   Binding& binding = At(id).binding;
   const auto check = [this](int64_t arrived, int64_t read, const char* what) {
@@ -202,6 +216,7 @@ absl::Status StageExecutor::State::LoadInput(MicroBatchId id) {
 
 absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
   ASSIGN_OR_RETURN(Tensors loaded, LoadTargets(id));
+  RETURN_IF_ERROR(CheckLengths(id));
   if (!objective_begun) {
     ASSIGN_OR_RETURN(const double scale, LossScale(At(id).binding.lengths));
     parts.cell->objective()->Begin(static_cast<int>(in_flight.size()), scale);

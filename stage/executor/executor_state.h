@@ -131,6 +131,7 @@ struct StageExecutor::State {
                                const std::vector<ValueType>& types);
   // Notes the sizes of the batch, or compares them with what arrived.
   absl::Status Bind(MicroBatchId id, const HostBatch& batch);
+  absl::Status CheckLengths(MicroBatchId id) const;
   // Arrays of a batch from number `first` on, of these types.
   absl::StatusOr<Tensors> Take(MicroBatchId id, const HostBatch& batch, int first,
                                const std::vector<ValueType>& types);

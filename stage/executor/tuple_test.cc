@@ -288,6 +288,47 @@ TEST(Tuples, TellTheNextStageNamedLengths) {
   EXPECT_EQ((*arrived)->tuple[1].shape(), (Shape{2, 5}));
 }
 
+// A message that the link has no room for goes out later as it is.
+TEST(Tuples, WithNamedLengthsAreSentAgainAfterARefusal) {
+  LinkOptions one;
+  one.capacity_messages = 1;
+  auto links = MakeInProcessLinkPair(one);
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  PhaseClock phases(SystemClock::Get());
+  const std::vector<ValueType> types = {ActivationType(Shape::Of({{9, Length::kTarget}, {3}}))};
+  const auto port = [&](Link* link, int self, int peer) {
+    return BoundaryPort({.link = link,
+                         .self = StageId(self),
+                         .peer = StageId(peer),
+                         .outgoing = types,
+                         .incoming = types,
+                         .phases = &phases,
+                         .clock = SystemClock::Get(),
+                         .backend = backend.get()});
+  };
+  BoundaryPort above = port(links.first.get(), 0, 1), below = port(links.second.get(), 1, 0);
+  Lengths lengths;
+  lengths.Set(Length::kTarget, 4);
+  const Binding sizes[] = {{2, lengths}, {0, lengths}};
+  std::vector<Tensors> tuples;
+  for (const Binding& size : sizes) {
+    tuples.push_back({*MakeTensor(backend->allocator(), MemoryKind::kActivations, DType::kF32,
+                                  RuntimeShape(types[0], size))});
+  }
+  const auto send = [&](int i) {
+    return above.TrySend(MessageKind::kActivation, {}, MicroBatchId(i), &tuples[i], sizes[i]);
+  };
+  ASSERT_TRUE(*send(0));
+  ASSERT_FALSE(*send(1)) << "there is room for one";
+  for (int i = 0; i < 2; ++i) {
+    const auto arrived = below.TryReceive(MessageKind::kActivation, {}, MicroBatchId(i), -1);
+    ASSERT_TRUE(arrived.ok() && arrived->has_value()) << arrived.status();
+    EXPECT_EQ((*arrived)->binding, sizes[i]);
+    EXPECT_EQ((*arrived)->tuple[0].shape(), RuntimeShape(types[0], sizes[i]));
+    if (i == 0) ASSERT_TRUE(*send(1));
+  }
+}
+
 // Weights of the same layers with other skips are not exchanged.
 TEST(Tuples, AreAPartOfTheTextThatWeightsBelongTo) {
   ExpectGolden("network_text_skips.txt", CanonicalNetworkText(MakeSkipNetwork(false)));

@@ -22,7 +22,8 @@ class MadeUpPairs final : public BatchSource {
  public:
   struct Sizes {
     int64_t batch_size = 0, micro_batches = 0, evaluation_samples = 0;
-    bool lengths_vary = false;  // else all mini-batches have the largest
+    bool lengths_vary = false;  // else all mini-batches have the largest, or these
+    Lengths lengths = {};
   };
   // With `padding`, ids of "source" from the sample's length on are that one, and targets from the
   // middle on are 0. Without, they are drawn as all others.
@@ -75,6 +76,7 @@ class MadeUpPairs final : public BatchSource {
     Lengths lengths;
     for (const Input& input : inputs_) {
       if (input.extent.length == Length::kNone) continue;
+      if (sizes_.lengths.of(input.extent.length) > 0) return sizes_.lengths;
       const int64_t least = sizes_.lengths_vary ? (input.extent.size + 1) / 2 : input.extent.size;
       stream.operation = 64 + static_cast<uint32_t>(input.extent.length);
       const auto bits = static_cast<int64_t>(RandomBits(stream, 0));

@@ -56,6 +56,39 @@ TEST(Padding, OfTheSourceChangesNoBit) {
   }
 }
 
+// Of mini-batches that are shorter than the network allows. Without an ignored class the scale of
+// the loss follows from the lengths alone.
+TEST(Lengths, OfAMiniBatchAreASmallerNetwork) {
+  TransformerSpec spec{.vocabulary = 29,
+                       .source_context = 17,
+                       .target_context = 10,
+                       .width = 20,
+                       .hidden = 33,
+                       .heads = 2,
+                       .encoder_layers = 1,
+                       .decoder_layers = 1};
+  Lengths lengths;
+  lengths.Set(Length::kSource, 9);
+  lengths.Set(Length::kTarget, 6);
+  for (const PipelineDevice& device : PipelineDevices()) {
+    HarnessOptions options{.stages = 2};
+    options.make_backend = device.variants.front();
+    const auto trained = [&](const TransformerSpec& of) {
+      const auto network = ExpandNetwork(of, Precision::kFloat32);
+      CHECK_OK(network.status());
+      options.source = std::make_shared<MadeUpPairs>(
+          *network, MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3, .lengths = lengths});
+      return TrainThreeSteps(options, *network);
+    };
+    TransformerSpec small = spec;
+    small.source_context = 9;
+    small.target_context = 6;
+    const HarnessResult shorter = trained(spec), whole = trained(small);
+    EXPECT_EQ(shorter.losses, whole.losses) << device.name;
+    EXPECT_EQ(shorter.squared_norms, whole.squared_norms) << device.name;
+  }
+}
+
 TEST(Padding, HasTheSameBitsInEveryPipeline) {
   const Network network = Translator(TransformerNorm::kPre);
   ExpectTheSameBitsInEveryPipeline(network, PaddedWith(7, network));

@@ -66,6 +66,7 @@ class KernelBackend : public Backend {
   void NoteStatus(const absl::Status& status, const char* what) {
     fault_->NoteStatus(status, what);
   }
+  void NoteUnprepared(const absl::Status& status) override { NoteStatus(status, "a kernel"); }
   // Memory for the running operation only. If it is refused, notes the error and returns null.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
   // After Begin(). If memory is refused, notes the error and returns null.

@@ -1,5 +1,5 @@
-// For kernels of updates on the host: calls of all parameters as tables, a table for each set of
-// equal factors. In practice that is one: what a parameter has for itself is in its entry.
+// For kernels of updates on the host: calls of all parameters as tables, a table for each run
+// of calls with equal factors. In practice that is one: what a parameter has for itself is in its entry.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_UPDATES_UPDATE_TABLES_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_UPDATES_UPDATE_TABLES_H_
 
