@@ -1,6 +1,6 @@
 // text: a text file as tokens: its bytes, or the ids of a tokenizer. The last 10 % are held out for
-// evaluation, unless another file is (plan/data/text_file.h). Gives tokens and targets, ids [context]; targets are tokens shifted by
-// one.
+// evaluation, unless another file is (plan/data/text_file.h). Gives tokens and targets, ids
+// [context]; targets are tokens shifted by one.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_H_
 #define STAGECOACH_PLAN_DATA_TEXT_H_
 

@@ -1,10 +1,11 @@
-// Text file: the bytes that may be trained on, and how its tokens become sequences. The client checks a
-// file that it can see before it submits; the stages check it again.
+// Text file: the bytes that may be trained on, and how its tokens become sequences. The client
+// checks a file that it can see before it submits; the stages check it again.
 //   Refused, by the first bytes: any other kind of base/files/file_kind.h, UTF-16, UTF-32, and data
-//   full of control bytes. Without a tokenizer every byte is a token. So such a file would train without a word and
-//   teach nothing. UTF-8 and the eight-bit encodings pass.
+//   full of control bytes. Without a tokenizer every byte is a token. So such a file would train
+//   without a word and teach nothing. UTF-8 and the eight-bit encodings pass.
 // Threads: pure functions.
-// Units:   tokens are bytes, or a tokenizer's ids; a sequence is `context` tokens and reads one more, its last target.
+// Units:   tokens are bytes, or a tokenizer's ids; a sequence is `context` tokens and reads one
+//          more, its last target.
 // Errors:  INVALID_ARGUMENT naming the file, what is wrong with it, and the remedy.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_FILE_H_
 #define STAGECOACH_PLAN_DATA_TEXT_FILE_H_

@@ -22,7 +22,6 @@
 namespace stagecoach {
 namespace {
 
-constexpr size_t kMostPartBytes = size_t{64} << 10;
 constexpr size_t kBufferedIds = size_t{256} << 10;
 constexpr std::chrono::seconds kLogEvery{10};
 // To encode more takes longer than a user waits for a survey.
@@ -63,12 +62,14 @@ class Rereader {
 
 using TakeIds = absl::FunctionRef<absl::Status(std::span<const int32_t>)>;
 
-// Encodes the first `most` bytes; `take` gets the ids in order.
+// Encodes the first `most` bytes; `take` gets the ids in order. Errors of the file and of `take`
+// name their own places, all others the text.
 absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& tokenizer,
                        TakeIds take) {
   Rereader read(file, most);
   std::vector<int32_t> buffered;
   auto logged = std::chrono::steady_clock::now();
+  absl::Status named;  // an error that is not annotated
   const auto take_line = [&](std::string_view part, bool ends) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.Encode(part));
     buffered.insert(buffered.end(), ids.begin(), ids.end());
@@ -79,12 +80,18 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
       spdlog::info("{}: {} of {} bytes are tokens", file.Where(), read.read(), most);
       logged = now;
     }
-    RETURN_IF_ERROR(take(buffered));
+    RETURN_IF_ERROR(named = take(buffered));
     buffered.clear();
     return absl::OkStatus();
   };
-  const auto read_more = [&read](std::span<uint8_t> into) { return read.Next(into); };
-  RETURN_IF_ERROR(Annotate(ReadLines(read_more, kMostPartBytes, take_line), file.Where()));
+  const auto read_more = [&](std::span<uint8_t> into) {
+    absl::StatusOr<size_t> count = read.Next(into);
+    named = count.status();
+    return count;
+  };
+  const absl::Status status = ReadLines(read_more, kMostPartBytes, take_line);
+  RETURN_IF_ERROR(named);
+  RETURN_IF_ERROR(Annotate(status, file.Where()));
   return take(buffered);
 }
 

@@ -3,8 +3,8 @@
 // The compiled rules: four bytes, the bytes of a double array (Darts-clone) as a little-endian
 // number; the array, which maps a text to an offset; the replacements, each ending with a zero.
 // Ownership: owns the rules; borrows the user's symbols.  Threads: immutable.
-// Errors:    Make: DATA_LOSS: the rules are damaged. Offsets are checked at each use, since a whole
-//            check would cost as much as a load.
+// Errors:    Make: DATA_LOSS: the rules are damaged. Offsets are checked at each use: to check them
+//            all would take as long as the rest of Tokenizer::Load.
 #ifndef STAGECOACH_STAGE_TOKENS_NORMALIZER_H_
 #define STAGECOACH_STAGE_TOKENS_NORMALIZER_H_
 

@@ -33,10 +33,11 @@ class LineCutter {
       RETURN_IF_ERROR(CutLong());
       if (ends) RETURN_IF_ERROR(Take(line_, true));
       if (ends) line_.clear();
+      open_ = !ends;
     }
     return absl::OkStatus();
   }
-  absl::Status Finish() { return line_.empty() ? absl::OkStatus() : Take(line_, true); }
+  absl::Status Finish() { return open_ ? Take(line_, true) : absl::OkStatus(); }
 
  private:
   absl::Status CutLong() {
@@ -58,6 +59,7 @@ class LineCutter {
   }
 
   absl::Status Take(std::string_view part, bool ends) {
+    if (ends && part.ends_with('\r')) part.remove_suffix(1);
     if (!IsUtf8Text(part)) {
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number_,
@@ -71,7 +73,8 @@ class LineCutter {
 
   const size_t most_;
   const TakeLine take_;
-  std::string line_;  // so far
+  std::string line_;   // so far, without the parts that were taken
+  bool open_ = false;  // a line has begun; it may be empty, as all of it was taken
   int64_t number_ = 1;
 };
 

@@ -19,8 +19,11 @@ namespace stagecoach {
 
 // The next bytes of a file, as many as there are room for or fewer; 0: it is over.
 using ReadBytes = absl::FunctionRef<absl::StatusOr<size_t>(std::span<uint8_t>)>;
-// A line without its end, or a part of a long one; `ends`: the line is over.
+// A line without its end, "\n" or "\r\n", or a part of a long one; `ends`: the line is over.
 using TakeLine = absl::FunctionRef<absl::Status(std::string_view part, bool ends)>;
+
+// Of a line to encode; a longer one is encoded by parts.
+inline constexpr size_t kMostPartBytes = size_t{64} << 10;
 
 // most: bytes of a part, at least 8. A long line is cut at a space, which is left out: a tokenizer
 // puts one in front of each part. Without a space it is cut between two characters.

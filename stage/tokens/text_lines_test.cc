@@ -49,12 +49,31 @@ TEST(TextLines, ALineEndsAtItsEndAndTheLastOneAtTheFilesEnd) {
   }
 }
 
+TEST(TextLines, ALineMayEndWithACarriageReturn) {
+  for (const size_t a_read : {1, 2, 3, 100}) {
+    EXPECT_THAT(*Lines("one\r\n\r\ntwo\r\n", 100, a_read), ElementsAre("one", "", "two"));
+    EXPECT_THAT(*Lines("one\r\ntwo\r", 100, a_read), ElementsAre("one", "two"));
+    EXPECT_THAT(*Lines("o\rne\r\r\n", 100, a_read), ElementsAre("o\rne\r"));
+    EXPECT_THAT(*Lines("aaaaaaaa\r\nb\n", 8, a_read), ElementsAre("aaaaaaaa/", "", "b"));
+  }
+}
+
 TEST(TextLines, ALongLineIsCutAtASpaceElseBetweenCharacters) {
   EXPECT_THAT(*Lines("one two three\nfour", 8), ElementsAre("one two/", "three", "four"));
   EXPECT_THAT(*Lines("one two three four", 8, 100), ElementsAre("one two/", "three/", "four"));
   EXPECT_THAT(*Lines("éééééé", 9), ElementsAre("éééé/", "éé"));
   EXPECT_THAT(*Lines("🙂🙂🙂", 11), ElementsAre("🙂🙂/", "🙂"));
   EXPECT_THAT(*Lines(std::string(20, 'a'), 8), ElementsAre("aaaaaaaa/", "aaaaaaaa/", "aaaa"));
+}
+
+// Symptom: a last line whose last byte is the space where it was cut had no end.
+TEST(TextLines, ALineThatIsCutAtItsLastByteEnds) {
+  for (const size_t a_read : {1, 3, 100}) {
+    for (const char* const end : {"", "\n"}) {
+      EXPECT_THAT(*Lines(std::string("one\naaaaaaaa ") + end, 8, a_read),
+                  ElementsAre("one", "aaaaaaaa/", ""));
+    }
+  }
 }
 
 TEST(TextLines, GzipIsUnpacked) {

@@ -106,10 +106,14 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(std::string_view text) co
     return absl::InvalidArgumentError(
         "the text is not UTF-8, or has a zero byte; convert it to UTF-8 first (iconv -t UTF-8)");
   }
-  ASSIGN_OR_RETURN(const std::string normalized, normalizer_->Normalize(text));
+  const absl::StatusOr<std::string> normalized = normalizer_->Normalize(text);
+  if (!normalized.ok()) {  // callers name the text, which is not at fault
+    return absl::InvalidArgumentError(
+        absl::StrCat("the tokenizer: ", normalized.status().message(), kRemedy));
+  }
   std::vector<int32_t> ids;
   bool unknown = false;
-  for (const Segment& segment : segmenter_->Cut(normalized)) {
+  for (const Segment& segment : segmenter_->Cut(*normalized)) {
     const bool before = std::exchange(unknown, segment.id == model_.unknown);
     if (unknown && model_.byte_fallback) {
       for (const char byte : segment.text) {

@@ -7,7 +7,8 @@
 // Ownership: owns everything.  Threads: immutable; any thread.
 // Errors:    Load, Parse: INVALID_ARGUMENT naming the reason and the remedy: the file is no model.
 //            Load names the path. Encode: INVALID_ARGUMENT: the text is not UTF-8, or has a zero
-//            byte. Decode: INVALID_ARGUMENT: an id that the model does not have.
+//            byte; "the tokenizer: …" and the remedy: the model's rules for this text are damaged.
+//            Decode: INVALID_ARGUMENT: an id that the model does not have.
 #ifndef STAGECOACH_STAGE_TOKENS_TOKENIZER_H_
 #define STAGECOACH_STAGE_TOKENS_TOKENIZER_H_
 

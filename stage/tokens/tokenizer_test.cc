@@ -21,8 +21,10 @@ namespace {
 
 using absl::StatusCode;
 using std::string_literals::operator""s;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // Words of several scripts, and what rules change: ligatures, wide and combined characters, other
 // spaces, characters without width. Some of it is in no training text.
@@ -234,6 +236,24 @@ TEST(Tokenizer, TextsThatAreNotUtf8AreRefused) {
                 StatusIs(StatusCode::kInvalidArgument, HasSubstr("not UTF-8")));
   }
   EXPECT_THAT(*tokenizer->Encode(""), ElementsAre());
+}
+
+// Loading does not follow every rule: the first text that needs a damaged one shows it.
+TEST(Tokenizer, DamagedRulesAreToldApartFromFaultsOfTheText) {
+  constexpr size_t kUnits = 128;
+  std::vector<uint32_t> units(kUnits);
+  units['a'] = 0x3ffu << 10 | 0x100u | 'a';  // a rule for "a" whose value lies outside
+  std::string rules = "\0\2\0\0"s;           // 4 * kUnits
+  for (const uint32_t unit : units) {
+    for (int i = 0; i < 4; ++i) rules.push_back(static_cast<char>(unit >> (8 * i)));
+  }
+  rules.push_back('\0');  // the replacements
+  const auto tokenizer = Made(ModelFileText(LetterPieces(), "", WireBytes(2, rules)));
+  EXPECT_TRUE(tokenizer->Encode("bcd").ok());
+  EXPECT_THAT(tokenizer->Encode("bad").status(),
+              StatusIs(StatusCode::kInvalidArgument,
+                       AllOf(StartsWith("the tokenizer: its rules for characters are damaged"),
+                             HasSubstr("give a model"))));
 }
 
 TEST(Tokenizer, IdsThatItDoesNotHaveAreRefused) {

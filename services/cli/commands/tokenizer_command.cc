@@ -30,8 +30,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a line; a longer one is encoded by parts.
-constexpr size_t kMostPartBytes = size_t{64} << 10;
 // Ids of a line must not be cut.
 constexpr size_t kMostIdBytes = size_t{64} << 20;
 

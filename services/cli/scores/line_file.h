@@ -1,4 +1,4 @@
-// LineFile: the lines of a text file, as sacreBLEU reads them: UTF-8, plain or gzip, divided at
+// ReadLineFile: the lines of a text file, as sacreBLEU reads them: UTF-8, plain or gzip, divided at
 // "\n" alone. White space at a line's end goes.
 // Threads: any.
 // Errors:  INVALID_ARGUMENT naming the file, and line and remedy where there are any: missing, a

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tokens are stored as memory has them");
 
 constexpr std::string_view kCacheMagic = "SCTOKENS";
+// A writer that lives appends within it.
+constexpr std::chrono::hours kUnfinishedAge{24};
 constexpr size_t kDigestDigits = 64;
 // Behind the tokens: magic, version, checksum of the tokens, their number, both digests, checksum of
 // the footer so far.
@@ -44,6 +49,26 @@ std::string Footer(const TokenCacheKey& key, uint64_t tokens, uint32_t checksum)
 
 absl::Status NoCache(const std::string& path, absl::string_view reason) {
   return absl::NotFoundError(absl::StrCat(path, ": ", reason));
+}
+
+// With the nonce of its writer behind it.
+std::string UnfinishedName(const TokenCacheKey& key) {
+  return absl::StrCat(".", key.FileName(), "-");
+}
+
+// Those of stages that were killed. Failures are ignored: the next writer tries again.
+void RemoveOldUnfinished(FileSystem& files, const std::string& folder, const TokenCacheKey& key) {
+  namespace fs = std::filesystem;
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+  if (!names.ok()) return;
+  const fs::file_time_type oldest = fs::file_time_type::clock::now() - kUnfinishedAge;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(UnfinishedName(key))) continue;
+    const std::string path = absl::StrCat(folder, "/", name);
+    std::error_code error;
+    const fs::file_time_type written = fs::last_write_time(path, error);
+    if (!error && written < oldest) files.RemoveAll(path).IgnoreError();
+  }
 }
 
 class CachedTokens final : public TokenFile {
@@ -112,7 +137,7 @@ absl::StatusOr<std::unique_ptr<const TokenFile>> OpenTokenCache(FileSystem& file
 TokenCacheWriter::TokenCacheWriter(FileSystem& files, const std::string& folder, TokenCacheKey key)
     : files_(files),
       folder_(folder),
-      unfinished_(absl::StrCat(folder, "/.", key.FileName(), "-", files.Nonce())),
+      unfinished_(absl::StrCat(folder, "/", UnfinishedName(key), files.Nonce())),
       key_(std::move(key)) {}
 
 TokenCacheWriter::~TokenCacheWriter() {
@@ -121,6 +146,7 @@ TokenCacheWriter::~TokenCacheWriter() {
 
 absl::StatusOr<std::unique_ptr<TokenCacheWriter>> TokenCacheWriter::Create(
     FileSystem& files, const std::string& folder, const TokenCacheKey& key) {
+  RemoveOldUnfinished(files, folder, key);
   std::unique_ptr<TokenCacheWriter> writer(new TokenCacheWriter(files, folder, key));
   ASSIGN_OR_RETURN(writer->file_, files.Create(writer->unfinished_));
   return writer;

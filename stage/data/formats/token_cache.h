@@ -19,7 +19,7 @@
 namespace stagecoach {
 
 // Raise it when the same text and tokenizer give other ids.
-inline constexpr uint32_t kTokenCacheVersion = 1;
+inline constexpr uint32_t kTokenCacheVersion = 2;
 
 struct TokenCacheKey {
   std::string text, tokenizer;  // SHA-256 in hexadecimal
@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<const TokenFile>> OpenTokenCache(FileSystem& file
 
 class TokenCacheWriter {
  public:
+  // Also removes unfinished files of this key that nobody wrote to for a day.
   static absl::StatusOr<std::unique_ptr<TokenCacheWriter>> Create(FileSystem& files,
                                                                   const std::string& folder,
                                                                   const TokenCacheKey& key);

@@ -39,7 +39,7 @@ class BucketOrder {
 
   struct MiniBatch {
     std::span<const int32_t> samples;  // batch_size of them; valid until the next call
-    int64_t bucket = 0;                // the largest of its samples
+    int64_t bucket = 0;                // the last one among its samples' buckets
   };
   MiniBatch Train(uint64_t step) const;
 

@@ -30,7 +30,7 @@ inline PairLengths LargestOf(const PairLengths& a, const PairLengths& b) {
 
 class LengthBuckets {
  public:
-  // Of these pairs, which are some; at most `most` groups, none of them empty.
+  // pairs: at least one. Makes at most `most` groups, none of them empty.
   LengthBuckets(std::span<const PairLengths> pairs, int64_t most);
 
   int64_t count() const { return static_cast<int64_t>(groups_.size()); }

@@ -2,9 +2,9 @@
 // of the file in memory.
 // Ownership: owns its file.  Threads: thread-compatible.
 // Units:     lines count from 1.
-// Errors:    all name field and path, those of a line its number. As data_file.h; INVALID_ARGUMENT
-//            for a file that plainly is no text and for a line of more than kMostLineBytes;
-//            DATA_LOSS if the gzip data is damaged or cut off.
+// Errors:    all name field and path, those of a line its number. Those of data_file.h, and:
+//            INVALID_ARGUMENT: the first bytes are not a text's, or a line has more than
+//            kMostLineBytes. DATA_LOSS: the gzip data is damaged or cut off.
 #ifndef STAGECOACH_STAGE_DATA_PARALLEL_LINE_FILE_H_
 #define STAGECOACH_STAGE_DATA_PARALLEL_LINE_FILE_H_
 

@@ -58,7 +58,7 @@ class PairSet {
     std::string tag;                        // empty: none
     std::string tag_field;
   };
-  // Where the pairs of a file are. Those from first_held_out() on are its last 2 %.
+  // Where the pairs of a file are. The last `held_out` of them lie in the last 2 % of the lines.
   struct File {
     std::string where;  // `data.parallel_text.sources[0] = "a"`
     int64_t first = 0, count = 0;

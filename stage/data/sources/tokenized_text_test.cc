@@ -1,9 +1,14 @@
 // Texts that a tokenizer turns into ids, and the cache of these.
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "stage/data/sources/text_source_testing.h"
 #include "stage/tokens/model_file_testing.h"
 
@@ -12,6 +17,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 // Ids 0 to 3 are special, 4 is the space mark, '!' is 5.
 int32_t IdOf(char c) { return c == ' ' ? 4 : c == '\n' ? 3 : c - '!' + 5; }
@@ -84,6 +91,14 @@ TEST_F(TokenizedTextTest, EachLineIsEncodedAndItsEndIsTheEndId) {
     EXPECT_EQ(held_out.inputs[i], ids[static_cast<size_t>(train) + i]);
     EXPECT_EQ(held_out.targets[i], ids[static_cast<size_t>(train) + i + 1]);
   }
+}
+
+TEST_F(TokenizedTextTest, LinesOfWindowsHaveTheSameIds) {
+  const std::string text = Lines(100);
+  Write(text);
+  const std::vector<int32_t> ids = Train(*OpenIds(), 5, 1).inputs;
+  Write(absl::StrReplaceAll(text, {{"\n", "\r\n"}}));
+  EXPECT_EQ(Train(*OpenIds(), 5, 1).inputs, ids);
 }
 
 TEST_F(TokenizedTextTest, IdsAreMadeOnceAndFoundByTheContent) {
@@ -173,6 +188,43 @@ TEST_F(TokenizedTextTest, ACacheThatCannotBeWrittenIsNamed) {
   const absl::Status status =
       OpenSource(spec_, NetworkOnText(10, 99), kTextInputs, *roots).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("--cache-dir = "));
+}
+
+// Symptom: it was called an error of the text.
+TEST_F(TokenizedTextTest, ACacheThatIsFullIsNamedAlone) {
+  std::string text;
+  for (int i = 0; i < 150'000; ++i) text += "a\n";  // more ids than are buffered
+  Write(text);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = TryOpenIds().status();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(std::string(status.message()), StartsWith("--cache-dir = "));
+  EXPECT_TRUE(Cached().empty()) << "nothing unfinished is left";
+}
+
+// A stage that was killed leaves its unfinished file.
+TEST_F(TokenizedTextTest, OldUnfinishedFilesOfTheSameNameGo) {
+  Write(Lines(100));
+  OpenIds();
+  ASSERT_EQ(Cached().size(), 1u);
+  const std::filesystem::path kept = Cached().front();
+  std::filesystem::remove(kept);
+  const std::string name = kept.filename().string();
+  const std::string old = folder_.Write("cache/." + name + "-0123456789abcdef", "killed");
+  const std::string young = folder_.Write("cache/." + name + "-123456789abcdef0", "at work");
+  const std::string other = folder_.Write("cache/.other.tokens-0123456789abcdef", "of another key");
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(young, now - std::chrono::hours(23));
+  for (const std::string& path : {old, other}) {
+    std::filesystem::last_write_time(path, now - std::chrono::hours(25));
+  }
+  OpenIds();
+  EXPECT_THAT(Cached(), UnorderedElementsAre(kept.string(), young, other));
 }
 
 TEST_F(TokenizedTextTest, ALineThatIsLongerThanAPartIsWhole) {
