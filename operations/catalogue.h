@@ -23,8 +23,8 @@ using OperationList = std::vector<const Operation*>;
 #define STAGECOACH_OPERATIONS                                                                  \
   Activations, Add, Attention, BatchNorm, Concatenate, Convolution, CrossEntropy, DropPath,    \
       Dropout, Embedding, GroupNorm, HeadNorm, LayerNorm, Linear, MeanSquaredError, Pad, Pool, \
-      PrependToken, Reshape, RmsNorm, Rotary, Swiglu, Upsample, AdamWUpdate, AverageUpdate,    \
-      LambUpdate, RmsPropUpdate, SgdUpdate
+      PrependToken, Reshape, RmsNorm, Rotary, Swiglu, Upsample, AdafactorUpdate, AdamWUpdate,  \
+      AverageUpdate, LambUpdate, RmsPropUpdate, SgdUpdate
 
 }  // namespace stagecoach
 
