@@ -24,7 +24,7 @@ using OperationList = std::vector<const Operation*>;
   Activations, Add, AddSinusoids, Attention, BatchNorm, Clip, Concatenate, Convolution,           \
       CrossAttention, CrossEntropy, DropPath, Dropout, Embedding, GroupNorm, HeadNorm, LayerNorm, \
       Linear, MeanSquaredError, Pad, Pool, PrependToken, Reshape, RmsNorm, Rotary, Scale, Swiglu, \
-      Upsample, AdamWUpdate, AverageUpdate, LambUpdate, RmsPropUpdate, SgdUpdate
+      Upsample, AdafactorUpdate, AdamWUpdate, AverageUpdate, LambUpdate, RmsPropUpdate, SgdUpdate
 
 }  // namespace stagecoach
 

@@ -35,7 +35,7 @@ class OptimizerKind : public FieldKind {
 
 // Each has a file in plan/optimizers, which defines `const OptimizerKind* AdamWOptimizerKind()`,
 // and a message in proto/stagecoach/v1/training.proto.
-#define STAGECOACH_OPTIMIZERS AdamW, Lamb, RmsProp, Sgd
+#define STAGECOACH_OPTIMIZERS Adafactor, AdamW, Lamb, RmsProp, Sgd
 STAGECOACH_LISTED(Giver<const OptimizerKind*>, OptimizerKind, STAGECOACH_OPTIMIZERS)
 
 const KindList<OptimizerKind>& OptimizerKinds();

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/catalogue.h"
+#include "plan/optimizers/adafactor.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"
@@ -48,6 +49,9 @@ TEST(OptimizerSlots, AreThoseOfTheAverageToo) {
 TEST(OptimizerSlots, HaveTheElementsThatAForecastCounts) {
   EXPECT_EQ(OptimizerElements(AdamWSpec{}, {2, 3}), 12);
   EXPECT_EQ(OptimizerElements(SgdSpec{}, {2, 3}), 0);
+  EXPECT_EQ(OptimizerElements(AdafactorSpec{}, {20, 30}), 50);
+  EXPECT_EQ(OptimizerElements(AdafactorSpec{.beta1 = 0.9}, {20, 30}), 650);
+  EXPECT_EQ(OptimizerElements(AdafactorSpec{}, {30}), 30);
 }
 
 TEST(OptimizerSlots, TheNameOfATensorSaysWhichSlotItIs) {

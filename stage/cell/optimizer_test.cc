@@ -1,8 +1,10 @@
 // The optimizers against their formulas in double, their slots, and elementwise independence.
 #include "stage/cell/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +13,7 @@
 #include "base/numbers/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/optimizers/adafactor.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"
@@ -351,6 +354,115 @@ TEST_F(OptimizerTest, NoMemoryForSlotsNamesTheSlot) {
       MakeOptimizer(AdamWSpec{}, {parameters_[0].get()}, *backend_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("opt/m/0003/mlp.up.weight"));
+}
+
+// The paper's algorithms 4 and 5 in double, of one parameter.
+struct AdafactorTruth {
+  AdafactorSpec spec;
+  size_t rows = 1, columns = 1;  // a vector: one row
+  bool matrix = false;
+  std::vector<double> w, row, column, square, m;
+
+  static double Rms(const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value * value;
+    return std::sqrt(sum / static_cast<double>(values.size()));
+  }
+
+  void Means(const std::vector<double>& g, double decay) {
+    double all = 0;
+    for (size_t i = 0; i < rows; ++i) {
+      double sum = 0;
+      for (size_t j = 0; j < columns; ++j) sum += g[i * columns + j] * g[i * columns + j];
+      row[i] = decay * row[i] + (1 - decay) * (sum / static_cast<double>(columns) + spec.epsilon1);
+      all += row[i];
+    }
+    for (size_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (size_t i = 0; i < rows; ++i) sum += g[i * columns + j] * g[i * columns + j];
+      column[j] =
+          decay * column[j] + (1 - decay) * (sum / static_cast<double>(rows) + spec.epsilon1);
+    }
+    for (size_t i = 0; i < w.size(); ++i) {
+      square[i] = row[i / columns] * column[i % columns] / (all / static_cast<double>(rows));
+    }
+  }
+
+  void Step(double t, std::vector<double> g, double rate, double weight_decay) {
+    const double decay = 1 - std::pow(t, -spec.decay_power);
+    if (spec.relative_step) rate = std::min(rate, 1 / std::sqrt(t));
+    if (matrix) Means(g, decay);
+    for (size_t i = 0; i < w.size(); ++i) {
+      if (!matrix) square[i] = decay * square[i] + (1 - decay) * (g[i] * g[i] + spec.epsilon1);
+      g[i] /= std::sqrt(square[i]);
+    }
+    const double over = spec.clip == 0 ? 1 : std::max(1.0, Rms(g) / spec.clip);
+    const double scale = spec.scale_by_parameter ? std::max(spec.epsilon2, Rms(w)) : 1.0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      m[i] = spec.beta1 * m[i] + (1 - spec.beta1) * g[i] / over;
+      w[i] -= rate * (scale * m[i] + weight_decay * w[i]);
+    }
+  }
+};
+
+TEST_F(OptimizerTest, AdafactorFollowsThePaperOverSeveralSteps) {
+  const double rates[] = {0.01, 0.9, 0.005, 0.02};  // one that a relative step bounds
+  for (const AdafactorSpec& spec :
+       {AdafactorSpec{}, AdafactorSpec{.beta1 = 0.9, .clip = 0.5, .weight_decay = 0.1},
+        AdafactorSpec{.decay_power = 0.5,
+        .epsilon1 = 1e-3,
+        .clip = 0,
+        .relative_step = true,
+        .scale_by_parameter = true}}) {
+    std::vector<AdafactorTruth> truths;
+    for (size_t p = 0; p < 2; ++p) {
+      const std::vector<float> start = Value(p);
+      AdafactorTruth truth{.spec = spec, .w = {start.begin(), start.end()}};
+      truth.matrix = p == 0;
+      truth.rows = p == 0 ? 3 : 1;
+      truth.columns = start.size() / truth.rows;
+      truth.row.resize(truth.rows);
+      truth.column.resize(truth.columns);
+      truth.square.resize(start.size());
+      truth.m.resize(start.size());
+      truths.push_back(std::move(truth));
+    }
+    const std::unique_ptr<Optimizer> optimizer = Make(spec);
+    for (uint64_t step = 0; step < 4; ++step) {
+      for (size_t p = 0; p < 2; ++p) {
+        std::vector<float> gradient =
+            NormalValues(p == 0 ? 12 : 3, static_cast<uint32_t>(20 + step));
+        backend_->CopyFromHost(std::as_bytes(std::span(gradient)), parameters_[p]->gradient);
+        std::vector<double> scaled;
+        for (const float g : gradient) scaled.push_back(0.7 * g);
+        truths[p].Step(static_cast<double>(step) + 1, scaled, rates[step],
+                       p == 0 ? spec.weight_decay : 0.0);
+      }
+      optimizer->Apply(step, rates[step], 0.7);
+    }
+    for (size_t p = 0; p < 2; ++p) {
+      const std::vector<float> value = Value(p);
+      for (size_t i = 0; i < value.size(); ++i) {
+        EXPECT_NEAR(value[i], truths[p].w[i], 5e-6) << "parameter " << p << " element " << i;
+      }
+    }
+  }
+}
+
+TEST_F(OptimizerTest, AdafactorsStatesHaveShapesOfTheirOwn) {
+  Add("model/0003/stack", {2, 3, 5}, true);
+  std::map<std::string, Shape> shapes;
+  for (const OptimizerSlot& slot : Make(AdafactorSpec{.beta1 = 0.5})->slots()) {
+    shapes[slot.name] = slot.value.shape();
+  }
+  EXPECT_EQ(shapes, (std::map<std::string, Shape>{{"opt/column/0003/mlp.up.weight", {4}},
+                                                  {"opt/row/0003/mlp.up.weight", {3}},
+                                                  {"opt/m/0003/mlp.up.weight", {3, 4}},
+                                                  {"opt/square/0003/mlp.up.bias", {3}},
+                                                  {"opt/m/0003/mlp.up.bias", {3}},
+                                                  {"opt/column/0003/stack", {2, 5}},
+                                                  {"opt/row/0003/stack", {2, 3}},
+                                                  {"opt/m/0003/stack", {2, 3, 5}}}));
 }
 
 // A back end that has no kernel for any update.

@@ -32,6 +32,7 @@
 #include "network/zoo/unet.h"
 #include "network/zoo/vit.h"
 #include "plan/costs/cost_model.h"
+#include "plan/optimizers/adafactor.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/schedules/schedule_kinds.h"
 #include "stage/backends/simulated/simulated_backend.h"
@@ -290,6 +291,15 @@ TEST(MemoryForecast, HoldsWithWeightsOfTargets) {
                    .layers = {EmbeddingSpec{}, LinearSpec{.out = 16}, LinearSpec{.out = 16}}};
   spec.objective = CrossEntropySpec{.class_weights = std::vector<double>(16, 0.5)};
   ExpectForecastInEveryPipeline(*ExpandNetwork(spec), 64);
+}
+
+// Means of rows and columns, and of vectors all.
+TEST(MemoryForecast, HoldsForStatesOfOtherShapesThanTheParameters) {
+  for (const double beta1 : {0.0, 0.9}) {
+    ExpectForecast(
+        WithWeightsOfOne(*ExpandNetwork(ZooForMemory().at("gpt"))),
+        {.stages = 3, .make_backend = Uncomputed, .optimizer = AdafactorSpec{.beta1 = beta1}});
+  }
 }
 
 // With the reference back end, which computes.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/numbers/random.h"
+#include "plan/optimizers/adafactor.h"
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"
 #include "plan/optimizers/sgd.h"
@@ -34,6 +35,12 @@ std::vector<Updated> Optimizers() {
        RmsPropSpec{.decay = 0.95, .epsilon = 1e-3, .weight_decay = 0.04, .form = Form::kPyTorch}},
       {"rmsprop_pytorch_plain",
        RmsPropSpec{.decay = 0.95, .momentum = 0, .epsilon = 1e-3, .form = Form::kPyTorch}},
+      {"adafactor", AdafactorSpec{}},
+      {"adafactor_all", AdafactorSpec{.beta1 = 0.9,
+                                      .clip = 0.5,
+                                      .weight_decay = 0.04,
+                                      .relative_step = true,
+                                      .scale_by_parameter = true}},
       {"lamb", LambSpec{.beta2 = 0.99, .weight_decay = 0.04}},
       {"lamb_all", LambSpec{.beta2 = 0.99, .weight_decay = 0.04, .adapt_all = true}},
   };

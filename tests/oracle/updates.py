@@ -1,4 +1,5 @@
-"""The optimizers' updates in float64: PyTorch's own where it has one, TensorFlow's RMSProp and LAMB by their formulas.
+"""The optimizers' updates in float64: PyTorch's own where it has one, TensorFlow's RMSProp, LAMB and Adafactor by their
+formulas.
 
 Rate, scale and shapes are those of updates.cc.
 """
@@ -70,7 +71,42 @@ def lamb(beta1, beta2, epsilon, decay, adapt_all):
     return run
 
 
+def rms(x):
+    return x.square().mean().sqrt()
+
+
+def adafactor(beta1=0.0, clip=1.0, decay=0.0, relative=False, scales=False):
+    """Algorithms 4 and 5 of arXiv 1804.04235 with the decays and bounds of its section 7."""
+
+    def run(arrays, steps, parameters):
+        rows = [torch.zeros(w.shape[:1], dtype=w.dtype) for w in parameters]  # or squares, of a vector
+        columns = [torch.zeros(w.shape[1:], dtype=w.dtype) for w in parameters]
+        moments = [torch.zeros_like(w) for w in parameters]
+        for step in range(steps):
+            t = step + 1
+            rest = t**-0.8
+            rate = min(0.01 * t, t**-0.5) if relative else 0.01 * t
+            for p, g in enumerate(gradients(arrays, step, parameters)):
+                w = parameters[p]
+                squares = g * g + 1e-30
+                if w.dim() == 2:
+                    rows[p] = (1 - rest) * rows[p] + rest * squares.mean(1)
+                    columns[p] = (1 - rest) * columns[p] + rest * squares.mean(0)
+                    v = torch.outer(rows[p], columns[p]) / rows[p].mean()
+                else:
+                    v = rows[p] = (1 - rest) * rows[p] + rest * squares
+                u = g / v.sqrt()
+                u = u / max(1.0, rms(u) / clip)
+                moments[p] = beta1 * moments[p] + (1 - beta1) * u
+                scale = max(1e-3, rms(w)) if scales else 1.0
+                w -= rate * (scale * moments[p] + (decay if w.dim() == 2 else 0.0) * w)
+
+    return run
+
+
 UPDATES = {
+    "adafactor": adafactor(),
+    "adafactor_all": adafactor(0.9, 0.5, DECAY, True, True),
     "nesterov": torch_optimizer(
         lambda groups: torch.optim.SGD(groups, lr=1, momentum=0.9, nesterov=True), 0
     ),

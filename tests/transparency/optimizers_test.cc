@@ -8,6 +8,7 @@
 #include "network/passes/freeze.h"
 #include "network/zoo/gpt.h"
 #include "plan/job/optimizer_kinds.h"
+#include "plan/optimizers/adafactor.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"
@@ -32,7 +33,10 @@ Network TiedAndPartlyFrozen() {
 }
 
 std::map<std::string, OptimizerSpec> UpdatesOfEveryKind() {
-  return {{"adamw", AdamWSpec{}},
+  return {{"adafactor", AdafactorSpec{}},
+          {"adafactor_scaled",
+           AdafactorSpec{.beta1 = 0.9, .relative_step = true, .scale_by_parameter = true}},
+          {"adamw", AdamWSpec{}},
           {"lamb", LambSpec{}},
           {"lamb_all", LambSpec{.adapt_all = true}},
           {"rmsprop", RmsPropSpec{.weight_decay = 0.01}},

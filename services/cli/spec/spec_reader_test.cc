@@ -315,7 +315,7 @@ TEST(SpecReader, UnknownFieldsAreNamedWithPlaceAndSuggestion) {
             "job.yaml:10:3: training.micro_batchs: unknown field; did you mean \"micro_batches\"?");
   EXPECT_THAT(ErrorOf(Changed("width", "widht")),
               StartsWith("job.yaml:4:20: model.gpt.widht: unknown field; did you mean \"width\"?"));
-  EXPECT_THAT(ErrorOf(Changed("gpt:", "transformers:")), HasSubstr("known here: gpt, sequence"));
+  EXPECT_THAT(ErrorOf(Changed("gpt:", "electron:")), HasSubstr("known here: gpt, sequence"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "modle: {}\n")),
               StartsWith("job.yaml:17:1: modle: unknown field; did you mean \"model\"?"));
 }

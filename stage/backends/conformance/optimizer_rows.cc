@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/numbers/bfloat16.h"
+#include "operations/updates/adafactor_update.h"
 #include "operations/updates/adamw_update.h"
 #include "operations/updates/lamb_update.h"
 #include "operations/updates/rmsprop_update.h"
@@ -139,6 +140,37 @@ Outputs LambOfAlmostNoDirection(Bench& bench) {
   for (const double value : outputs[0].values) CHECK(std::isfinite(value)) << value;
   return outputs;
 }
+
+// A vector, matrices wider and narrower than a block, matrices in a row; what is optional or not.
+const Shape kAdafactorShapes[] = {{1},     {33},      {20000},    {1, 1},
+                                  {7, 33}, {300, 70}, {3, 20000}, {5, 9, 4}};
+
+UpdateCall AdafactorOf(Bench& bench, AdafactorUpdateAttributes attributes, const Shape& shape) {
+  UpdateCall call{
+      .operation = "adafactor_update", .attributes = ToAttributes(attributes), .adds = {}};
+  const Tensor value = bench.Normal(shape, 0.1f), gradient = bench.Normal(shape);
+  call.adds = {gradient, value};
+  for (const UpdateState& state : AdafactorStates(attributes.beta1 != 0, shape)) {
+    const std::vector<float> start(static_cast<size_t>(state.shape.elements()), 0.0f);
+    call.adds.push_back(bench.From(start, state.shape));
+  }
+  if (const Tensor copy = ComputeOf(bench, shape); copy.valid()) call.adds.push_back(copy);
+  return call;
+}
+
+// What the first step leaves in the gradient's place is the second one's gradient.
+Outputs AdafactorOfAll(Bench& bench, const AdafactorUpdateAttributes& attributes) {
+  std::vector<UpdateCall> calls;
+  for (const Shape& shape : kAdafactorShapes)
+    calls.push_back(AdafactorOf(bench, attributes, shape));
+  return AfterSteps(bench, calls, TwoSteps(0.25, 0.01, 0.02));
+}
+
+const std::vector<std::pair<const char*, AdafactorUpdateAttributes>> kAdafactors = {
+    {"Plain", {}},
+    {"Momentum", {.beta1 = 0.9, .clip = 0.5, .weight_decay = 0.1}},
+    {"Scaled", {.clip = 0, .relative_step = true, .scale_by_parameter = true}},
+};
 
 UpdateCall AverageOf(Bench& bench, int64_t n) {
   return {
@@ -311,6 +343,10 @@ void AddOptimizerRows(std::vector<ConformanceRow>& rows) {
     rows.push_back({absl::StrCat("Convert_", n), 0.0,
                     [=](Bench& b) { return ConvertBothWays(b, n); }, 0.0,
                     ConformanceRow::Types::kBfloat16});
+  }
+  for (const auto& [name, attributes] : kAdafactors) {
+    rows.push_back({absl::StrCat("Adafactor", name), 2e-6,
+                    [=](Bench& b) { return AdafactorOfAll(b, attributes); }});
   }
   rows.push_back({"FillAll", 0.0, FillsOfAll, 0.0, ConformanceRow::Types::kFloat32});
   rows.push_back({"SgdAll", 1e-6, SgdOfAll});

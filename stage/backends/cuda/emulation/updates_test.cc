@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/updates/adafactor_update.h"
 #include "operations/updates/adamw_update.h"
 #include "operations/updates/lamb_update.h"
 #include "operations/updates/rmsprop_update.h"
@@ -160,6 +161,28 @@ TEST(Updates, RmsPropOfAllHasTheBitsOfOneAfterTheOther) {
       return CallsOf(bench, "rmsprop_update",
                      RmsPropUpdateAttributes{.momentum = momentum ? 0.9 : 0.0, .weight_decay = 0.1},
                      states);
+    });
+  }
+}
+
+// Three launches average rows, columns and rows' means; two are of norms.
+TEST(Updates, AdafactorOfAllHasTheBitsOfOneAfterTheOtherInSevenLaunches) {
+  const std::vector<Shape> shapes = {{7},      {40, 33},  {kUpdateChunk + 1}, {0},
+                                     {1, 100}, {3, 5, 4}, {70, 130},          {64}};
+  for (const double beta1 : {0.0, 0.9}) {
+    ExpectTheBitsOfOneAfterTheOther(7, [&](Bench& bench) {
+      std::vector<UpdateCall> calls;
+      for (const Shape& shape : shapes) {
+        calls.push_back({.operation = "adafactor_update",
+                         .attributes = ToAttributes(AdafactorUpdateAttributes{.beta1 = beta1}),
+                         .adds = {bench.Normal(shape), bench.Normal(shape)}});
+        for (const UpdateState& state : AdafactorStates(beta1 != 0, shape)) {
+          const auto n = static_cast<size_t>(state.shape.elements());
+          calls.back().adds.push_back(bench.From(std::vector<float>(n, 0.25f), state.shape));
+        }
+        calls.back().adds.push_back(bench.Blank(shape, DType::kBF16));
+      }
+      return calls;
     });
   }
 }
