@@ -23,7 +23,7 @@ IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", 
                   for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
 IMAGES["idx"] |= {"padding": 2, "flip": True, "decode_threads": 1}
 IMAGE = {"image": [28, 28, 1], "classes": 10}
-PIECES = 300
+PIECES = 288
 PAIRS = {"parallel_text": {"tokenizer": "pieces.model", "sources": ["left.txt", "other.txt.gz"],
                            "targets": ["right.txt", "right.txt"], "tags": ["<2b>", ""], "sampling": 0.7, "buckets": 3}}
 MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}

@@ -59,6 +59,10 @@ absl::StatusOr<std::shared_ptr<HostSource>> HostSource::Open(const std::string& 
       return Wrong(name, *entry, absl::StrCat("of ", source->samples_, " samples"));
     }
     source->samples_ = entry->shape[0];
+    for (int k = 0; k < type.shape.rank(); ++k) {
+      const auto [largest, length] = type.shape.extent(k);
+      if (length != Length::kNone) source->lengths_.Set(length, largest);
+    }
     std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
     RETURN_IF_ERROR(file.Read(*entry, bytes));
     source->arrays_[name] = ids && wide ? Narrowed(bytes) : std::move(bytes);
@@ -75,7 +79,7 @@ absl::StatusOr<HostBatch> HostSource::Train(uint64_t, MicroBatchId micro_batch,
   const auto size = [this](int64_t i) { return MicroBatchSize(samples_, micro_batches_, i); };
   int64_t first = 0;
   for (int i = 0; i < micro_batch.value; ++i) first += size(i);
-  HostBatch batch{.samples = size(micro_batch.value), .arrays = {}};
+  HostBatch batch{.samples = size(micro_batch.value), .lengths = lengths_, .arrays = {}};
   for (const std::string& name : names) {
     const std::vector<std::byte>& whole = arrays_.at(name);
     const auto sample = static_cast<ptrdiff_t>(whole.size()) / samples_;

@@ -43,6 +43,7 @@ class HostSource final : public BatchSource {
   HostSource() = default;
 
   int64_t samples_ = 0, micro_batches_ = 1;
+  Lengths lengths_;  // the largest
   std::map<std::string, std::vector<std::byte>> arrays_;
   DatasetManifest manifest_;
 };

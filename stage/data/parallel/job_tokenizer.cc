@@ -70,7 +70,10 @@ absl::StatusOr<int32_t> TagId(const Tokenizer& tokenizer, const std::string& fie
     const Piece& piece = tokenizer.piece(id);
     const bool usable = piece.type == PieceType::kUserDefined ||
                         piece.type == PieceType::kControl || piece.type == PieceType::kNormal;
-    if (usable && piece.text == tag) return id;
+    if (!usable || piece.text != tag) continue;
+    if (id != tokenizer.pad() && id != tokenizer.begin() && id != tokenizer.end()) return id;
+    return FieldError(field, absl::StrCat("\"", ShownName(tag), "\""),
+                      "is padding or an end of a sentence: give a piece for the language");
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Annotate(tokenizer.Encode(tag), field));
   std::string pieces;

@@ -27,11 +27,12 @@ std::string DigestLine(const std::string& field, LineFile& file) {
 class PairSet::Reading {
  public:
   Reading(PairSet* set, std::unique_ptr<LineFile> sources, std::unique_ptr<LineFile> targets,
-          std::optional<int32_t> tag)
+          std::string target_field, std::optional<int32_t> tag)
       : set_(*set),
         options_(set->options_),
         sources_(std::move(sources)),
         targets_(std::move(targets)),
+        target_field_(std::move(target_field)),
         tag_(tag) {
     file_.where = sources_->Where();
     file_.first = std::ssize(set_.lengths_);
@@ -85,8 +86,8 @@ class PairSet::Reading {
     if (tabs != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           sources_->WhereLine(), ": has ", tabs,
-          " tabs; must have one, between source and target; or name the targets' files in "
-          "data.parallel_text.targets"));
+          " tabs; must have one, between source and target; or name the targets' file in ",
+          target_field_));
     }
     const size_t tab = line.find('\t');
     return Pair{line.substr(0, tab), line.substr(tab + 1)};
@@ -155,6 +156,7 @@ class PairSet::Reading {
   PairSet& set_;
   const Options& options_;
   const std::unique_ptr<LineFile> sources_, targets_;
+  const std::string target_field_;
   const std::optional<int32_t> tag_;
   File file_;
   std::vector<int64_t> kept_, too_long_;  // their lines
@@ -170,7 +172,7 @@ absl::StatusOr<PairSet::File> PairSet::Read(const DataRoots& roots, const From& 
   if (!from.target_path.empty()) {
     ASSIGN_OR_RETURN(targets, LineFile::Open(roots, from.target_field, from.target_path));
   }
-  return Reading(this, std::move(sources), std::move(targets), tag).All(from);
+  return Reading(this, std::move(sources), std::move(targets), from.target_field, tag).All(from);
 }
 
 }  // namespace stagecoach

@@ -54,7 +54,7 @@ class PairSet {
   // A file, or two, of one pair of languages.
   struct From {
     std::string field, path;                // of the sources
-    std::string target_field, target_path;  // empty: each line of the former has both
+    std::string target_field, target_path;  // no path: each line of the former has both
     std::string tag;                        // empty: none
     std::string tag_field;
   };

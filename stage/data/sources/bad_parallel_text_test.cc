@@ -71,7 +71,7 @@ TEST_F(BadParallelText, ALineWithoutExactlyOneTab) {
   data_.targets.clear();
   ExpectFileRefused("sources[0]", "sources0",
                     ", line 2: has 0 tabs; must have one, between source and target; or name the "
-                    "targets' files in data.parallel_text.targets");
+                    "targets' file in data.parallel_text.targets[0]");
   folder_.Write("sources0", "a\tb\tc\n");
   ExpectFileRefused("sources[0]", "sources0", ", line 1: has 2 tabs");
   folder_.Write("sources0", "a\tb\nc\t\n");
@@ -145,6 +145,8 @@ TEST_F(BadParallelText, ATagThatIsNoPiece) {
       "data.parallel_text.tags[0]: \"<2cs>\"; must be one piece of the tokenizer, which "
       "splits it into \u2581 < 2 c s >: ",
       "train it with the tag as a symbol (stagecoach tokenizer train --user-symbols)");
+  data_.tags = {"<pad>"};
+  ExpectRefused("data.parallel_text.tags[0]: \"<pad>\"; is padding or an end of a sentence", "");
   data_.tags = {"<unk>"};
   ExpectRefused("data.parallel_text.tags[0]: \"<unk>\"; must be one piece", "");
   data_.tags.clear();

@@ -37,11 +37,10 @@ std::vector<PairSet::From> FilesOf(const std::string& prefix,
   };
   std::vector<PairSet::From> files;
   for (size_t i = 0; i < sources.size(); ++i) {
-    PairSet::From from{.field = field("sources", i), .path = sources[i]};
-    if (!targets.empty()) {
-      from.target_field = field("targets", i);
-      from.target_path = targets[i];
-    }
+    PairSet::From from{.field = field("sources", i),
+                       .path = sources[i],
+                       .target_field = field("targets", i),
+                       .target_path = targets.empty() ? "" : targets[i]};
     if (!tags.empty()) {
       from.tag_field = field("tags", i);
       from.tag = tags[i];
