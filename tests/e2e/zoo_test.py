@@ -28,6 +28,7 @@ PAIRS = {"parallel_text": {"tokenizer": "pieces.model", "sources": ["left.txt", 
                            "targets": ["right.txt", "right.txt"], "tags": ["<2b>", ""], "sampling": 0.7, "buckets": 3}}
 MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
+OBJECTIVES = {"transformer": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}}
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
     "amoebanet_b": ({"layers": 3, "filters": 4, "stem": "small", "dropout": 0.1, "auxiliary_weight": 0.4,
@@ -43,8 +44,8 @@ JOBS = {
                   "layers": [{"embedding": {}}, {"residual": {"layers": BLOCK}}, {"residual": {"layers": BLOCK}},
                              {"layer_norm": {}}, {"linear": {"out": 256}}]}, TEXT, []),
     "transformer": ({"width": 24, "hidden": 40, "heads": 2, "encoder_layers": 1, "decoder_layers": 2,
-                     "source_context": 16, "target_context": 16, "vocabulary": PIECES, "dropout": 0.1, "norm": "post",
-                     "objective": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}}, PAIRS, []),
+                     "source_context": 16, "target_context": 16, "vocabulary": PIECES, "dropout": 0.1, "norm": "post"}, PAIRS,
+                    []),
     "unet": ({"base": 4, "depth": 2, "image": [16, 12, 3], "channels_out": 3}, MASKS, ["model/0000/*"]),
     "vit": ({"patch": 7, "layers": 2, "width": 24, "heads": 3, "dropout": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
 }
@@ -85,7 +86,7 @@ def networks_of_the_api():
 class Zoo(harness.EndToEndTest):
     def job(self, name, stages, schedule, mode):
         model, data, frozen = JOBS[name]
-        return self.job_file(f"{name}-{stages}.json", name=name.replace("_", "-"), model={"gpt": None, name: model},
+        return self.job_file(f"{name}-{stages}.json", name=name.replace("_", "-"), model={"gpt": None, name: model, "objective": OBJECTIVES.get(name)},
                              data={"text": None, **data},
                              training={"steps": STEPS, "batch_size": 11, "micro_batches": 4, "freeze": frozen},
                              pipeline={"stages": stages, "schedule": schedule, "rematerialization": mode},
