@@ -71,6 +71,7 @@ class RecordingBackend final : public Backend {
   void EndCell() override;
   absl::Status Fault() const override { return inner_->Fault(); }
   bool MarkTime() override { return inner_->MarkTime(); }
+  void NoteUnprepared(const absl::Status& status) override { inner_->NoteUnprepared(status); }
   void BeginCalls() override { inner_->BeginCalls(); }
   void EndCalls() override { inner_->EndCalls(); }
   std::vector<int64_t> TakeTimes() override { return inner_->TakeTimes(); }
