@@ -246,7 +246,7 @@ absl::Status Table::TimeUpdate() {
   ASSIGN_OR_RETURN(const Tensor norm,
                    MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64, {1}));
   const Tensor gradient = call.adds[0];
-  ASSIGN_OR_RETURN(const UpdateCalls update, UpdateCalls::Prepare(backend_, {call}));
+  ASSIGN_OR_RETURN(const PreparedUpdates update, PreparedUpdates::Prepare(backend_, {call}));
   const std::tuple<const char*, double, std::function<void(int64_t)>> rows[] = {
       {"adamw", update_bytes, [&](int64_t) { update.Run({.learning_rate = 1e-4}); }},
       {"squared_norm", 4, [&](int64_t) { backend_.SquaredNorm(gradient, norm); }},

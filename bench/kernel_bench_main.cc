@@ -241,11 +241,11 @@ void Model::AddOptimizers() {
   CHECK_OK(norm.status());
   Tensors changed = {gradient, value, m, v};
   if (compute.valid()) changed.push_back(compute);
-  absl::StatusOr<UpdateCalls> update =
-      UpdateCalls::Prepare(backend_, {{.operation = "adamw_update", .adds = std::move(changed)}});
+  absl::StatusOr<PreparedUpdates> update = PreparedUpdates::Prepare(
+      backend_, {{.operation = "adamw_update", .adds = std::move(changed)}});
   CHECK_OK(update.status());
   operations_.push_back({"AdamW, all parameters", Kind::kOther, 0, 0,
-                         [update = std::make_shared<UpdateCalls>(*std::move(update))] {
+                         [update = std::make_shared<PreparedUpdates>(*std::move(update))] {
                            update->Run({.learning_rate = 1e-4});
                          }});
   operations_.push_back({"squared norm, all parameters", Kind::kOther, 0, 0,

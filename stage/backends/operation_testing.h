@@ -89,7 +89,8 @@ inline void RunOn(Backend& backend, const TensorCall& call) { PrepareOn(backend,
 
 // One call of an update.
 inline void UpdateOn(Backend& backend, UpdateCall call, const UpdateNumbers& numbers) {
-  const absl::StatusOr<UpdateCalls> update = UpdateCalls::Prepare(backend, {std::move(call)});
+  const absl::StatusOr<PreparedUpdates> update =
+      PreparedUpdates::Prepare(backend, {std::move(call)});
   CHECK_OK(update.status());
   update->Run(numbers);
 }

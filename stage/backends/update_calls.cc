@@ -22,7 +22,7 @@ std::vector<ValueType> TypesOf(const Tensors& tensors, DType* activation) {
 
 }  // namespace
 
-UpdateCalls::UpdateCalls(std::vector<UpdateCall> calls) : calls_(std::move(calls)) {
+PreparedUpdates::PreparedUpdates(std::vector<UpdateCall> calls) : calls_(std::move(calls)) {
   for (UpdateCall& call : calls_) {
     inputs_.push_back(PlacesOf(call.inputs));
     outputs_.emplace_back();
@@ -33,8 +33,9 @@ UpdateCalls::UpdateCalls(std::vector<UpdateCall> calls) : calls_(std::move(calls
   }
 }
 
-absl::StatusOr<UpdateCalls> UpdateCalls::Prepare(Backend& backend, std::vector<UpdateCall> given) {
-  UpdateCalls made(std::move(given));
+absl::StatusOr<PreparedUpdates> PreparedUpdates::Prepare(Backend& backend,
+                                                         std::vector<UpdateCall> given) {
+  PreparedUpdates made(std::move(given));
   if (made.calls_.empty()) return made;
   std::vector<Call> calls;
   std::vector<CallTypes> types;
@@ -50,7 +51,7 @@ absl::StatusOr<UpdateCalls> UpdateCalls::Prepare(Backend& backend, std::vector<U
   return made;
 }
 
-void UpdateCalls::Run(const UpdateNumbers& numbers) const {
+void PreparedUpdates::Run(const UpdateNumbers& numbers) const {
   if (calls_.empty()) return;
   const ForwardContext run{};
   kernel_({run, 0, &numbers}, arguments_);

@@ -1,4 +1,4 @@
-// UpdateCalls: the calls of an update (operations/updates/update.h), one a parameter, as one kernel.
+// PreparedUpdates: the calls of an update (operations/updates/update.h), one a parameter, as one kernel.
 // Ownership: holds the tensors; borrows the back end.
 // Threads:   executor thread only.
 // Errors:    Prepare answers the kernel table's: UNIMPLEMENTED naming operation and back end.
@@ -20,17 +20,17 @@ struct UpdateCall {
   Tensors inputs = {}, adds;
 };
 
-class UpdateCalls {
+class PreparedUpdates {
  public:
   // All calls are of one operation; none: nothing is prepared.
-  static absl::StatusOr<UpdateCalls> Prepare(Backend& backend, std::vector<UpdateCall> calls);
-  UpdateCalls(UpdateCalls&&) = default;
-  UpdateCalls& operator=(UpdateCalls&&) = delete;
+  static absl::StatusOr<PreparedUpdates> Prepare(Backend& backend, std::vector<UpdateCall> calls);
+  PreparedUpdates(PreparedUpdates&&) = default;
+  PreparedUpdates& operator=(PreparedUpdates&&) = delete;
 
   void Run(const UpdateNumbers& numbers) const;
 
  private:
-  explicit UpdateCalls(std::vector<UpdateCall> calls);
+  explicit PreparedUpdates(std::vector<UpdateCall> calls);
 
   std::vector<UpdateCall> calls_;
   std::vector<Operands> inputs_, outputs_, adds_;

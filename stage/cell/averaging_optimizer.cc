@@ -12,7 +12,7 @@ namespace {
 class AveragingOptimizer final : public Optimizer {
  public:
   AveragingOptimizer(std::unique_ptr<Optimizer> inner, const AverageSpec& average, Tensors values,
-                     std::vector<OptimizerSlot> slots, UpdateCalls calls, Backend& backend)
+                     std::vector<OptimizerSlot> slots, PreparedUpdates calls, Backend& backend)
       : inner_(std::move(inner)),
         spec_(average),
         values_(std::move(values)),
@@ -51,7 +51,7 @@ class AveragingOptimizer final : public Optimizer {
   const AverageSpec spec_;
   const Tensors values_;
   const std::vector<OptimizerSlot> slots_;
-  const UpdateCalls calls_;
+  const PreparedUpdates calls_;
   Backend& backend_;
 };
 
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeAveragingOptimizer(std::unique_pt
   for (size_t i = 0; i < values.size(); ++i) {
     all.push_back({.operation = "average_update", .inputs = {values[i]}, .adds = {slots[i].value}});
   }
-  ASSIGN_OR_RETURN(UpdateCalls calls, UpdateCalls::Prepare(backend, std::move(all)));
+  ASSIGN_OR_RETURN(PreparedUpdates calls, PreparedUpdates::Prepare(backend, std::move(all)));
   return std::make_unique<AveragingOptimizer>(std::move(inner), average, std::move(values),
                                               std::move(slots), std::move(calls), backend);
 }

@@ -26,7 +26,7 @@ absl::StatusOr<OptimizerSlot> MakeSlot(const OptimizerState& state, const std::s
 // An update of every parameter, by the operation that the optimizer's kind names.
 class UpdatingOptimizer final : public Optimizer {
  public:
-  UpdatingOptimizer(UpdateCalls calls, std::vector<OptimizerSlot> slots)
+  UpdatingOptimizer(PreparedUpdates calls, std::vector<OptimizerSlot> slots)
       : calls_(std::move(calls)), slots_(std::move(slots)) {}
 
   void Apply(uint64_t applied, double learning_rate, double gradient_scale) override {
@@ -36,7 +36,7 @@ class UpdatingOptimizer final : public Optimizer {
   std::vector<OptimizerSlot> slots() override { return slots_; }
 
  private:
-  const UpdateCalls calls_;
+  const PreparedUpdates calls_;
   const std::vector<OptimizerSlot> slots_;
 };
 
@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeUpdating(const OptimizerSpec& spe
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (Tensor copy = CopyOf(*parameters[i]); copy.valid()) calls[i].adds.push_back(copy);
   }
-  ASSIGN_OR_RETURN(UpdateCalls prepared, UpdateCalls::Prepare(backend, std::move(calls)));
+  ASSIGN_OR_RETURN(PreparedUpdates prepared, PreparedUpdates::Prepare(backend, std::move(calls)));
   return std::make_unique<UpdatingOptimizer>(std::move(prepared), std::move(slots));
 }
 

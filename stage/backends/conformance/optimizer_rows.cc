@@ -70,7 +70,7 @@ Outputs ResultsOf(Bench& bench, const std::vector<UpdateCall>& calls) {
 
 Outputs AfterSteps(Bench& bench, const std::vector<UpdateCall>& calls,
                    const std::vector<UpdateNumbers>& steps) {
-  const absl::StatusOr<UpdateCalls> prepared = UpdateCalls::Prepare(bench.backend(), calls);
+  const absl::StatusOr<PreparedUpdates> prepared = PreparedUpdates::Prepare(bench.backend(), calls);
   CHECK_OK(prepared.status());
   for (const UpdateNumbers& step : steps) prepared->Run(step);
   return ResultsOf(bench, calls);
@@ -179,7 +179,7 @@ UpdateCall AverageOf(Bench& bench, int64_t n) {
 
 Outputs Averages(Bench& bench, const std::vector<UpdateCall>& calls,
                  const std::vector<double>& rates) {
-  const absl::StatusOr<UpdateCalls> prepared = UpdateCalls::Prepare(bench.backend(), calls);
+  const absl::StatusOr<PreparedUpdates> prepared = PreparedUpdates::Prepare(bench.backend(), calls);
   CHECK_OK(prepared.status());
   for (const double rate : rates) prepared->Run({.learning_rate = rate});
   Outputs outputs;

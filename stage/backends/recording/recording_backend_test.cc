@@ -52,7 +52,7 @@ TEST_F(Recorded, AnUpdateHasALineForEachParameter) {
   const Tensor gradient = Activation({2}), value = Activation({2});
   backend_.Fill(value, 1.0f);
   backend_.Fill(gradient, 1.0f);
-  const auto calls = UpdateCalls::Prepare(
+  const auto calls = PreparedUpdates::Prepare(
       backend_, {{.operation = "sgd_update", .adds = {gradient, value}},
                  {.operation = "sgd_update",
                   .attributes = ToAttributes(SgdUpdateAttributes{.weight_decay = 0.5}),

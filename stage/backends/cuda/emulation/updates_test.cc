@@ -75,11 +75,11 @@ void ExpectTheBitsOfOneAfterTheOther(uint64_t launches, Make make) {
   const auto together = MakeEmulatedBackend({}), apart = MakeEmulatedBackend({});
   Bench a(*together), b(*apart);
   const std::vector<UpdateCall> all = make(a), each = make(b);
-  const absl::StatusOr<UpdateCalls> prepared = UpdateCalls::Prepare(*together, all);
+  const absl::StatusOr<PreparedUpdates> prepared = PreparedUpdates::Prepare(*together, all);
   ASSERT_TRUE(prepared.ok()) << prepared.status();
-  std::vector<UpdateCalls> ones;
+  std::vector<PreparedUpdates> ones;
   for (const UpdateCall& call : each) {
-    absl::StatusOr<UpdateCalls> one = UpdateCalls::Prepare(*apart, {call});
+    absl::StatusOr<PreparedUpdates> one = PreparedUpdates::Prepare(*apart, {call});
     ASSERT_TRUE(one.ok()) << one.status();
     ones.push_back(*std::move(one));
   }
@@ -88,7 +88,7 @@ void ExpectTheBitsOfOneAfterTheOther(uint64_t launches, Make make) {
     const uint64_t before = emulation::Launches();
     prepared->Run(step);
     EXPECT_EQ(emulation::Launches() - before, launches);
-    for (const UpdateCalls& one : ones) one.Run(step);
+    for (const PreparedUpdates& one : ones) one.Run(step);
     EXPECT_EQ(Disagreement(ResultsOf(*together, a, all), ResultsOf(*apart, b, each), 0.0), "");
   }
 }
