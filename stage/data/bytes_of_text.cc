@@ -77,7 +77,7 @@ class TextCheck {
 };
 
 // Read again when their turn comes.
-class BytesAsTokens final : public TokenFile {
+class BytesAsTokens final : public TextTokens {
  public:
   explicit BytesAsTokens(std::unique_ptr<OpenedFile> file) : file_(std::move(file)) {}
   int64_t tokens() const override { return file_->size(); }

@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kLogEvery{10};
 // To encode more takes longer than a user waits for a survey.
 constexpr int64_t kMostSurveyed = int64_t{4} << 20;
 
-class IdsInMemory final : public TokenFile {
+class IdsInMemory final : public TextTokens {
  public:
   explicit IdsInMemory(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
   int64_t tokens() const override { return std::ssize(ids_); }
@@ -112,10 +112,10 @@ absl::StatusOr<std::string> DigestOf(OpenedFile& file, const TextData& data,
 }
 
 // Errors of the cache's files are told apart from those of the text.
-absl::StatusOr<std::shared_ptr<const TokenFile>> MakeCache(const OpenedFile& file,
-                                                           const std::string& folder,
-                                                           const TokenCacheKey& key,
-                                                           const Tokenizer& tokenizer) {
+absl::StatusOr<std::shared_ptr<const TextTokens>> MakeCache(const OpenedFile& file,
+                                                            const std::string& folder,
+                                                            const TokenCacheKey& key,
+                                                            const Tokenizer& tokenizer) {
   FileSystem& files = *PosixFileSystem();
   const auto in_cache = [&folder](const absl::Status& status) {
     return CacheError(folder, status);
@@ -128,7 +128,7 @@ absl::StatusOr<std::shared_ptr<const TokenFile>> MakeCache(const OpenedFile& fil
   RETURN_IF_ERROR(EncodeAll(file, file.size(), tokenizer, take));
   RETURN_IF_ERROR(file.CheckUnchanged());
   RETURN_IF_ERROR(in_cache((*writer)->Finish()));
-  absl::StatusOr<std::unique_ptr<const TokenFile>> made =
+  absl::StatusOr<std::unique_ptr<const TextTokens>> made =
       OpenTokenCache(files, folder, key, tokenizer.ids());
   if (!made.ok()) return in_cache(absl::UnavailableError(made.status().message()));
   spdlog::info("{}: has {} tokens", file.Where(), (*made)->tokens());
@@ -175,7 +175,7 @@ absl::StatusOr<OpenedText> OpenIdsOfText(const TextToOpen& ask, const Tokenizer&
   const TokenCacheKey key{.text = opened.sha256, .tokenizer = tokenizer.digest()};
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(const std::string folder, CacheFolder(files, ask.roots->cache_folder()));
-  absl::StatusOr<std::unique_ptr<const TokenFile>> kept =
+  absl::StatusOr<std::unique_ptr<const TextTokens>> kept =
       OpenTokenCache(files, folder, key, tokenizer.ids());
   if (kept.ok()) {
     opened.tokens = *std::move(kept);

@@ -16,14 +16,14 @@
 
 #include "absl/status/statusor.h"
 #include "plan/job/job_spec.h"
-#include "stage/data/formats/token_file.h"
+#include "stage/data/formats/text_tokens.h"
 #include "stage/files/data_roots.h"
 #include "stage/tokens/tokenizer.h"
 
 namespace stagecoach {
 
 struct OpenedText {
-  std::shared_ptr<const TokenFile> tokens;
+  std::shared_ptr<const TextTokens> tokens;
   std::string where;   // "data.text.path = "/a/b""
   int64_t bytes = 0;   // of the file
   std::string sha256;  // of these

@@ -71,7 +71,7 @@ void RemoveOldUnfinished(FileSystem& files, const std::string& folder, const Tok
   }
 }
 
-class CachedTokens final : public TokenFile {
+class CachedTokens final : public TextTokens {
  public:
   CachedTokens(std::unique_ptr<ReadableFile> file, int64_t tokens)
       : file_(std::move(file)), tokens_(tokens) {}
@@ -115,10 +115,10 @@ std::string TokenCacheKey::FileName() const {
       ".tokens");
 }
 
-absl::StatusOr<std::unique_ptr<const TokenFile>> OpenTokenCache(FileSystem& files,
-                                                                const std::string& folder,
-                                                                const TokenCacheKey& key,
-                                                                int32_t ids) {
+absl::StatusOr<std::unique_ptr<const TextTokens>> OpenTokenCache(FileSystem& files,
+                                                                 const std::string& folder,
+                                                                 const TokenCacheKey& key,
+                                                                 int32_t ids) {
   const std::string path = absl::StrCat(folder, "/", key.FileName());
   absl::StatusOr<std::unique_ptr<ReadableFile>> file = files.Open(path);
   if (!file.ok()) return NoCache(path, file.status().message());

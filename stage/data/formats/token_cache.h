@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/files/file_system.h"
-#include "stage/data/formats/token_file.h"
+#include "stage/data/formats/text_tokens.h"
 
 namespace stagecoach {
 
@@ -27,10 +27,10 @@ struct TokenCacheKey {
 };
 
 // Reads the whole file once, and ticks progress. ids: of the tokenizer; every token is below.
-absl::StatusOr<std::unique_ptr<const TokenFile>> OpenTokenCache(FileSystem& files,
-                                                                const std::string& folder,
-                                                                const TokenCacheKey& key,
-                                                                int32_t ids);
+absl::StatusOr<std::unique_ptr<const TextTokens>> OpenTokenCache(FileSystem& files,
+                                                                 const std::string& folder,
+                                                                 const TokenCacheKey& key,
+                                                                 int32_t ids);
 
 class TokenCacheWriter {
  public:

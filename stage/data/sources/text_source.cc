@@ -90,7 +90,7 @@ class TextSource final : public TokenSource {
   }
 
   // The sequences that begin there.
-  absl::StatusOr<TokenBatch> Read(const TokenFile& file, std::span<const int64_t> firsts) const {
+  absl::StatusOr<TokenBatch> Read(const TextTokens& file, std::span<const int64_t> firsts) const {
     TokenBatch batch{.sequences = std::ssize(firsts)};
     batch.inputs.reserve(static_cast<size_t>(batch.sequences * context_));
     batch.targets.reserve(static_cast<size_t>(batch.sequences * context_));
@@ -107,7 +107,7 @@ class TextSource final : public TokenSource {
 
   const SampleOrder order_;
   const int64_t context_, held_out_from_;
-  const std::shared_ptr<const TokenFile> train_, held_out_;
+  const std::shared_ptr<const TextTokens> train_, held_out_;
   const std::string found_;
   DatasetManifest manifest_;
 };

@@ -1,8 +1,8 @@
-// TokenFile: a text as tokens, read where they are needed: it may be larger than memory.
+// TextTokens: a text as tokens, read where they are needed: it may be larger than memory.
 // Threads: thread-compatible.
 // Errors:  naming the file: UNAVAILABLE; DATA_LOSS if it became shorter.
-#ifndef STAGECOACH_STAGE_DATA_FORMATS_TOKEN_FILE_H_
-#define STAGECOACH_STAGE_DATA_FORMATS_TOKEN_FILE_H_
+#ifndef STAGECOACH_STAGE_DATA_FORMATS_TEXT_TOKENS_H_
+#define STAGECOACH_STAGE_DATA_FORMATS_TEXT_TOKENS_H_
 
 #include <cstdint>
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace stagecoach {
 
-class TokenFile {
+class TextTokens {
  public:
-  virtual ~TokenFile() = default;
+  virtual ~TextTokens() = default;
   virtual int64_t tokens() const = 0;
   // Fills `into` from token `first` on.
   virtual absl::Status Read(int64_t first, std::span<int32_t> into) const = 0;
@@ -23,4 +23,4 @@ class TokenFile {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_DATA_FORMATS_TOKEN_FILE_H_
+#endif  // STAGECOACH_STAGE_DATA_FORMATS_TEXT_TOKENS_H_
