@@ -325,7 +325,9 @@ TEST(Tuples, WithNamedLengthsAreSentAgainAfterARefusal) {
     ASSERT_TRUE(arrived.ok() && arrived->has_value()) << arrived.status();
     EXPECT_EQ((*arrived)->binding, sizes[i]);
     EXPECT_EQ((*arrived)->tuple[0].shape(), RuntimeShape(types[0], sizes[i]));
-    if (i == 0) ASSERT_TRUE(*send(1));
+    if (i == 0) {
+      ASSERT_TRUE(*send(1));
+    }
   }
 }
 

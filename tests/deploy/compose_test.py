@@ -26,7 +26,7 @@ from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
-PROGRAMS = ("stagecoach", "stagecoach-coordinator", "stagecoach-stage")
+PROGRAMS = ("stagecoach", "stagecoach-coordinator", "stagecoach-stage", "stagecoach-train-tokenizer")
 JOB = {
     "name": "composed", "seed": 7,
     "model": {"gpt": {"layers": 2, "width": 64, "heads": 4, "context": 64, "vocabulary": 256, "dropout": 0.1}},
