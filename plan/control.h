@@ -134,15 +134,23 @@ struct SnapshotReport {
   friend bool operator==(const SnapshotReport&, const SnapshotReport&) = default;
 };
 
+// Source and target positions of arrays whose lengths vary, and those that are padding; 0 where
+// lengths are fixed.
+struct PaddingCount {
+  int64_t positions = 0, padded = 0;
+  friend bool operator==(const PaddingCount&, const PaddingCount&) = default;
+};
+
 struct StepReport {
   Fence fence;
   std::optional<ApplyDecision> applied;  // the decision that came with the command
   // The loss of the mini-batch; last stage only.
   bool has_loss = false;
   double loss_sum = 0;
-  double terms = 0;               // count or weight of the loss's terms; ignored targets are none
-  int64_t targets = 0;            // ignored ones too: for throughput
-  std::vector<Measure> measures;  // sums
+  double terms = 0;     // count or weight of the loss's terms; ignored targets are none
+  int64_t targets = 0;  // ignored ones too: for throughput
+  PaddingCount padding;
+  std::vector<Measure> measures;          // sums
   std::vector<ClassCounts> class_counts;  // by class, if the objective counts them
   std::vector<ShownAnswer> shown;  // of the first held-out samples, if the mini-batch has them
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only

@@ -1,5 +1,6 @@
-// Measure: a number that says how good a network is, beside its loss: "accuracy", "top_5"
+// Measure: a number beside the loss. It says how good a network is: "accuracy", "top_5"
 // (Objective::sums), "mean_iou", and of one class "iou/7" (coordinator/job/view/class_measures.h).
+// Or it tells of the mini-batch: "padding".
 #ifndef STAGECOACH_PLAN_MEASURE_H_
 #define STAGECOACH_PLAN_MEASURE_H_
 
@@ -10,6 +11,8 @@ namespace stagecoach {
 
 // Loss of the network's auxiliary output in a step, before its weight.
 inline constexpr char kAuxiliaryLoss[] = "auxiliary_loss";
+// Share of padding among the source and target positions of a step, where lengths vary.
+inline constexpr char kPadding[] = "padding";
 
 struct Measure {
   std::string name;

@@ -13,6 +13,7 @@ import tempfile
 import threading
 
 import jobs
+import pairs
 import pictures
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -47,6 +48,7 @@ def write_data(folder):
     for part, count in (("trunk", 200), ("trunk-test", 50), ("few", 100), ("few-test", 50)):  # examples/fashion-split.py
         (folder / f"{part}-images").write_bytes(idx([count, 28, 28], made_up(count * 28 * 28, 256)))
         (folder / f"{part}-labels").write_bytes(idx([count], made_up(count, 5)))
+    pairs.write_pairs(folder, made_up(1200, 256))
     pictures.write_scenes(REPOSITORY / "examples", folder)
     for part, count in (("train", 256), ("test", 128)):
         pictures.write_tar(folder / "cifar10" / part, made_up(count * 32 * 32 * 3, 256), made_up(count, 10))

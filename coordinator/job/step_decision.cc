@@ -36,6 +36,11 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
     decision.empty = report.terms == 0;
     decision.loss = WithoutSign(report.loss_sum / report.terms);
     decision.measures = MeansOf(report.measures, report.terms);
+    const PaddingCount& padding = report.padding;
+    if (padding.positions > 0) {
+      decision.measures.push_back(
+          {kPadding, static_cast<double>(padding.padded) / static_cast<double>(padding.positions)});
+    }
   }
   if (!has_loss) return absl::InternalError("no stage reported a loss");
   if (layers_seen != layers) {

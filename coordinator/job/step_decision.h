@@ -18,7 +18,7 @@ namespace stagecoach {
 struct StepDecision {
   double loss = 0;  // mean over the terms of the mini-batch; not a number if there are none
   int64_t targets = 0;
-  std::vector<Measure> measures;  // means
+  std::vector<Measure> measures;  // means, and the share of padding
   double gradient_norm = 0;       // over all parameters, before clipping
   bool finite = true;             // false: skip the step everywhere
   bool empty = false;             // no target counts: the step is skipped, without an error

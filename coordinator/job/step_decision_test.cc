@@ -49,6 +49,24 @@ TEST(StepDecisionTest, MeasuresAreMeansOverTheTerms) {
   EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"top_5", 1}}));
 }
 
+TEST(StepDecisionTest, PaddingIsAShareOfThePositionsWhereLengthsVary) {
+  StepReport report = LastReport({1}, 12, 8);
+  report.measures = {{"accuracy", 4}};
+  report.padding = {.positions = 40, .padded = 10};
+  absl::StatusOr<StepDecision> decision = DecideStep(std::vector{report}, 1, 0);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"padding", 0.25}}));
+  report.padding.padded = 0;
+  decision = DecideStep(std::vector{report}, 1, 0);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"padding", 0}}))
+      << "pairs of one length have none, which is worth a number";
+  report.padding = {};
+  decision = DecideStep(std::vector{report}, 1, 0);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}}));
+}
+
 // Sums of doubles depend on their order; this one must not depend on where the layers lie.
 TEST(StepDecisionTest, GivesTheSameNormBitForBitForEveryPartition) {
   std::mt19937_64 random(3);

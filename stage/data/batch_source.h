@@ -27,6 +27,7 @@ struct HostBatch {
   int64_t samples = 0;
   // Those that the arrays have; the same for all micro-batches of a mini-batch.
   Lengths lengths = {};
+  PaddingCount padding = {};                   // of both sides, whichever inputs were asked for
   std::vector<std::vector<std::byte>> arrays;  // in the order of the names; empty without samples
 };
 

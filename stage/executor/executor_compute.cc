@@ -185,6 +185,7 @@ absl::Status StageExecutor::State::Bind(MicroBatchId id, const HostBatch& batch)
                      " has ", read, "; all stages must read the same file"));
   };
   if (binding.samples < 0) binding.samples = batch.samples;
+  At(id).padding = batch.padding;
   RETURN_IF_ERROR(check(binding.samples, batch.samples, "samples"));
   for (const Length length : kNamedLengths) {
     const int64_t arrived = binding.lengths.of(length), read = batch.lengths.of(length);
@@ -349,6 +350,8 @@ void StageExecutor::State::SumLosses(StepReport* report) {
   for (const InFlight& flight : in_flight) {
     if (flight.binding.samples <= 0) continue;
     report->targets += TypeElements(objective.target_type, flight.binding);
+    report->padding.positions += flight.padding.positions;
+    report->padding.padded += flight.padding.padded;
   }
   report->finite = report->finite && std::isfinite(report->loss_sum);
 }

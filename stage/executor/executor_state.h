@@ -23,6 +23,7 @@ struct StageExecutor::State {
   // A step's data of one micro-batch between two instructions.
   struct InFlight {
     Binding binding{-1};               // -1: not known yet
+    PaddingCount padding;              // of the source's arrays, from in or t on
     Tensors loaded, received;          // from in and <a to F
     Tensors outputs;                   // from F to >a; in an evaluation on the last stage to L
     std::optional<HostBatch> weighed;  // source of the weights, from the first t to its own t

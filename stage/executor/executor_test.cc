@@ -69,6 +69,50 @@ TEST(Executor, ReportsWhatAStageKnows) {
   EXPECT_EQ(layers, 7u);
 }
 
+// Another source's samples, with padding that a test can add up.
+class PaddedSource final : public BatchSource {
+ public:
+  explicit PaddedSource(const MadeUpSource::Sizes& sizes) : samples_(sizes) {}
+  const DatasetManifest& manifest() const override { return samples_.manifest(); }
+  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const override {
+    ASSIGN_OR_RETURN(HostBatch batch, samples_.Train(step, micro_batch, names));
+    batch.padding = {.positions = 10 + micro_batch.value, .padded = micro_batch.value};
+    return batch;
+  }
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const override {
+    return samples_.Evaluation(batch, micro_batch, names);
+  }
+  int64_t evaluation_batches() const override { return samples_.evaluation_batches(); }
+
+ private:
+  const MadeUpSource samples_;
+};
+
+// Of one stage, both inputs and targets are read.
+TEST(Executor, ReportsThePaddingOfAMiniBatchOnceForEveryK) {
+  for (const int stages : {1, 2, 3}) {
+    HarnessOptions options{.stages = stages, .batch_size = 5, .micro_batches = 4};
+    options.source =
+        std::make_shared<PaddedSource>(MadeUpSource::Sizes{.batch_size = 5,
+                                                           .micro_batches = 4,
+                                                           .context = PipelineHarness::kContext,
+                                                           .vocabulary = options.gpt.vocabulary});
+    PipelineHarness pipeline(options);
+    for (int step = 0; step < 2; ++step) {
+      const auto reports = pipeline.RunPass(true, 0);
+      ASSERT_TRUE(reports.ok()) << reports.status();
+      for (int k = 0; k < stages; ++k) {
+        const bool last = k + 1 == stages;
+        EXPECT_EQ((*reports)[static_cast<size_t>(k)].padding,
+                  (PaddingCount{.positions = last ? 46 : 0, .padded = last ? 6 : 0}))
+            << "stage " << k << " of " << stages;
+      }
+    }
+  }
+}
+
 TEST(Executor, EvaluationLeavesWeightsAndGradientsAlone) {
   PipelineHarness pipeline({.stages = 2, .dropout = 0.5, .evaluation_sequences = 4});
   const HarnessResult before = pipeline.Result();

@@ -141,7 +141,10 @@ class Observe(harness.EndToEndTest):
         steps = samples(text, "stagecoach_train_steps_total")
         self.assertGreaterEqual(steps['{job_id="watched",result="applied"}'], 3)
         self.assertEqual(steps['{job_id="watched",result="replayed"}'], 0)
-        self.assertGreater(samples(text, "stagecoach_train_tokens_total")['{job_id="watched"}'], 0)
+        sequences = samples(text, "stagecoach_train_examples_total")['{job_id="watched"}']
+        tokens = samples(text, "stagecoach_train_tokens_total")['{job_id="watched"}']
+        self.assertEqual(tokens, sequences * harness.TINY["model"]["gpt"]["context"])
+        self.assertGreater(samples(text, "stagecoach_train_model_flops_total")['{job_id="watched"}'], tokens)
         self.assertEqual(list(samples(text, "stagecoach_jobs_submitted_total").values()), [1])
         self.assertGreaterEqual(samples(text, "stagecoach_train_step_duration_seconds_count")[""], 3)
         # Known values of labels are there from the start.

@@ -290,6 +290,15 @@ class Measures(parts.PartsTest):
         self.assertEqual([point for point in drawn if point[1] is not None], [[100, 0.995], [150, 0.995]])
         self.assertIn("accuracy 91.3 % · top 5 99.5 % · average loss 2.3750", page.locator('[data-hint="evaluation_loss"]').inner_text())
 
+    def test_padding_stands_beside_the_throughput_and_has_no_curve(self):
+        measured = [{"name": "accuracy", "value": 0.5}, {"name": "padding", "value": 0.125}]
+        self.fake.happened.append((100, self.fake.time_of(100), {"step_done": {**self.fake.step_record(100), "measures": measured}}))
+        self.fake.says = {"measures": measured, "summary": {"name": "pairs", "model": "transformer", "data": "parallel_text", "batch_size": "64"}}
+        page = self.job()
+        page.wait_for_selector('[data-curve="measure accuracy"]')
+        self.assertEqual(page.locator('[data-curve="measure padding"]').count(), 0)
+        self.assertRegex(page.locator('[data-hint="tokens_per_second"]').inner_text(), r"^last step · 12\.5 % padding$")
+        self.assertRegex(page.locator('.tile [data-field="tokens_per_second"]').inner_text(), r" tokens/s$")
 
     def test_classes_stand_in_a_table_and_have_no_curves(self):
         measured = [{"name": "mean_iou", "value": 0.5}, {"name": "accuracy/0", "value": 0.75}, {"name": "accuracy/10", "value": 0.25},

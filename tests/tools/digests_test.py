@@ -94,9 +94,9 @@ class DigestsTest(unittest.TestCase):
         for path in sorted((ROOT / "examples").glob("*.yaml")):
             text = digests.shortened(path.read_text())
             self.assertRegex(text, r"(?m)^  steps: 4$", path.name)
-            self.assertRegex(text, r"(?m)(path|images|train): [\w./-]+([},]|$)", path.name)
+            self.assertRegex(text, r"(?m)(path|images|train|sources): \[?[\w./-]+([\]},]|$)", path.name)
             self.assertNotRegex(text, r"(path|images|labels): \S*/", path.name)
-            self.assertNotRegex(text, r"(train|test|masks|test_masks): (/|\S*\.\.)", path.name)
+            self.assertNotRegex(text, r"(train|test|masks|test_masks|tokenizer|sources|targets): \[?(/|\S*\.\.)", path.name)
 
     def test_the_listed_jobs_differ_in_name_and_cover_what_they_say(self):
         sys.path.insert(0, str(TOOL.parent))

@@ -130,6 +130,15 @@ TEST(Progress, PicturesAreCountedAsPictures) {
   EXPECT_THAT(progress.ConsoleLine(), HasSubstr(" step_s=0.140 pictures_s=457 bubble="));
 }
 
+// Symptom: a job on pairs of sentences had pictures/s.
+TEST(Progress, PairsOfSentencesAreCountedAsTokens) {
+  v1::JobSpec spec = SpecOf(64);
+  spec.mutable_data()->mutable_parallel_text();
+  ProgressState progress(200, spec);
+  progress.OnStep(120, StepRecord(120).step_done());
+  EXPECT_THAT(progress.ConsoleLine(), HasSubstr(" tokens_s=117029 "));
+}
+
 TEST(Progress, TheConsoleLineKeepsItsKeysAndOrder) {
   ProgressState progress(1000, SpecOf(64));
   const v1::WatchJobResponse record = StepRecord(120);

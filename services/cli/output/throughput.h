@@ -13,11 +13,12 @@ struct Throughput {
   double per_second = 0;
 };
 
-// Throughput of the last step: tokens of a text, otherwise pictures, however many targets each has.
+// Throughput of the last step: tokens of texts, otherwise pictures, however many targets each has.
 inline Throughput ThroughputOf(const v1::JobSpec& spec, double tokens_per_second,
                                double step_seconds) {
   const auto kind = spec.data().kind_case();
-  if (kind == v1::Data::kText || kind == v1::Data::KIND_NOT_SET) {
+  if (kind == v1::Data::kText || kind == v1::Data::kParallelText ||
+      kind == v1::Data::KIND_NOT_SET) {
     return {.per_second = tokens_per_second};
   }
   const auto pictures = static_cast<double>(spec.training().batch_size());

@@ -117,6 +117,8 @@ static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("fence", report.fence);
   visit.Field("applied", report.applied);
   visit.Field("targets", report.targets);
+  visit.Field("positions", report.padding.positions);
+  visit.Field("padded", report.padding.padded);
   visit.Field("measures", report.measures);
   visit.Field("shown_answers", report.shown);
   visit.Field("layer_squared_norms", report.layer_squared_norms);

@@ -266,6 +266,7 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   report.loss_sum = 0;  // a sum of zero is still a loss
   report.targets = 128;
   report.terms = 120;
+  report.padding = {.positions = 512, .padded = 37};
   report.measures = {{"accuracy", 97}};
   report.class_counts = {{1, 2, 3}, {}, {90, 100, 110}};
   report.layer_squared_norms = {0.1, 1e-300, 3};
@@ -277,11 +278,15 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   EXPECT_TRUE(read.has_loss);
   EXPECT_EQ(read.targets, 128);
   EXPECT_EQ(read.terms, 120);
+  EXPECT_EQ(read.padding, report.padding);
   EXPECT_EQ(read.measures, report.measures);
   EXPECT_EQ(read.class_counts, report.class_counts);
   v1::RunResponse older = ToProto(report);
   older.clear_terms();
+  older.clear_positions();
+  older.clear_padded();
   EXPECT_EQ(FromProto(older).terms, 128) << "what a stage without it meant";
+  EXPECT_EQ(FromProto(older).padding, PaddingCount());
   EXPECT_EQ(read.layer_squared_norms, report.layer_squared_norms);
   EXPECT_FALSE(read.finite);
   EXPECT_EQ(read.phases.seconds, report.phases.seconds);

@@ -304,12 +304,13 @@ inline constexpr MetricDefinition kExamples = {"stagecoach_train_examples_total"
                                                "job_id",
                                                "C",
                                                "Sequences or pictures consumed by applied steps."};
-inline constexpr MetricDefinition kTokens = {"stagecoach_train_tokens_total",
-                                             kC,
-                                             "1",
-                                             "job_id",
-                                             "C",
-                                             "Tokens consumed by applied steps; of jobs on text."};
+inline constexpr MetricDefinition kTokens = {
+    "stagecoach_train_tokens_total",
+    kC,
+    "1",
+    "job_id",
+    "C",
+    "Tokens consumed by applied steps, padding included; of jobs on text."};
 inline constexpr MetricDefinition kFlops = {
     "stagecoach_train_model_flops_total",
     kC,
@@ -326,8 +327,8 @@ inline constexpr MetricDefinition kMeasure = {
     "1",
     "job_id,split,measure",
     "C",
-    "What is measured beside the loss, as accuracy, of the last step or evaluation; of single "
-    "classes nothing."};
+    "What is measured beside the loss, as accuracy or padding, of the last step or evaluation; of "
+    "single classes nothing."};
 inline constexpr MetricDefinition kLearningRate = {
     "stagecoach_train_learning_rate", kG, "1", "job_id", "C", "Learning rate of the last step."};
 inline constexpr MetricDefinition kGradientNorm = {

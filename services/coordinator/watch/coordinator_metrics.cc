@@ -1,6 +1,7 @@
 #include "services/coordinator/watch/coordinator_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/threads/clock.h"
@@ -20,6 +21,11 @@ const char* const kStates[] = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CAN
 std::string ShownState(JobPhase phase) {
   constexpr std::string_view kPrefix = "JOB_STATE_";
   return v1::JobState_Name(JobStateOf(phase)).substr(kPrefix.size());
+}
+
+// A record has the rate alone.
+double TokensOf(const JobRecord& step) {
+  return std::round(step.tokens_per_second * step.step_seconds);
 }
 
 double BusySeconds(const StageAssignment& stage) {
@@ -65,8 +71,14 @@ void CoordinatorMetrics::OnStep(Shared& shared, Track& track, const JobRecord& r
   } else {
     // Of a long history only every second step is kept; what lies between was done too. But a job
     // may start behind the steps of another one.
-    if (track.first_step_seen) track.applied += record.step - track.newest_step - 1;
-    ++(record.skipped ? track.skipped : track.applied);
+    uint64_t applied = track.first_step_seen ? record.step - track.newest_step - 1 : 0;
+    if (record.skipped) {
+      ++track.skipped;
+    } else {
+      ++applied;
+    }
+    track.applied += applied;
+    track.tokens += static_cast<double>(applied) * TokensOf(record);
     track.newest_step = record.step;
   }
   track.first_step_seen = true;
@@ -237,8 +249,7 @@ void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, Metric
 }
 
 CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const Network& network) {
-  return {.tokens_per_example = static_cast<double>(network.targets()),
-          .flops_per_token = ModelFlopsPerToken(network),
+  return {.flops_per_token = ModelFlopsPerToken(network),
           .of_text = network.InputNamed("tokens").valid()};
 }
 
@@ -291,13 +302,11 @@ void CoordinatorMetrics::WriteTrack(const JobView& view, const Track& track, Met
   writer.Add(metric::kSteps, {id, "applied"}, static_cast<double>(track.applied));
   writer.Add(metric::kSteps, {id, "skipped"}, static_cast<double>(track.skipped));
   writer.Add(metric::kSteps, {id, "replayed"}, static_cast<double>(track.replayed));
-  const double examples =
-      static_cast<double>(track.applied) * static_cast<double>(view.summary.batch_size);
-  writer.Add(metric::kExamples, {id}, examples);
-  if (track.size->tokens_per_example > 0) {
-    const double tokens = examples * track.size->tokens_per_example;
-    if (track.size->of_text) writer.Add(metric::kTokens, {id}, tokens);
-    writer.Add(metric::kFlops, {id}, tokens * track.size->flops_per_token);
+  writer.Add(metric::kExamples, {id},
+             static_cast<double>(track.applied) * static_cast<double>(view.summary.batch_size));
+  if (track.size->of_text) writer.Add(metric::kTokens, {id}, track.tokens);
+  if (track.size->flops_per_token > 0) {
+    writer.Add(metric::kFlops, {id}, track.tokens * track.size->flops_per_token);
   }
   writer.Add(metric::kLearningRate, {id}, track.learning_rate);
   writer.Add(metric::kGradientNorm, {id}, track.gradient_norm);

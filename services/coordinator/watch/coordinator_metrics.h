@@ -41,8 +41,8 @@ class CoordinatorMetrics {
 
  private:
   struct TokenSize {
-    double tokens_per_example = 0, flops_per_token = 0;  // 0 for a job that has ended
-    bool of_text = false;                                // else a token is a target of a picture
+    double flops_per_token = 0;  // 0 for a job that has ended
+    bool of_text = false;        // else a token is a target of a picture
   };
   static TokenSize SizeOfTokens(const Network& network);
   // Sums over the records of one job.
@@ -51,6 +51,7 @@ class CoordinatorMetrics {
     uint64_t last_number = 0;  // of the records
     uint64_t newest_step = 0;
     uint64_t applied = 0, skipped = 0, replayed = 0;
+    double tokens = 0;  // of applied steps, with the lengths that each had
     double learning_rate = 0, gradient_norm = 0;
     double checkpoint_unix_seconds = 0;
     uint64_t save_failures = 0, load_failures = 0;

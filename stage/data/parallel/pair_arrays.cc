@@ -56,6 +56,19 @@ PairLengths PairArrays::Bound(const PairLengths& lengths) const {
           target_.name == Length::kNone ? target_.extent : lengths.target};
 }
 
+PaddingCount PairArrays::PaddingOf(const PairSet& pairs, std::span<const int32_t> samples,
+                                   const PairLengths& lengths) const {
+  const PairLengths bound = Bound(lengths);
+  PaddingCount count{.positions = std::ssize(samples) * bound.tokens()};
+  count.padded = count.positions;
+  for (const int32_t sample : samples) {
+    const PairLengths& pair = pairs.lengths()[static_cast<size_t>(sample)];
+    // A network that reads no source has no positions of it.
+    count.padded -= (bound.source > 0 ? pair.source : 0) + pair.target;
+  }
+  return count;
+}
+
 HostBatch PairArrays::Make(const PairSet& pairs, std::span<const int32_t> samples,
                            const PairLengths& lengths, std::span<const std::string> names) const {
   const PairLengths bound = Bound(lengths);
@@ -63,6 +76,7 @@ HostBatch PairArrays::Make(const PairSet& pairs, std::span<const int32_t> sample
   if (source_.name != Length::kNone) batch.lengths.Set(source_.name, bound.source);
   if (target_.name != Length::kNone) batch.lengths.Set(target_.name, bound.target);
   if (samples.empty()) return batch;
+  if (batch.lengths != Lengths()) batch.padding = PaddingOf(pairs, samples, lengths);
   for (const std::string& name : names) {
     const bool source = name == "source", tokens = name == "tokens", targets = name == "targets";
     CHECK(source || tokens || targets || name == "source_length") << "no input \"" << name << "\"";

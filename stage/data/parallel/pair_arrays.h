@@ -19,8 +19,9 @@ class PairArrays {
  public:
   PairArrays(const Network& network, const Tokenizer& tokenizer);
 
-  // What samples of these lengths have in the network's arrays.
-  PairLengths Bound(const PairLengths& lengths) const;
+  // Of arrays of these samples, also where the network's lengths are fixed.
+  PaddingCount PaddingOf(const PairSet& pairs, std::span<const int32_t> samples,
+                         const PairLengths& lengths) const;
   // The inputs of these names; CHECKs that there are such, and that the pairs fit.
   HostBatch Make(const PairSet& pairs, std::span<const int32_t> samples, const PairLengths& lengths,
                  std::span<const std::string> names) const;
@@ -31,6 +32,8 @@ class PairArrays {
     int32_t extent = 0;
   };
   Side SideOf(const Network& network, const char* input) const;
+  // What samples of these lengths have in the network's arrays.
+  PairLengths Bound(const PairLengths& lengths) const;
 
   const int32_t begin_, end_, pad_;
   const Side source_, target_;

@@ -232,17 +232,17 @@ class ParallelTextSource final : public BatchSource {
 
   // Of the arrays of the first epoch.
   double PaddingShare() const {
-    int64_t cells = 0, tokens = 0;
+    PaddingCount all;
     for (int64_t step = 0; step < order_.epoch_batches(); ++step) {
       const BucketOrder::MiniBatch batch = order_.Train(static_cast<uint64_t>(step));
-      const PairLengths lengths = arrays_.Bound(buckets_.lengths(batch.bucket));
-      cells += std::ssize(batch.samples) * lengths.tokens();
-      for (const int32_t sample : batch.samples) {
-        const PairLengths& pair = LengthsOf(TrainPair(sample));
-        tokens += (lengths.source > 0 ? pair.source : 0) + pair.target;
-      }
+      std::vector<int32_t> pairs;
+      for (const int32_t sample : batch.samples) pairs.push_back(TrainPair(sample));
+      const PaddingCount count =
+          arrays_.PaddingOf(opened_.pairs, pairs, buckets_.lengths(batch.bucket));
+      all.positions += count.positions;
+      all.padded += count.padded;
     }
-    return 1 - static_cast<double>(tokens) / static_cast<double>(cells);
+    return static_cast<double>(all.padded) / static_cast<double>(all.positions);
   }
 
   Opened opened_;

@@ -167,6 +167,29 @@ TEST_F(ParallelTextTest, AMiniBatchHasTheLengthsOfABucket) {
   EXPECT_THAT(source->Found(), HasSubstr("294 pairs, 4 buckets, "));
 }
 
+// Both sides count, whichever inputs a stage reads: the last one tells of them all.
+TEST_F(ParallelTextTest, CountsThePaddingOfBothSides) {
+  AddPair(Sources(0, 300), Targets(0, 300));
+  const auto source = Open();
+  const std::vector<std::string> targets = {"targets"};
+  int64_t padded = 0;
+  for (uint64_t step = 0; step < 20; ++step) {
+    for (int i = 0; i < 2; ++i) {
+      const HostBatch batch = *source->Train(step, MicroBatchId(i), names_);
+      PaddingCount want{.positions = batch.samples * (batch.lengths.of(Length::kSource) +
+                                                      batch.lengths.of(Length::kTarget))};
+      want.padded = want.positions;
+      for (const PairRow& row : RowsOf(batch)) {
+        want.padded -= std::ssize(row.source) + std::ssize(row.targets);
+      }
+      EXPECT_EQ(batch.padding, want);
+      EXPECT_EQ(source->Train(step, MicroBatchId(i), targets)->padding, want);
+      padded += want.padded;
+    }
+  }
+  EXPECT_GT(padded, 0);
+}
+
 TEST_F(ParallelTextTest, MoreBucketsHaveLessPadding) {
   AddPair(Sources(0, 2000), Targets(0, 2000));
   const auto padding = [this](int64_t buckets) {
@@ -189,6 +212,7 @@ TEST_F(ParallelTextTest, ANetworkWithoutNamedLengthsGetsItsExtents) {
   const auto whole = Open();
   const HostBatch batch = *whole->Train(5, MicroBatchId(0), names_);
   EXPECT_EQ(batch.lengths, Lengths());
+  EXPECT_EQ(batch.padding, PaddingCount()) << "a job with fixed lengths has no share of padding";
   EXPECT_EQ(std::ssize(Ids(batch.arrays[0])), batch.samples * 50);
   EXPECT_EQ(std::ssize(Ids(batch.arrays[2])), batch.samples * 40);
   EXPECT_EQ(Train(*whole, 5), Train(*bound, 5)) << "the same samples, with more padding";

@@ -137,6 +137,9 @@ export function isOfAClass(name) {
   return String(name).includes('/');
 }
 
+/** The share of padding of a step: it says nothing of the network, so it stands beside the throughput. */
+export const PADDING = 'padding';
+
 /** A loss as it is; any other measure is a share. */
 export function measureValue(name, value) {
   return name === 'loss' || name.endsWith('_loss') ? decimal(value, 4) : percent(value);

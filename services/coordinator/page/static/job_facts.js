@@ -1,5 +1,5 @@
 // What a Job message says, with its zeros and gaps read right.
-import {compact, num, stateName} from './format.js';
+import {PADDING, compact, num, percent, stateName} from './format.js';
 
 const ENDED = ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'];
 
@@ -49,10 +49,10 @@ export function hasMeasured(job) {
   return num(job?.step_seconds) > 0;
 }
 
-/** What a job works through: tokens of a text, and of all else pictures, however many targets each has. of(job or step): in a second. */
+/** What a job works through: tokens of texts, and of all else pictures, however many targets each has. of(job or step): in a second. */
 export function throughputOf(job) {
   const kind = job?.summary?.data || Object.keys(job?.spec?.data || {})[0] || 'text';
-  if (kind === 'text') return {what: 'tokens', of: (step) => num(step.tokens_per_second)};
+  if (kind === 'text' || kind === 'parallel_text') return {what: 'tokens', of: (step) => num(step.tokens_per_second)};
   const pictures = num(job?.summary?.batch_size) || num(job?.spec?.training?.batch_size);
   return {what: 'pictures', of: (step) => pictures / num(step.step_seconds)};
 }
@@ -61,6 +61,12 @@ export function throughputOf(job) {
 export function throughputText(job) {
   const {what, of} = throughputOf(job);
   return hasMeasured(job) ? `${compact(of(job))} ${what}/s` : '–';
+}
+
+/** "12 % padding" of the last step; empty where lengths are fixed. */
+export function paddingText(job) {
+  const padding = (job?.measures || []).find(({name}) => name === PADDING);
+  return padding ? `${percent(padding.value)} padding` : '';
 }
 
 /** Where the planned time of a step comes from, to stand behind it. */

@@ -1,5 +1,5 @@
 // A job's records as columns of numbers for the curves, and as a list of events.
-import {isOfAClass, measureText, measureValue, num, stateName} from './format.js';
+import {PADDING, isOfAClass, measureText, measureValue, num, stateName} from './format.js';
 
 const MOST_POINTS = 40000;
 const MOST_EVENTS = 500;
@@ -96,7 +96,7 @@ export class Series {
   takeMeasures(measures, point) {
     let text = '';
     for (const {name, value} of measures || []) {
-      if (isOfAClass(name)) continue;
+      if (isOfAClass(name) || name === PADDING) continue;
       point[measureColumn(name)] = num(value);
       if (!this.measures.includes(name)) this.measures.push(name);
       text += `, ${measureText(name)} ${measureValue(name, value)}`;

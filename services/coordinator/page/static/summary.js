@@ -2,7 +2,7 @@
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
 import {clock, dateTime, decimal, duration, integer, isOfAClass, measureText, measureValue, num, percent, span, stateName} from './format.js';
-import {hasBubble, hasMeasured, isHeld, lostStages, pipelineStages, stateOf, rateText, throughputText, totalSteps} from './job_facts.js';
+import {hasBubble, hasMeasured, isHeld, lostStages, paddingText, pipelineStages, stateOf, rateText, throughputText, totalSteps} from './job_facts.js';
 import {modelText, precisionText, scheduleText} from './settings.js';
 
 const TILES = [['eta', 'Time left'], ['loss', 'Loss'], ['evaluation_loss', 'Eval loss'], ['tokens_per_second', 'Throughput'],
@@ -126,7 +126,7 @@ export class Summary {
     const old = measured && !this.store.ended && num(job.recoveries) > 0 && !this.store.series.stepsOfPlacement().length;
     const when = !measured ? 'no step yet' : old ? 'before the recovery' : 'last step';
     const set = (name, text, hint) => this.set(name, measured ? text : '–', measured ? job[name] : null, hint);
-    set('tokens_per_second', throughputText(job), when);
+    set('tokens_per_second', throughputText(job), [when, paddingText(job)].filter(Boolean).join(' · '));
     const forecast = num(job.forecast_step_seconds);
     set('step_seconds', span(job.step_seconds), old ? when : forecast > 0 ? `planned ${span(forecast)}${rateText(job)}` : '');
     const bubble = hasBubble(job);
