@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/lists/lists.h"
+#include "operations/attention/rotary.h"
 #include "operations/catalogue.h"
 #include "operations/linear.h"
 #include "operations/norms/batch_norm.h"
@@ -92,6 +93,18 @@ TEST_F(ForeignLayer, HaveNoOperationOfABackwardEvenWhereNothingIsTrained) {
   layer_.graph = writer.Finish(outputs).value();
   EXPECT_TRUE(TryDifferentiate(layer_.graph).ok());
   EXPECT_EQ(CheckLayer(layer_).message(), "gelu_gradient: has no gradient");
+}
+
+TEST_F(ForeignLayer, TurnByPositionsWhereNoGradientIsWanted) {
+  const Attributes positions = ToAttributes(RotaryAttributes{.heads = 1, .positions = 9});
+  for (const bool wanted : {true, false}) {
+    LayerWriter writer;
+    const ValueId x = writer.Input(ActivationType({4, 6}), wanted);
+    const ValueId at = writer.Input({Element::kIds, Leading::kSamples, {4}}, false);
+    const LayerGraph graph = writer.Finish(writer.Emit("rotary", positions, {x, at})).value();
+    EXPECT_EQ(TryDifferentiate(graph).status().message(),
+              wanted ? "rotary: with positions has no gradient" : "");
+  }
 }
 
 TEST_F(ForeignLayer, GiveTheirGradientsToParameters) {

@@ -26,6 +26,7 @@ enum class Fill {
   kDistinct,  // in random order, 0.03 apart, at least half of that from 0
   kIds,       // from 0 to below `below`
   kAnyIds,    // from -2 to below `below`
+  kPlaces,    // from -1 to `below`, all different
   kTied,      // -1, 0 or 1
   kDiverged,  // standard normal, every fifth not a number
 };
@@ -44,6 +45,7 @@ struct CallCase {
   std::string name;  // letters, digits and underscores; unique in the operation
   Attributes attributes;
   std::vector<CaseOperand> inputs;
+  std::vector<CaseOperand> adds = {};  // only of a case that is not differentiable
   int64_t samples = 2;
   std::vector<int> outputs = {0};  // outputs that a layer would hand on: their gradients arrive
   bool differentiable = true;

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 // Empty if it was accepted.
 std::string RefusalOfCase(const OperationCase& of, const std::vector<ValueType>& inputs) {
-  const auto types = of.operation->Types(of.call.attributes, inputs, {});
+  const auto types = of.operation->Types(of.call.attributes, inputs, TypesOf(of.call.adds));
   if (types.ok()) return "";
   EXPECT_EQ(types.status().code(), absl::StatusCode::kInvalidArgument) << of.name();
   return std::string(types.status().message());
@@ -46,10 +46,11 @@ TEST(Cases, WithAnOperandLessOrMoreAreRefused) {
     EXPECT_THAT(RefusalOfCase(of, inputs), AnyOf(HasSubstr("takes"), HasSubstr("must be")))
         << of.name();
     inputs.resize(inputs.size() - 2);
-    const auto types = of.operation->Types(of.call.attributes, inputs, {});
+    const std::vector<ValueType> adds = TypesOf(of.call.adds);
+    const auto types = of.operation->Types(of.call.attributes, inputs, adds);
     if (types.ok() && of.operation->name() == "attention") continue;
     if (types.ok()) {
-      EXPECT_NE(*types, *of.operation->Types(of.call.attributes, TypesOf(of.call.inputs), {}))
+      EXPECT_NE(*types, *of.operation->Types(of.call.attributes, TypesOf(of.call.inputs), adds))
           << of.name();
     } else {
       EXPECT_THAT(RefusalOfCase(of, inputs), HasSubstr("takes")) << of.name();
@@ -74,6 +75,22 @@ TEST(Cases, WithAnOperandOfAnotherKindAreRefusedAndToldWhatWouldBeRight) {
   }
 }
 
+TEST(Cases, WithABufferOfAnotherKindAreRefusedAndToldWhatWouldBeRight) {
+  for (const OperationCase& of : AllCases()) {
+    const std::vector<ValueType> inputs = TypesOf(of.call.inputs), adds = TypesOf(of.call.adds);
+    for (size_t i = 0; i < adds.size(); ++i) {
+      for (const bool element : {true, false}) {
+        std::vector<ValueType> other = adds;
+        if (element) other[i].element = Element::kIds;
+        if (!element) other[i].leading = Leading::kSamples;
+        const auto types = of.operation->Types(of.call.attributes, inputs, other);
+        EXPECT_THAT(std::string(types.status().message()), HasSubstr("must be"))
+            << of.name() << " buffer " << i;
+      }
+    }
+  }
+}
+
 TEST(Cases, HaveNoAttributeThatNobodyKnows) {
   for (const OperationCase& of : AllCases()) {
     Attributes attributes = of.call.attributes;
@@ -86,9 +103,8 @@ TEST(Cases, HaveNoAttributeThatNobodyKnows) {
 
 TEST(Cases, CostWhatGrowsWithTheSamples) {
   for (const OperationCase& of : AllCases()) {
-    const CallTypes types{TypesOf(of.call.inputs),
-                          *of.operation->Types(of.call.attributes, TypesOf(of.call.inputs), {}),
-                          {}};
+    const std::vector<ValueType> inputs = TypesOf(of.call.inputs), adds = TypesOf(of.call.adds);
+    const CallTypes types{inputs, *of.operation->Types(of.call.attributes, inputs, adds), adds};
     const Cost one = of.operation->CostOf(of.call.attributes, types, 1);
     const Cost three = of.operation->CostOf(of.call.attributes, types, 3);
     EXPECT_GT(one.flops, 0) << of.name();

@@ -20,11 +20,12 @@ const Operation& OperationNamed(std::string_view name);
 // `OperationList AddOperations()`. A file of the same name in each back end has the kernels
 // (stage/backends/kernel_table.h).
 using OperationList = std::vector<const Operation*>;
-#define STAGECOACH_OPERATIONS                                                                     \
-  Activations, Add, AddSinusoids, Attention, BatchNorm, Clip, Concatenate, Convolution,           \
-      CrossAttention, CrossEntropy, DropPath, Dropout, Embedding, GroupNorm, HeadNorm, LayerNorm, \
-      Linear, MeanSquaredError, Pad, Pool, PrependToken, Reshape, RmsNorm, Rotary, Scale, Swiglu, \
-      Upsample, AdafactorUpdate, AdamWUpdate, AverageUpdate, LambUpdate, RmsPropUpdate, SgdUpdate
+#define STAGECOACH_OPERATIONS                                                                   \
+  Activations, Add, AddSinusoids, Attention, BatchNorm, CachedAttention, Clip, Concatenate,     \
+      Convolution, CrossAttention, CrossEntropy, DropPath, Dropout, Embedding, GroupNorm,       \
+      HeadNorm, LayerNorm, Linear, MeanSquaredError, Pad, Pool, PrependToken, Reshape, RmsNorm, \
+      Rotary, Scale, Swiglu, Upsample, AdafactorUpdate, AdamWUpdate, AverageUpdate, LambUpdate, \
+      RmsPropUpdate, SgdUpdate
 
 }  // namespace stagecoach
 

@@ -31,9 +31,10 @@ void ForEveryCall(Check check) {
     SCOPED_TRACE(of.name());
     if (!of.call.differentiable) {
       const auto inputs = TypesOf(of.call.inputs);
-      const auto outputs = of.operation->Types(of.call.attributes, inputs, {});
+      const auto adds = TypesOf(of.call.adds);
+      const auto outputs = of.operation->Types(of.call.attributes, inputs, adds);
       ASSERT_TRUE(outputs.ok()) << outputs.status();
-      check(*of.operation, of.call.attributes, CallTypes{inputs, *outputs, {}});
+      check(*of.operation, of.call.attributes, CallTypes{inputs, *outputs, adds});
       continue;
     }
     const LayerLists lists = Differentiate(GraphOfCase(of));
@@ -138,15 +139,15 @@ TEST(Cases, InAnEvaluationGiveWhatATrainingGives) {
   for (const OperationCase& of : AllCases()) {
     const EvaluationForm form = of.operation->Evaluation(of.call.attributes);
     if (form.identity) continue;
-    const std::vector<ValueType> inputs = TypesOf(of.call.inputs);
+    const std::vector<ValueType> inputs = TypesOf(of.call.inputs), adds = TypesOf(of.call.adds);
     const Operation& evaluated =
         form.operation.empty() ? *of.operation : OperationNamed(form.operation);
-    const auto types = evaluated.Types(form.attributes, inputs, {});
+    const auto types = evaluated.Types(form.attributes, inputs, adds);
     ASSERT_TRUE(types.ok()) << of.name() << ": " << types.status();
-    auto expected = *of.operation->Types(of.call.attributes, inputs, {});
+    auto expected = *of.operation->Types(of.call.attributes, inputs, adds);
     if (!form.operation.empty()) expected.resize(1);
     EXPECT_EQ(*types, expected) << of.name();
-    EXPECT_EQ(evaluated.Drawn(form.attributes, {inputs, *types, {}}), 0) << of.name();
+    EXPECT_EQ(evaluated.Drawn(form.attributes, {inputs, *types, adds}), 0) << of.name();
   }
 }
 

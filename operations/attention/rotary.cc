@@ -25,7 +25,16 @@ class Rotary final : public OperationOf<RotaryAttributes> {
                       .inputs = {Samples({context, (attributes.heads + 2 * keys) * head_width})},
                       .tolerance = 1e-6};
     };
-    return {with("halves", {.heads = 3}, 7, 6),
+    CallCase decoding = with("positions", {.heads = 4, .key_heads = 2, .positions = 9}, 5, 6);
+    decoding.inputs.push_back({{Element::kIds, Leading::kSamples, {5}}, Fill::kAnyIds, 11});
+    decoding.samples = 3;
+    decoding.differentiable = false;
+    CallCase neighbours = decoding;
+    neighbours.name = "interleaved_positions";
+    neighbours.attributes.Set("interleaved", true);
+    return {decoding,
+            neighbours,
+            with("halves", {.heads = 3}, 7, 6),
             with("interleaved", {.heads = 2, .interleaved = true}, 9, 10),
             with("grouped", {.heads = 4, .key_heads = 2, .theta = 1e6}, 33, 16),
             with("one_pair", {.heads = 1, .inverse = true}, 5, 2)};
@@ -35,7 +44,9 @@ class Rotary final : public OperationOf<RotaryAttributes> {
   absl::StatusOr<std::vector<ValueType>> TypesOf(const RotaryAttributes& attributes,
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType>) const override {
-    const absl::Status status = CheckOperands("rotary", inputs, {"qkv"});
+    const bool positions = attributes.positions > 0;
+    absl::Status status = positions ? CheckOperands("rotary", inputs, {"qkv", "positions"})
+                                    : CheckOperands("rotary", inputs, {"qkv"});
     if (!status.ok()) return status;
     const absl::StatusOr<PackedHeads> packed =
         CheckPackedHeads("qkv", inputs[0], attributes.heads, attributes.key_heads);
@@ -44,6 +55,11 @@ class Rotary final : public OperationOf<RotaryAttributes> {
       return absl::InvalidArgumentError(absl::StrCat("rotary turns pairs; heads are ",
                                                      packed->head_width, " wide, must be even"));
     }
+    if (positions) {
+      status = CheckType("positions", inputs[1],
+                         {Element::kIds, Leading::kSamples, Shape::Of({packed->rows()})});
+    }
+    if (!status.ok()) return status;
     return std::vector<ValueType>{inputs[0]};
   }
   Cost CostOfCall(const RotaryAttributes&, const CallTypes& types, int64_t samples) const override {
@@ -51,6 +67,7 @@ class Rotary final : public OperationOf<RotaryAttributes> {
   }
   void WriteGradient(const RotaryAttributes& attributes, GradientWriter& writer) const override {
     if (!writer.Wants(0)) return;
+    if (attributes.positions > 0) return writer.Refuse("with positions has no gradient");
     RotaryAttributes back = attributes;
     back.inverse = !attributes.inverse;
     writer.Contribute(0, writer.Emit("rotary", ToAttributes(back), {writer.OutputGradient(0)})[0]);

@@ -6,9 +6,13 @@
 // A pair is elements (p, p + w / 2), as in Hugging Face's Llama and Qwen ("rotate half"). With
 // `interleaved` it is elements (2p, 2p + 1), as in the paper and Meta's checkpoints. The gradient
 // is a rotary with `inverse`, which turns by -a. y may take the place of its input.
+// A second operand, `positions` ids[n, rows], gives row r the position positions[r] in place of r.
+// It is there if the attribute `positions` is not 0: then ids are clamped to [0, positions). This
+// form has no gradient.
 #ifndef STAGECOACH_OPERATIONS_ATTENTION_ROTARY_H_
 #define STAGECOACH_OPERATIONS_ATTENTION_ROTARY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +26,7 @@ struct RotaryAttributes {
   double theta = 10000;
   bool interleaved = false;
   bool inverse = false;
+  int64_t positions = 0;  // 0: no operand of that name
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1);
@@ -29,6 +34,7 @@ struct RotaryAttributes {
     visit.Between("theta", theta, kMinTheta, kMaxTheta);
     visit.Flag("interleaved", interleaved);
     visit.Flag("inverse", inverse);
+    visit.Count("positions", positions, 0);
   }
 };
 
@@ -40,6 +46,19 @@ struct RotaryTables {
 };
 RotaryTables MakeRotaryTables(const RotaryAttributes& attributes, int64_t context,
                               int64_t head_width);
+
+// Rows of the tables of a call with that attribute.
+inline int64_t TablePositions(int64_t positions, int64_t context) {
+  return positions > 0 ? positions : context;
+}
+// The positions of rows, counted over all samples. They are rows of a table.
+struct RowPositions {
+  int64_t table = 0;             // TablePositions
+  const int32_t* ids = nullptr;  // the operand; null if there is none
+  int64_t At(int64_t row) const {
+    return ids == nullptr ? row % table : std::clamp<int64_t>(ids[row], 0, table - 1);
+  }
+};
 
 }  // namespace stagecoach
 

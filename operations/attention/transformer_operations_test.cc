@@ -6,11 +6,14 @@
 #include "base/threads/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/attention/add_sinusoids.h"
 #include "operations/attention/attention.h"
+#include "operations/attention/cached_attention.h"
 #include "operations/attention/cross_attention.h"
 #include "operations/attention/head_norm.h"
 #include "operations/attention/packed_heads.h"
 #include "operations/attention/rotary.h"
+#include "operations/call_types.h"
 #include "operations/catalogue.h"
 #include "operations/norms/rms_norm.h"
 
@@ -145,6 +148,66 @@ TEST(GroupedAttentionCost, IsThatOfAllItsQueryHeads) {
   EXPECT_EQ(grouped.flops, full.flops);
 }
 
+const ValueType kHistory{Element::kIds, Leading::kSamples, {8, 5}};
+const ValueType kPool = WeightType(Element::kActivation, {20, 12});
+
+TEST(CachedAttentionTypes, FollowTheRowsTheHistoryAndThePool) {
+  const Attributes heads = ToAttributes(CachedAttentionAttributes{.heads = 4, .key_heads = 2});
+  const std::vector<ValueType> inputs = {kGrouped, kStarts, kStarts, kHistory};
+  const auto types =
+      OperationNamed("cached_attention").Types(heads, inputs, std::vector{kPool, kPool});
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_THAT(*types, ElementsAre(ActivationType({8, 24})));
+  const CallTypes all{inputs, *types, {kPool, kPool}};
+  EXPECT_EQ(OperationNamed("cached_attention").RowsOfTable(heads, all), std::nullopt);
+  const auto why = [&](const ValueType& places, const ValueType& history, const ValueType& keys,
+                       const ValueType& values) {
+    return WhyNot("cached_attention", heads, {kGrouped, places, kStarts, history}, {keys, values});
+  };
+  EXPECT_EQ(why(kLength, kHistory, kPool, kPool), "places is ids[n]; must be ids[n, 8]");
+  EXPECT_EQ(why(kStarts, kStarts, kPool, kPool),
+            "history is ids[n, 8]; must be ids[n, rows, context]");
+  EXPECT_EQ(why(kStarts, {Element::kIds, Leading::kSamples, {7, 5}}, kPool, kPool),
+            "history is ids[n, 7, 5]; must be ids[n, 8, 5]");
+  const ValueType none = WeightType(Element::kActivation, {0, 12});
+  EXPECT_EQ(why(kStarts, kHistory, none, none),
+            "keys is activation[0, 12]; must be an activation that exists once, [pool, 12] with a "
+            "pool of 1 row or more");
+  EXPECT_EQ(why(kStarts, kHistory, kPool, WeightType(Element::kActivation, {21, 12})),
+            "values is activation[21, 12]; must be activation[20, 12]");
+  EXPECT_EQ(WhyNot("cached_attention", heads, inputs),
+            "cached_attention has 0 operands; it takes 2: keys, values");
+}
+
+TEST(CachedAttentionTypes, TakeANamedNumberOfRows) {
+  const Extent rows{8, Length::kTarget};
+  const auto ids = [](Shape shape) {
+    return ValueType{Element::kIds, Leading::kSamples, std::move(shape)};
+  };
+  const std::vector<ValueType> inputs = {ActivationType(Shape::Of({rows, {36}})),
+                                         ids(Shape::Of({rows})), ids(Shape::Of({rows})),
+                                         ids(Shape::Of({rows, {5}}))};
+  const ValueType pool = WeightType(Element::kActivation, {20, 12});
+  const auto types = TypesOfCall(OperationNamed("cached_attention"),
+                                 ToAttributes(CachedAttentionAttributes{.heads = 1}), inputs,
+                                 std::vector{pool, pool});
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_THAT(*types, ElementsAre(ActivationType(Shape::Of({rows, {12}}))));
+}
+
+TEST(CachedAttentionCost, IsThatOfFullAttentionWithAsManyColumns) {
+  const ValueType qkv = ActivationType({8, 36}), history{Element::kIds, Leading::kSamples, {8, 8}};
+  const Attributes self = ToAttributes(AttentionAttributes{.heads = 2, .full = true});
+  const Cost other = OperationNamed("attention")
+                         .CostOf(self, {{qkv}, TypesOrDie("attention", self, {qkv}), {}}, 3);
+  const Cost one =
+      OperationNamed("cached_attention")
+          .CostOf(ToAttributes(CachedAttentionAttributes{.heads = 2}),
+                  {{qkv, kStarts, kStarts, history}, {ActivationType({8, 12})}, {kPool, kPool}}, 3);
+  EXPECT_EQ(one.products, other.products);
+  EXPECT_EQ(one.flops, other.flops);
+}
+
 TEST(HeadNormTypes, AreOfQueriesAndKeys) {
   const Attributes heads = ToAttributes(HeadNormAttributes{.heads = 4, .key_heads = 2});
   const ValueType weight = WeightType(Element::kFloat32, {6});
@@ -159,6 +222,29 @@ TEST(RotaryTypes, NeedPairs) {
   EXPECT_EQ(WhyNot("rotary", {}, {odd}), "rotary turns pairs; heads are 5 wide, must be even");
   EXPECT_THAT(WhyNot("rotary", ToAttributes(RotaryAttributes{.heads = 7}), {kGrouped}),
               HasSubstr("must be [context, (7 + 2 * 7) * head_width]"));
+}
+
+TEST(RotaryTypes, TakePositionsIfTheAttributeCountsThem) {
+  const Attributes heads =
+      ToAttributes(RotaryAttributes{.heads = 4, .key_heads = 2, .positions = 100});
+  EXPECT_EQ(TypesOrDie("rotary", heads, {kGrouped, kStarts}), std::vector<ValueType>{kGrouped});
+  EXPECT_EQ(WhyNot("rotary", heads, {kGrouped}),
+            "rotary has 1 operands; it takes 2: qkv, positions");
+  EXPECT_EQ(WhyNot("rotary", heads, {kGrouped, kLength}), "positions is ids[n]; must be ids[n, 8]");
+  EXPECT_EQ(WhyNot("rotary", ToAttributes(RotaryAttributes{.heads = 4, .key_heads = 2}),
+                   {kGrouped, kStarts}),
+            "rotary has 2 operands; it takes 1: qkv");
+}
+
+TEST(AddSinusoidsTypes, TakePositionsIfTheAttributeCountsThem) {
+  const Attributes positions = ToAttributes(AddSinusoidsAttributes{.positions = 100});
+  EXPECT_EQ(TypesOrDie("add_sinusoids", positions, {kRow, kStarts}), std::vector<ValueType>{kRow});
+  EXPECT_EQ(WhyNot("add_sinusoids", positions, {kRow}),
+            "add_sinusoids has 1 operands; it takes 2: x, positions");
+  EXPECT_EQ(WhyNot("add_sinusoids", positions, {kRow, kLength}),
+            "positions is ids[n]; must be ids[n, 8]");
+  EXPECT_EQ(WhyNot("add_sinusoids", {}, {kRow, kStarts}),
+            "add_sinusoids has 2 operands; it takes 1: x");
 }
 
 TEST(RotaryTables, TurnTheFirstPairByOneRadianARow) {

@@ -65,7 +65,9 @@ inline std::function<void()> PrepareOn(Backend& backend, const TensorCall& call)
     types.outputs.push_back(TypeOfTensor(output, false, call.samples, activation));
   }
   for (const Tensor& sum : call.adds) {
-    types.adds.push_back(WeightType(Element::kFloat32, sum.shape()));
+    const bool narrow = sum.dtype() == DType::kBF16;
+    types.adds.push_back(
+        WeightType(narrow ? Element::kActivation : Element::kFloat32, sum.shape()));
   }
   absl::StatusOr<Kernel> kernel = backend.Prepare(
       {.operation = call.operation, .attributes = call.attributes}, types, activation);

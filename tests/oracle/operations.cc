@@ -32,9 +32,11 @@ class CaseRecord {
     }
     table_.SetGiven();
     Save("input", calls_.operands);
+    Save("add", calls_.forward[0].adds);
     for (const Call& call : calls_.forward) table_.Run(call);
     for (const Call& call : calls_.backward) table_.Run(call);
     Save("state", States());
+    Save("added", calls_.forward[0].adds);
     Save("output", calls_.forward[0].outputs);
     Save("d_output", calls_.output_gradients);
     Save("d_input", calls_.operand_gradients);

@@ -90,11 +90,34 @@ def cross_attention(a, q, kv, keys):
     return attend(a, queries, k, v, below_length(keys, kv.shape[1]))
 
 
-def rotate(a, x):
+def cached_attention(a, qkv, places, positions, history, keys, values):
+    """Changes keys and values."""
+    q, k, v = split_heads(a, qkv)
+    kept = (places >= 0) & (places < len(keys))
+    for pool, rows in ((keys, k), (values, v)):
+        pool[places[kept]] = pack_heads(rows).detach()[kept]
+    rows = torch.where((history >= 0) & (history < len(keys)), history, 0).flatten(0, 1)
+    seen = [pool[rows].unflatten(-1, (k.shape[1], -1)).transpose(1, 2) for pool in (keys, values)]
+    context, last = history.shape[-1], positions.flatten()
+    alive = (last >= 0) & (last < context)
+    columns = torch.arange(context) <= torch.where(alive, last, 0)[:, None]
+    queries = q.transpose(1, 2).flatten(0, 1)[:, :, None]
+    out, _ = attend(a, queries, *seen, columns[:, None, None])
+    return (out.reshape(*places.shape, -1) * alive.reshape(*places.shape, 1),)
+
+
+def angles_of(positions, width, theta):
+    frequencies = theta ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    return positions.to(torch.float64)[..., None] * frequencies
+
+
+def rows_at(a, context, positions):
+    return torch.arange(context) if positions is None else positions.clamp(0, a["positions"] - 1)
+
+
+def rotate(a, x, positions):
     """As in Hugging Face's Llama, or with `interleaved` as complex numbers, as Meta writes it."""
-    context, width = x.shape[-2:]
-    frequencies = a["theta"] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    angles = torch.outer(torch.arange(context, dtype=torch.float64), frequencies)
+    angles = angles_of(positions, x.shape[-1], a["theta"])
     angles = -angles if a["inverse"] else angles
     if a["interleaved"]:
         pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
@@ -105,15 +128,16 @@ def rotate(a, x):
     return x * angles.cos() + torch.cat([-second, first], dim=-1) * angles.sin()
 
 
-def rotary(a, qkv):
+def rotary(a, qkv, positions=None):
     q, k, v = split_heads(a, qkv)
-    return (pack_heads(rotate(a, q), rotate(a, k), v),)
+    places = rows_at(a, q.shape[2], positions)
+    if positions is not None:
+        places = places[:, None]
+    return (pack_heads(rotate(a, q, places), rotate(a, k, places), v),)
 
 
-def add_sinusoids(_a, x):
-    context, width = x.shape[-2:]
-    frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    angles = torch.outer(torch.arange(context, dtype=torch.float64), frequencies)
+def add_sinusoids(a, x, positions=None):
+    angles = angles_of(rows_at(a, x.shape[-2], positions), x.shape[-1], 10000.0)
     return (x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2),)
 
 
@@ -284,6 +308,7 @@ TABLE = {
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "batch_norm_fixed": batch_norm_fixed,
+    "cached_attention": cached_attention,
     "clip": lambda a, x: (x.clamp(-a["limit"], a["limit"]),),
     "concatenate": lambda _a, *parts: (torch.cat(parts, dim=-1),),
     "convolution": convolution,
@@ -346,6 +371,7 @@ class Case:
         self.states = [int(word) for word in metadata[name + "/states"].split()]
         for i in self.states:
             self.inputs[i].requires_grad_(False)
+        self.adds = [self._leaf(array).requires_grad_(False) for array in self.all("add")]
 
     def all(self, what):
         found, i = [], 0
@@ -365,12 +391,14 @@ class Case:
         if self.operation in LOSSES:
             self._compare_loss(report, label)
             return
-        outputs = TABLE[self.operation](self.attributes, *self.inputs)
+        outputs = TABLE[self.operation](self.attributes, *self.inputs, *self.adds)
         for i, (ours, truth) in enumerate(pairs(report, label, self.all("output"), outputs)):
             report.near(f"{label}.output{i}", ours, truth)
         changed = [self.inputs[i] for i in self.states]
         for i, (ours, truth) in enumerate(pairs(report, label, self.all("state"), changed)):
             report.near(f"{label}.state{i}", ours, truth)
+        for i, (ours, truth) in enumerate(pairs(report, label, self.all("added"), self.adds)):
+            report.near(f"{label}.added{i}", ours, truth)
         upstream = [torch.tensor(array, dtype=torch.float64) for array in self.all("d_output")]
         if not upstream:
             return

@@ -42,6 +42,9 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
                                    static_cast<uint32_t>(operand.below + 2)) -
                 2.0f;
         break;
+      case Fill::kPlaces:
+        value = static_cast<float>(PermuteIndex(kCaseSeed, stream, operand.below + 2, i)) - 1.0f;
+        break;
       case Fill::kTied:
         value =
             static_cast<float>(RandomBits({.seed = kCaseSeed, .operation = stream}, i) % 3) - 1.0f;
@@ -93,6 +96,31 @@ void AddBackward(const LayerGraph& graph, CaseCalls* calls) {
   }
 }
 
+// No layer's lists: buffers that a call changes are no values of a graph.
+CaseCalls OneCallOf(const OperationCase& of) {
+  CaseCalls calls{.of = of};
+  const auto values = [&](const std::vector<ValueType>& types) {
+    std::vector<ValueId> ids;
+    for (const ValueType& type : types) {
+      ids.emplace_back(static_cast<int>(calls.types.size()));
+      calls.types.push_back(type);
+    }
+    return ids;
+  };
+  const std::vector<ValueType> inputs = stagecoach::TypesOf(of.call.inputs);
+  const std::vector<ValueType> adds = stagecoach::TypesOf(of.call.adds);
+  Call call{.operation = std::string(of.operation->name()), .attributes = of.call.attributes};
+  call.inputs = values(inputs);
+  call.outputs = values(*of.operation->Types(of.call.attributes, inputs, adds));
+  call.adds = values(adds);
+  calls.operands = call.inputs;
+  for (const int i : of.call.outputs) {
+    calls.outputs.push_back(call.outputs[static_cast<size_t>(i)]);
+  }
+  calls.forward = {std::move(call)};
+  return calls;
+}
+
 }  // namespace
 
 CallTypes CaseCalls::TypesOf(const Call& call) const {
@@ -110,11 +138,12 @@ std::vector<Call> CaseCalls::All() const {
 }
 
 CaseCalls CallsOfCase(const OperationCase& of) {
+  if (!of.call.differentiable) return OneCallOf(of);
   const LayerGraph graph = GraphOfCase(of);
   CaseCalls calls{.of = of, .operands = OperandsOf(of, graph), .outputs = graph.outputs};
   for (const Value& value : graph.values) calls.types.push_back(value.type);
   calls.forward = graph.calls;
-  if (of.call.differentiable) AddBackward(graph, &calls);
+  AddBackward(graph, &calls);
   return calls;
 }
 
@@ -150,6 +179,9 @@ std::vector<float> FillOf(const CaseCalls& calls, ValueId id) {
   const auto stream = static_cast<uint32_t>(id.value);
   for (size_t i = 0; i < calls.operands.size(); ++i) {
     if (calls.operands[i] == id) return FillOperand(calls.of.call.inputs[i], count, stream);
+  }
+  for (size_t i = 0; i < calls.of.call.adds.size(); ++i) {
+    if (calls.forward[0].adds[i] == id) return FillOperand(calls.of.call.adds[i], count, stream);
   }
   return FillNormal(count, stream);
 }

@@ -44,7 +44,7 @@ void CaseTable::SetGiven() {
       if (id.valid() && !at(id).valid()) Set(id, FillOf(calls_, id));
     }
   }
-  for (const Call& call : calls_.backward) {
+  for (const Call& call : calls_.All()) {
     for (const ValueId id : call.adds) {
       if (!at(id).valid()) Set(id, FillOf(calls_, id));
     }

@@ -24,7 +24,7 @@ class CaseTable {
   const Tensor& at(ValueId id) const { return table_[static_cast<size_t>(id.value)]; }
   Tensors at(const std::vector<ValueId>& ids) const;
 
-  // Sets operands, gradients of outputs, and every tensor that a backward call adds to.
+  // Sets operands, gradients of outputs, and every tensor that a call adds to.
   void SetGiven();
   // The call with fresh outputs, which take their places in the table.
   void Run(const Call& call);

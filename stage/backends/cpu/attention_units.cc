@@ -19,6 +19,7 @@
 #include "operations/attention/attention_scratch.h"
 #include "stage/backends/cpu/attention_units.h"
 #include "stage/backends/cpu/vector/philox-inl.h"
+#include "stage/backends/cpu/vector/softmax-inl.h"
 #include "stage/backends/cpu/vector/tile-inl.h"
 #include "stage/backends/cpu/vector/vector-inl.h"
 
@@ -166,19 +167,6 @@ void AddTransposedTimes(const float* scores, const Dimensions& dim, const float*
   }
 }
 
-// Calls body(offset, mask of the lanes that the row sees) for each of its vectors, then puts zeros
-// where the strips read beyond the row's end. `row` is at the first column that it sees.
-template <typename Body>
-HWY_INLINE void ForEachVisible(int64_t visible, float* row, Body body) {
-  const F32 d;
-  const int64_t lanes = FloatLanes();
-  int64_t i = 0;
-  for (; i < visible; i += lanes) {
-    body(i, hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, visible - i))));
-  }
-  for (; i < visible + kTileRows; ++i) row[i] = 0.0f;
-}
-
 // The scores of a row, at the first column that it sees. Puts zeros in front of it, where strips
 // read that begin at column `begin`.
 HWY_INLINE float* SeenScores(const Dimensions& dim, int64_t row, int64_t begin, float* scores) {
@@ -197,28 +185,6 @@ const uint32_t* RowWords(const AttentionUnit<T>& unit, int64_t row, uint32_t* bu
 }
 HWY_INLINE F32Vec DropoutScale(double rate) {
   return hn::Set(F32(), static_cast<float>(1.0 / (1.0 - rate)));
-}
-
-struct RowStatistics {
-  float largest, sum;
-};
-// row = exp(row - max), without the division by the sum.
-RowStatistics SoftmaxRow(int64_t visible, float* row) {
-  const F32 d;
-  auto largest = hn::Set(d, row[0]);
-  const auto lowest = largest;
-  ForEachVisible(visible, row, [&](int64_t i, auto mask) HWY_ATTR {
-    largest = hn::Max(largest, hn::IfThenElse(mask, hn::LoadU(d, row + i), lowest));
-  });
-  const float row_largest = Largest(largest);
-  const auto shift = hn::Set(d, row_largest);
-  auto sum = hn::Zero(d);
-  ForEachVisible(visible, row, [&](int64_t i, auto mask) HWY_ATTR {
-    const auto p = hn::IfThenElseZero(mask, Exp(d, hn::Sub(hn::LoadU(d, row + i), shift)));
-    sum = hn::Add(sum, p);
-    hn::StoreU(p, d, row + i);
-  });
-  return {row_largest, Sum(sum)};
 }
 
 void DropRow(int64_t visible, const uint32_t* words, double rate, float* row) {

@@ -11,6 +11,7 @@
 #include "stage/backends/backend.h"
 #include "stage/backends/conformance/attention_alone.h"
 #include "stage/backends/conformance/case_calls.h"
+#include "stage/backends/conformance/decoding_alone.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cpu/kernel_list.h"
@@ -53,7 +54,7 @@ TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {
   hwy::GetChosenTarget().DeInit();
 }
 
-TEST(CpuBackend, AttentionOfASampleOrADocumentHasTheBitsOfItAloneOnEveryInstructionSet) {
+TEST(CpuBackend, AttentionOfASampleADocumentOrARowHasTheBitsOfItAloneOnEveryInstructionSet) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
@@ -64,6 +65,8 @@ TEST(CpuBackend, AttentionOfASampleOrADocumentHasTheBitsOfItAloneOnEveryInstruct
       EXPECT_EQ(CrossPaddingChanges(*backend, elements), "");
       EXPECT_EQ(OtherDocumentsChange(*backend, elements, 0.0), "");
     }
+    EXPECT_EQ(OtherRowsChange(*backend, Elements::kFloat32, 3e-5), "");
+    EXPECT_EQ(OtherRowsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().DeInit();

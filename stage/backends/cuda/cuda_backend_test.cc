@@ -2,6 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/conformance/attention_alone.h"
+#include "stage/backends/conformance/decoding_alone.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
@@ -65,6 +66,13 @@ TEST(CudaBackend, AttentionOfASampleOrADocumentIsThatOfItAlone) {
   }
   EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kFloat32, 3e-5), "");
   EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
+}
+
+TEST(CudaBackend, AttentionOfARowToItsHistoryIsThatOfItAlone) {
+  if (!WhyNoCard().empty()) GTEST_SKIP() << "needs a card: " << WhyNoCard();
+  const auto backend = MakeOnFirstCard({});
+  EXPECT_EQ(OtherRowsChange(*backend, Elements::kFloat32, 3e-5), "");
+  EXPECT_EQ(OtherRowsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ class Widening {
     const Tensor narrow = Widen(tensor);
     if (narrow.valid()) backend_.Convert(narrow, tensor);
   }
+  void Changes(Tensor& tensor) {
+    Tensor narrow = Widen(tensor);
+    if (!narrow.valid()) return;
+    backend_.Convert(narrow, tensor);
+    outputs_.emplace_back(tensor, std::move(narrow));
+  }
   void Writes(Tensor& tensor) {
     Tensor narrow = Widen(tensor);
     if (narrow.valid()) outputs_.emplace_back(tensor, std::move(narrow));
@@ -69,6 +75,7 @@ class MixedReferenceBackend final : public ReferenceBackend {
     if (activation != DType::kBF16) return kernel;
     return [this, kernel, types](const KernelContext& context, const KernelArguments& arguments) {
       Tensors inputs = CopiesOf(arguments.inputs), outputs = CopiesOf(arguments.outputs);
+      Tensors adds = CopiesOf(arguments.adds);
       Widening widening(*this, *copies_);
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (types.inputs[i].element == Element::kActivation) widening.Reads(inputs[i]);
@@ -76,7 +83,10 @@ class MixedReferenceBackend final : public ReferenceBackend {
       for (size_t i = 0; i < outputs.size(); ++i) {
         if (types.outputs[i].element == Element::kActivation) widening.Writes(outputs[i]);
       }
-      kernel(context, {PlacesOf(inputs), PlacesOf(outputs), arguments.adds});
+      for (size_t i = 0; i < types.adds.size(); ++i) {
+        if (types.adds[i].element == Element::kActivation) widening.Changes(adds[i]);
+      }
+      kernel(context, {PlacesOf(inputs), PlacesOf(outputs), PlacesOf(adds)});
     };
   }
 

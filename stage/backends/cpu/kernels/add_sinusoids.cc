@@ -16,17 +16,22 @@ void AddRow(const float* x, const float* sines, const float* cosines, float* y, 
   }
 }
 
-absl::StatusOr<Kernel> AddSinusoids(CpuBackend& backend, const Call&, const CallTypes& types,
+absl::StatusOr<Kernel> AddSinusoids(CpuBackend& backend, const Call& call, const CallTypes& types,
                                     DType) {
-  const int64_t context = types.inputs[0].shape[0], width = types.inputs[0].shape[1];
-  return Kernel([&backend, context, width, tables = SharedRotaryTables(kSinusoids, context, width)](
+  const int64_t width = types.inputs[0].shape[1];
+  const int64_t positions = TablePositions(AttributesOf<AddSinusoidsAttributes>(call).positions,
+                                           types.inputs[0].shape[0]);
+  return Kernel([&backend, positions, width,
+                 tables = SharedRotaryTables(kSinusoids, positions, width)](
                     const KernelContext&, const KernelArguments& a) {
+    const RowPositions rows_at{positions,
+                               a.inputs.size() > 1 ? a.inputs[1].data<int32_t>() : nullptr};
     const FloatInput x(a.inputs[0]);
     const FloatOutput y(a.outputs[0]);
     backend.ForEachPiece(a.outputs[0], kSmallRowBlock, width, 1,
                          [&](int64_t first, int64_t count, const Room& room) {
                            for (int64_t r = first; r < first + count; ++r) {
-                             const int64_t start = r * width, at = r % context * (width / 2);
+                             const int64_t start = r * width, at = rows_at.At(r) * (width / 2);
                              AddRow(x.Read(start, width, room[0]), tables->sines.data() + at,
                                     tables->cosines.data() + at, y.At(start, room[0]), width / 2);
                              y.Finish(start, width, room[0]);

@@ -78,9 +78,12 @@ absl::StatusOr<Kernel> Rotary(CpuBackend& backend, const Call& call, const CallT
                               DType) {
   const auto attributes = AttributesOf<RotaryAttributes>(call);
   const PackedHeads packed = PackedHeadsOf(types.inputs[0], attributes.heads, attributes.key_heads);
-  return Kernel([&backend, packed, interleaved = attributes.interleaved,
-                 tables = SharedRotaryTables(attributes, packed.context, packed.head_width)](
+  const int64_t positions = TablePositions(attributes.positions, packed.context);
+  return Kernel([&backend, packed, positions, interleaved = attributes.interleaved,
+                 tables = SharedRotaryTables(attributes, positions, packed.head_width)](
                     const KernelContext&, const KernelArguments& a) {
+    const RowPositions rows_at{positions,
+                               a.inputs.size() > 1 ? a.inputs[1].data<int32_t>() : nullptr};
     const int64_t pairs = packed.head_width / 2, heads = packed.heads + packed.key_heads;
     const int64_t turned = heads * packed.head_width;
     const int64_t width = turned + packed.key_heads * packed.head_width;
@@ -91,8 +94,7 @@ absl::StatusOr<Kernel> Rotary(CpuBackend& backend, const Call& call, const CallT
                            const float* from = x.Read(first * width, count * width, room[0]);
                            float* const to = y.At(first * width, room[0]);
                            for (int64_t r = 0; r < count; ++r) {
-                             const int64_t angle = (first + r) % packed.context * pairs,
-                                           start = r * width;
+                             const int64_t angle = rows_at.At(first + r) * pairs, start = r * width;
                              Turn(interleaved, from + start, tables->cosines.data() + angle,
                                   tables->sines.data() + angle, to + start, heads, pairs);
                              if (to == from) continue;

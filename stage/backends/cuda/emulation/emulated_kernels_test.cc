@@ -6,6 +6,7 @@
 #include "operations/attention/attention.h"
 #include "stage/backends/conformance/attention_alone.h"
 #include "stage/backends/conformance/case_calls.h"
+#include "stage/backends/conformance/decoding_alone.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
@@ -97,6 +98,12 @@ TEST(CudaKernelsOnHost, AttentionOfASampleOrADocumentIsThatOfItAlone) {
   }
   EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kFloat32, 3e-5), "");
   EXPECT_EQ(OtherDocumentsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
+}
+
+TEST(CudaKernelsOnHost, AttentionOfARowToItsHistoryIsThatOfItAlone) {
+  const auto backend = cuda::MakeEmulatedBackend({});
+  EXPECT_EQ(OtherRowsChange(*backend, Elements::kFloat32, 3e-5), "");
+  EXPECT_EQ(OtherRowsChange(*backend, Elements::kBfloat16, kRoundedInside), "");
 }
 
 TEST(CudaKernelsOnHost, ALogitOfMinusInfinityHasProbabilityZero) {

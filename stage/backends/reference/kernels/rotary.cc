@@ -10,9 +10,12 @@ namespace {
 absl::StatusOr<Kernel> Rotary(ReferenceBackend&, const Call& call, const CallTypes& types, DType) {
   const auto attributes = AttributesOf<RotaryAttributes>(call);
   const PackedHeads packed = PackedHeadsOf(types.inputs[0], attributes.heads, attributes.key_heads);
-  return Kernel([packed, interleaved = attributes.interleaved,
-                 tables = SharedRotaryTables(attributes, packed.context, packed.head_width)](
+  const int64_t positions = TablePositions(attributes.positions, packed.context);
+  return Kernel([packed, positions, interleaved = attributes.interleaved,
+                 tables = SharedRotaryTables(attributes, positions, packed.head_width)](
                     const KernelContext&, const KernelArguments& a) {
+    const RowPositions rows_at{positions,
+                               a.inputs.size() > 1 ? a.inputs[1].data<int32_t>() : nullptr};
     const int64_t width = packed.head_width, pairs = width / 2;
     const int64_t heads = packed.heads + 2 * packed.key_heads;
     const int64_t rows = a.inputs[0].elements() / (heads * width);
@@ -20,7 +23,7 @@ absl::StatusOr<Kernel> Rotary(ReferenceBackend&, const Call& call, const CallTyp
       const float* x = a.inputs[0].data<float>() + unit * width;
       float* y = a.outputs[0].data<float>() + unit * width;
       const bool turns = unit % heads < packed.heads + packed.key_heads;
-      const int64_t first = unit / heads % packed.context * pairs;
+      const int64_t first = rows_at.At(unit / heads) * pairs;
       for (int64_t p = 0; p < pairs; ++p) {
         const int64_t i = interleaved ? 2 * p : p, j = interleaved ? i + 1 : p + pairs;
         const double u = x[i], v = x[j];

@@ -11,16 +11,22 @@
 namespace stagecoach::cuda {
 namespace {
 
-absl::StatusOr<Kernel> Prepare(KernelBackend& backend, const Call&, const CallTypes& types, DType) {
-  const int64_t context = types.inputs[0].shape[0], width = types.inputs[0].shape[1];
+absl::StatusOr<Kernel> Prepare(KernelBackend& backend, const Call& call, const CallTypes& types,
+                               DType) {
+  const int64_t width = types.inputs[0].shape[1];
+  const int64_t positions = TablePositions(AttributesOf<AddSinusoidsAttributes>(call).positions,
+                                           types.inputs[0].shape[0]);
   ASSIGN_OR_RETURN(const std::shared_ptr<const DeviceTables> tables,
-                   TablesOn(backend, SharedRotaryTables(kSinusoids, context, width)));
-  return Kernel([&backend, tables](const KernelContext&, const KernelArguments& a) {
+                   TablesOn(backend, SharedRotaryTables(kSinusoids, positions, width)));
+  return Kernel([&backend, positions, pairs = width / 2, tables](const KernelContext&,
+                                                                 const KernelArguments& a) {
     constexpr char kWhat[] = "add_sinusoids";
+    const SinusoidsShape shape{a.outputs[0].elements() / (2 * pairs), positions, pairs};
+    const int32_t* const ids = a.inputs.size() > 1 ? a.inputs[1].data<int32_t>() : nullptr;
     WithType(TypeOf(kWhat, {&a.inputs[0], &a.outputs[0]}), [&]<typename T>(T) {
-      backend.Note(AddSinusoids(backend.Begin(), a.inputs[0].data<T>(), tables->sines.data<float>(),
-                                tables->cosines.data<float>(), a.outputs[0].data<T>(),
-                                a.outputs[0].elements() / 2, tables->sines.elements()),
+      backend.Note(AddSinusoids(backend.Begin(), shape, a.inputs[0].data<T>(), ids,
+                                tables->sines.data<float>(), tables->cosines.data<float>(),
+                                a.outputs[0].data<T>()),
                    kWhat);
     });
   });

@@ -6,11 +6,14 @@
 
 namespace stagecoach::cuda {
 
-// sines, cosines: [context, width / 2]; x: [pairs], all rows of all samples, and `table` pairs a
-// sample.
+struct SinusoidsShape {
+  int64_t rows, positions, pairs;  // rows of all samples; positions of the tables; pairs of a row
+};
+// sines, cosines: [positions, pairs]. ids: the position of each row, or null for its number modulo
+// `positions`.
 template <typename T>
-cudaError_t AddSinusoids(cudaStream_t stream, const T* x, const float* sines, const float* cosines,
-                         T* y, int64_t pairs, int64_t table);
+cudaError_t AddSinusoids(cudaStream_t stream, SinusoidsShape shape, const T* x, const int32_t* ids,
+                         const float* sines, const float* cosines, T* y);
 
 }  // namespace stagecoach::cuda
 

@@ -16,23 +16,24 @@ absl::StatusOr<Kernel> Prepare(KernelBackend& backend, const Call& call, const C
                                DType) {
   const auto attributes = AttributesOf<RotaryAttributes>(call);
   const PackedHeads packed = PackedHeadsOf(types.inputs[0], attributes.heads, attributes.key_heads);
-  ASSIGN_OR_RETURN(
-      const std::shared_ptr<const DeviceTables> tables,
-      TablesOn(backend, SharedRotaryTables(attributes, packed.context, packed.head_width)));
-  const RotaryShape one_row = {1,
-                               packed.context,
-                               packed.heads + packed.key_heads,
-                               packed.key_heads,
-                               packed.head_width / 2,
-                               attributes.interleaved};
+  const int64_t positions = TablePositions(attributes.positions, packed.context);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const DeviceTables> tables,
+                   TablesOn(backend, SharedRotaryTables(attributes, positions, packed.head_width)));
+  const RotaryShape one_sample = {packed.context,
+                                  positions,
+                                  packed.heads + packed.key_heads,
+                                  packed.key_heads,
+                                  packed.head_width / 2,
+                                  attributes.interleaved};
   return Kernel(
-      [&backend, one_row, tables](const KernelContext& context, const KernelArguments& a) {
+      [&backend, one_sample, tables](const KernelContext& context, const KernelArguments& a) {
         constexpr char kWhat[] = "rotary";
-        RotaryShape shape = one_row;
-        shape.rows = context.run.sequences * shape.context;
+        RotaryShape shape = one_sample;
+        shape.rows *= context.run.sequences;
+        const int32_t* const ids = a.inputs.size() > 1 ? a.inputs[1].data<int32_t>() : nullptr;
         WithType(TypeOf(kWhat, {&a.inputs[0], &a.outputs[0]}), [&]<typename T>(T) {
           backend.Note(
-              Rotary<T>(backend.Begin(), shape, tables->cosines.data<float>(),
+              Rotary<T>(backend.Begin(), shape, ids, tables->cosines.data<float>(),
                         tables->sines.data<float>(), a.inputs[0].data<T>(), a.outputs[0].data<T>()),
               kWhat);
         });

@@ -7,14 +7,15 @@
 namespace stagecoach::cuda {
 
 struct RotaryShape {
-  int64_t rows, context;
+  int64_t rows, positions;  // positions: of the tables
   int64_t turned_heads, value_heads, pairs;
   bool interleaved;
 };
-// cosines, sines: [context, pairs].
+// cosines, sines: [positions, pairs]. ids: the position of each row, or null for its number modulo
+// `positions`.
 template <typename T>
-cudaError_t Rotary(cudaStream_t stream, RotaryShape shape, const float* cosines, const float* sines,
-                   const T* x, T* y);
+cudaError_t Rotary(cudaStream_t stream, RotaryShape shape, const int32_t* ids, const float* cosines,
+                   const float* sines, const T* x, T* y);
 
 }  // namespace stagecoach::cuda
 
