@@ -15,19 +15,20 @@ SOFT_LINES, HARD_LINES, FUNCTION_LINES = 400, 800, 70
 LEVELS = {
     "base": set(),
     "scores": {"base"},
+    "decoding": {"base"},
     "operations": {"base"},
     "network": {"base", "operations"},
     "plan": {"base", "operations", "network"},
     "checkpoint": {"base"},
-    "stage": {"base", "scores", "operations", "network", "plan", "checkpoint"},
-    "coordinator": {"base", "scores", "operations", "network", "plan", "checkpoint"},
-    "services/common": {"base", "scores", "operations", "network", "plan", "checkpoint", "stage"},
-    "services/records": {"base", "scores", "operations", "network", "plan", "checkpoint", "coordinator",
+    "stage": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint"},
+    "coordinator": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint"},
+    "services/common": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint", "stage"},
+    "services/records": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint", "coordinator",
                          "services/common"},
-    "services/coordinator": {"base", "scores", "operations", "network", "plan", "checkpoint", "coordinator",
+    "services/coordinator": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint", "coordinator",
                              "services/common", "services/records"},
-    "services/stage": {"base", "scores", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
-    "services/cli": {"base", "scores", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
+    "services/stage": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
+    "services/cli": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint", "stage", "services/common"},
 }
 # Libraries of others that only some may link, however many targets lie between.
 ONLY_LINKED_BY = {"SQLite::SQLite3": {"coordinator", "services/records", "services/coordinator"}}
