@@ -29,7 +29,8 @@ std::vector<std::string> Objective::measures() const {
 }
 
 std::vector<WireId> Objective::outputs() const {
-  std::vector<WireId> ids = {output};
+  std::vector<WireId> ids;
+  if (output.valid()) ids.push_back(output);
   if (auxiliary.valid()) ids.insert(auxiliary < output ? ids.begin() : ids.end(), auxiliary);
   return ids;
 }

@@ -80,7 +80,8 @@ struct Objective {
   bool has(std::string_view flag) const;
   // Measures beside the loss, over all classes: "accuracy".
   std::vector<std::string> measures() const;
-  // Wires of layers that it reads; ascending, as all wires at a cut.
+  // Wires of layers that it reads; ascending, as all wires at a cut. None: there is no objective, as
+  // in a network that is a part of another.
   std::vector<WireId> outputs() const;
   size_t output_place() const { return auxiliary.valid() && auxiliary < output ? 1 : 0; }
   // Inputs that the last stage asks the data source for.

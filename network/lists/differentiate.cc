@@ -6,21 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "network/lists/evaluation_calls.h"
 #include "network/lists/gradient_calls.h"
 #include "network/lists/lists.h"
+#include "network/lists/liveness.h"
 #include "network/lists/update_calls.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {
 namespace {
 
-using Ids = std::set<ValueId>;
-
-Ids ToSet(const std::vector<ValueId>& ids) {
-  Ids set(ids.begin(), ids.end());
-  set.erase(ValueId());
-  return set;
-}
+using Ids = ValueIdSet;
 
 // The input part: what the input gradients depend on. The weight part is the rest.
 void Split(const GradientCalls& backward, std::vector<Call>* input_part,
@@ -38,54 +34,6 @@ void Split(const GradientCalls& backward, std::vector<Call>* input_part,
   }
 }
 
-// Adds to a list when what is read for the last time, and what is made in the memory of what.
-class Liveness {
- public:
-  // `owned`: what is there before and after any list. `handed_in`: what others may hold too, so
-  // that nothing is made in its memory. `kept`: what is wanted after the list has run.
-  Liveness(const Ids& owned, const Ids& handed_in, const Ids& kept)
-      : owned_(owned), handed_in_(handed_in), kept_(kept) {}
-
-  CallList Of(const std::vector<Call>& calls) const {
-    CallList list;
-    Ids read_later = kept_;
-    std::vector<ListedCall> reversed;
-    for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
-      ListedCall listed{*call, std::nullopt, {}};
-      const auto drop = [&](ValueId id) {
-        if (owned_.contains(id) || !read_later.insert(id).second) return;
-        listed.dropped.push_back(id);
-      };
-      for (const ValueId id : call->inputs) drop(id);
-      for (const ValueId id : call->outputs) drop(id);
-      listed.in_place = InPlace(listed);
-      reversed.push_back(std::move(listed));
-    }
-    for (const ValueId id : handed_in_) {
-      if (!read_later.contains(id)) list.unused.push_back(id);
-    }
-    list.calls.assign(std::make_move_iterator(reversed.rbegin()),
-                      std::make_move_iterator(reversed.rend()));
-    return list;
-  }
-
- private:
-  std::optional<int> InPlace(const ListedCall& listed) const {
-    const Call& call = listed.call;
-    for (const int i : OperationNamed(call.operation).MayOverwrite(call.attributes)) {
-      const ValueId id = call.inputs[static_cast<size_t>(i)];
-      const bool once = std::count(call.inputs.begin(), call.inputs.end(), id) == 1;
-      const bool last = std::count(listed.dropped.begin(), listed.dropped.end(), id) == 1;
-      if (once && last && !handed_in_.contains(id)) return i;
-    }
-    return std::nullopt;
-  }
-
-  const Ids& owned_;
-  const Ids& handed_in_;
-  const Ids& kept_;
-};
-
 // What the calls read that they do not make themselves, without what is owned; ascending.
 std::vector<ValueId> ReadFromOutside(const std::vector<Call>& calls, const Ids& owned,
                                      const Ids& made_before) {
@@ -99,31 +47,6 @@ std::vector<ValueId> ReadFromOutside(const std::vector<Call>& calls, const Ids& 
     made.insert(call.outputs.begin(), call.outputs.end());
   }
   return {read.begin(), read.end()};
-}
-
-// The same calls in the forms that they have in an evaluation; what stands for a call that is the
-// identity is put in its place.
-std::vector<Call> EvaluationCalls(const LayerGraph& graph, std::vector<ValueId>* outputs) {
-  std::vector<ValueId> stands_for;
-  for (int i = 0; i < static_cast<int>(graph.values.size()); ++i) stands_for.emplace_back(i);
-  const auto now = [&](ValueId id) { return stands_for[static_cast<size_t>(id.value)]; };
-  std::vector<Call> calls;
-  for (Call call : graph.calls) {
-    const EvaluationForm form = OperationNamed(call.operation).Evaluation(call.attributes);
-    for (ValueId& id : call.inputs) id = now(id);
-    if (form.identity) {
-      stands_for[static_cast<size_t>(call.outputs[0].value)] = call.inputs[0];
-      continue;
-    }
-    call.attributes = form.attributes;
-    if (!form.operation.empty()) {
-      call.operation = form.operation;
-      call.outputs.resize(1);
-    }
-    calls.push_back(std::move(call));
-  }
-  for (const ValueId id : graph.outputs) outputs->push_back(now(id));
-  return calls;
 }
 
 Ids Union(const Ids& a, const Ids& b) {

@@ -14,16 +14,20 @@ namespace {
 
 absl::StatusOr<std::vector<ValueType>> TypesOf(const LayerGraph& graph, std::string_view operation,
                                                const Attributes& attributes,
-                                               const std::vector<ValueId>& inputs) {
+                                               const std::vector<ValueId>& inputs,
+                                               const std::vector<ValueId>& adds = {}) {
   ASSIGN_OR_RETURN(const Operation* found, FindOperation(operation));
   RETURN_IF_ERROR(found->CheckAttributes(attributes));
-  std::vector<ValueType> types;
-  for (const ValueId input : inputs) {
-    CHECK(input.valid() && input.value < static_cast<int>(graph.values.size()))
-        << operation << " reads value " << input.value;
-    types.push_back(graph.value(input).type);
-  }
-  return TypesOfCall(*found, attributes, types, {});
+  const auto types = [&](const std::vector<ValueId>& ids) {
+    std::vector<ValueType> of;
+    for (const ValueId id : ids) {
+      CHECK(id.valid() && id.value < static_cast<int>(graph.values.size()))
+          << operation << " reads value " << id.value;
+      of.push_back(graph.value(id).type);
+    }
+    return of;
+  };
+  return TypesOfCall(*found, attributes, types(inputs), types(adds));
 }
 
 }  // namespace
@@ -48,8 +52,8 @@ ValueId LayerWriter::Parameter(Element element, Shape shape, bool trained) {
   return graph_.parameters.back();
 }
 
-ValueId LayerWriter::State(Shape shape) {
-  graph_.states.push_back(NewValue(WeightType(Element::kFloat32, std::move(shape)), Origin::kState,
+ValueId LayerWriter::State(Shape shape, Element element) {
+  graph_.states.push_back(NewValue(WeightType(element, std::move(shape)), Origin::kState,
                                    static_cast<int>(graph_.states.size())));
   return graph_.states.back();
 }
@@ -61,15 +65,23 @@ const ValueType& LayerWriter::type(ValueId id) const {
 
 std::vector<ValueId> LayerWriter::Emit(std::string_view operation, Attributes attributes,
                                        std::vector<ValueId> inputs) {
+  return EmitChanging(operation, std::move(attributes), std::move(inputs), {});
+}
+
+std::vector<ValueId> LayerWriter::EmitChanging(std::string_view operation, Attributes attributes,
+                                               std::vector<ValueId> inputs,
+                                               std::vector<ValueId> states) {
   // Whoever writes a call knows how many outputs it has; no operation has more than these.
   const std::vector<ValueId> nothing(4);
   if (!status_.ok()) return nothing;
-  absl::StatusOr<std::vector<ValueType>> types = TypesOf(graph_, operation, attributes, inputs);
+  absl::StatusOr<std::vector<ValueType>> types =
+      TypesOf(graph_, operation, attributes, inputs, states);
   if (!types.ok()) {
     status_ = Annotate(types.status(), std::string(operation));
     return nothing;
   }
-  Call call{std::string(operation), std::move(attributes), std::move(inputs), {}, {}};
+  Call call{
+      std::string(operation), std::move(attributes), std::move(inputs), {}, std::move(states)};
   for (ValueType& type : *types) {
     call.outputs.push_back(NewValue(std::move(type), Origin::kCall, 0));
   }

@@ -46,11 +46,14 @@ class LayerWriter {
   // The next parameter of the layer. Operations read a kActivation parameter in the type that the
   // job computes in and a kFloat32 one as it is stored.
   ValueId Parameter(Element element, Shape shape, bool trained = true);
-  // The next state: float32, without a gradient; changed by the update rules of the calls that read
-  // it.
-  ValueId State(Shape shape);
+  // The next state, without a gradient: changed by the update rules of the calls that read it, or by
+  // calls themselves (EmitChanging).
+  ValueId State(Shape shape, Element element = Element::kFloat32);
   std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,
                             std::vector<ValueId> inputs);
+  // The same for a call that changes states.
+  std::vector<ValueId> EmitChanging(std::string_view operation, Attributes attributes,
+                                    std::vector<ValueId> inputs, std::vector<ValueId> states);
   // Streams of random numbers count 0, 1, 2, ... within a layer, over all pieces that can draw. A
   // piece takes its number even at rate 0, so turning one off leaves the others alone.
   int64_t TakeDraw() { return next_draw_++; }

@@ -15,20 +15,25 @@ using std::string_view_literals::operator""sv;
 // Their evaluation gives each row of what they make by the same row of what they read. Any other
 // operation counts as one that looks ahead.
 constexpr std::array kRowByRow = {
-    "add"sv,       "add_sinusoids"sv, "batch_norm"sv, "clip"sv,      "dropout"sv,    "drop_path"sv,
-    "embedding"sv, "gelu"sv,          "gelu_erf"sv,   "head_norm"sv, "layer_norm"sv, "linear"sv,
-    "relu"sv,      "rms_norm"sv,      "rotary"sv,     "scale"sv,     "silu"sv,       "swiglu"sv};
+    "add"sv,    "add_sinusoids"sv, "batch_norm"sv, "batch_norm_fixed"sv,
+    "clip"sv,   "dropout"sv,       "drop_path"sv,  "embedding"sv,
+    "gelu"sv,   "gelu_erf"sv,      "head_norm"sv,  "layer_norm"sv,
+    "linear"sv, "relu"sv,          "rms_norm"sv,   "rotary"sv,
+    "scale"sv,  "silu"sv,          "swiglu"sv};
 
 std::string LooksAhead(const Call& call) {
   if (call.operation == "attention") {
     const bool full = FromAttributes<AttentionAttributes>(call.attributes).value().full;
     return full ? "attention without a causal mask" : "";
   }
-  const bool own = std::find(kRowByRow.begin(), kRowByRow.end(), call.operation) != kRowByRow.end();
-  return own ? "" : call.operation;
+  return IsRowByRow(call.operation) ? "" : call.operation;
 }
 
 }  // namespace
+
+bool IsRowByRow(std::string_view operation) {
+  return std::find(kRowByRow.begin(), kRowByRow.end(), operation) != kRowByRow.end();
+}
 
 std::string ReaderOfLaterRows(const Network& network) {
   for (const NetworkLayer& layer : network.layers) {

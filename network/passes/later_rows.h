@@ -6,6 +6,7 @@
 #define STAGECOACH_NETWORK_PASSES_LATER_ROWS_H_
 
 #include <string>
+#include <string_view>
 
 #include "network/network.h"
 
@@ -15,6 +16,10 @@ namespace stagecoach {
 // a causal mask". Empty: no row sees a later one in an evaluation. It is found from the layers'
 // calls.
 std::string ReaderOfLaterRows(const Network& network);
+
+// Whether an evaluation of this operation gives each row of what it makes by the same row of what it
+// reads.
+bool IsRowByRow(std::string_view operation);
 
 }  // namespace stagecoach
 

@@ -196,6 +196,12 @@ std::vector<LayerState*> Cell::states() {
   return all;
 }
 
+LayerRunner::Values Cell::Values() const {
+  LayerRunner::Values values;
+  for (const PlacedLayer& layer : state_->layers) layer.runner->AddTo(&values);
+  return values;
+}
+
 absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   Backend& backend = *state_->backend;
   std::vector<Backend::NormArgs> all;

@@ -87,6 +87,9 @@ class Cell {
   std::vector<Parameter*> parameters();
   std::vector<Parameter*> trained();  // parameters that are trained
   std::vector<LayerState*> states();  // layer order
+  // The tensors that operations read, by global name: parameters (a tied one has its owner's name)
+  // and states.
+  LayerRunner::Values Values() const;
   // One for each layer, in layer order.
   absl::StatusOr<std::vector<double>> LayerSquaredGradientNorms();
 

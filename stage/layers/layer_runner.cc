@@ -90,10 +90,11 @@ absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& s
 // Accumulators are accounted as gradients: both gather over the micro-batches of a step.
 absl::Status LayerRunner::AllocateStates(const std::vector<StateSpec>& specs) {
   Allocator& memory = backend_.allocator();
-  for (const StateSpec& spec : specs) {
-    ASSIGN_OR_RETURN(Tensor value,
-                     MakeTensor(memory, MemoryKind::kParameters, DType::kF32, spec.shape));
-    states_.push_back({spec, std::move(value)});
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const ValueType& type = lists_->value(lists_->states[i]).type;
+    ASSIGN_OR_RETURN(Tensor value, MakeTensor(memory, MemoryKind::kParameters,
+                                              ElementDType(type.element, dtype_), specs[i].shape));
+    states_.push_back({specs[i], std::move(value)});
   }
   for (const ValueId id : lists_->accumulators) {
     const ValueType& type = lists_->value(id).type;
@@ -262,6 +263,15 @@ absl::StatusOr<Tensors> LayerRunner::Backward(Tensors output_gradients, Stash st
   Place(lists_->output_gradients, std::move(output_gradients), stash.context);
   if (!into.empty()) Place(lists_->input_gradients, std::move(into), stash.context);
   return Run(backward_, stash.context, lists_->input_gradients, {}, nullptr);
+}
+
+void LayerRunner::AddTo(Values* values) const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const ParameterSpec& spec = parameters_[i].spec;
+    const ValueType& type = lists_->value(lists_->parameters[i]).type;
+    (*values)[spec.tied() ? spec.tied_to : spec.name] = ReadByOperations(parameters_[i], type);
+  }
+  for (const LayerState& state : states_) (*values)[state.spec.name] = state.value;
 }
 
 absl::Status LayerRunner::CommitStates() {

@@ -62,6 +62,8 @@ class LayerRunner {
   // Merges the contributions of the step's micro-batches into the states.
   absl::Status CommitStates();
 
+  // Adds this layer's tensors to `values`, as Cell::Values.
+  void AddTo(Values* values) const;
   std::span<Parameter> parameters() { return parameters_; }
   std::span<LayerState> states() { return states_; }
   // Tensors that have to be zero when a step begins, as F32: zero is zero in any type.
