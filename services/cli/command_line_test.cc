@@ -38,7 +38,7 @@ TEST_F(CommandLineTest, HelpIsDataAndNoError) {
   EXPECT_EQ(Run({"--help"}), 0);
   for (const char* command : {"local", "submit", "watch", "list", "describe", "cancel", "plan",
                               "checkpoints", "export", "health", "version", "generate", "classify",
-                              "segment", "score", "tokenizer", "trace", "logs", "resume", "ui"}) {
+                              "segment", "translate", "perplexity", "score", "tokenizer", "trace", "logs", "resume", "ui"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
 
@@ -53,22 +54,92 @@ void AddSegment(CommandTree& tree) {
   AddPictures(command, &options.pictures);
 }
 
+// CLI::Range lets pass what is not a number.
+CLI::Validator Between(double least, double most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        double value = 0;
+        const bool inside =
+            CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+        return inside ? std::string()
+                      : absl::StrCat("\"", text, "\" is not in [", least, " - ", most, "]");
+      },
+      absl::StrCat("FLOAT in [", least, " - ", most, "]"));
+}
+
+void AddTokenizer(CLI::App* command, std::string* tokenizer) {
+  command
+      ->add_option("--tokenizer", *tokenizer,
+                   "the one that the job was trained with; default: where the job had it")
+      ->type_name("PATH");
+}
+
 void AddGenerate(CommandTree& tree) {
   const auto [command, options] =
       tree.Add("generate", "Write text with trained weights", RunGenerate);
   AddWeightOptions(command, "weights,--weights", &options.weights);
-  command->add_option("--prompt", options.prompt, "text to go on from");
+  CLI::Option* const prompt = command->add_option("--prompt", options.prompt, "text to go on from");
   command
-      ->add_option("--tokenizer", options.tokenizer,
-                   "the one that the job was trained with; default: where the job had it")
-      ->type_name("PATH");
+      ->add_option("--prompts", options.prompts,
+                   "file of prompts, one a line, that are continued together; - for standard input")
+      ->type_name("FILE")
+      ->excludes(prompt);
+  AddTokenizer(command, &options.tokenizer);
   command->add_option("--tokens", options.tokens, "how many to write")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
   command->add_option("--temperature", options.temperature, "0: always the likeliest")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(Between(0.0, 100.0))
       ->capture_default_str();
+  command->add_option("--top-k", options.top_k, "choose among so many likeliest; 0: among all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", options.top_p,
+                   "choose among the fewest likeliest with this share of the probability")
+      ->check(Between(1e-9, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--stop", options.stops,
+                   "a token that ends the text: a piece of the tokenizer, or a byte; repeatable")
+      ->type_name("TOKEN")
+      ->allow_extra_args(false);
   command->add_option("--seed", options.seed, "of the random choice")->capture_default_str();
+}
+
+void AddTranslate(CommandTree& tree) {
+  const auto [command, options] =
+      tree.Add("translate", "Translate sentences with trained weights", RunTranslate);
+  AddWeightOptions(command, "weights,--weights", &options.weights);
+  command
+      ->add_option("input,--input", options.input,
+                   "one sentence a line, plain or gzip; default: standard input")
+      ->type_name("FILE");
+  AddTokenizer(command, &options.tokenizer);
+  command->add_option("--tag", options.tag, "of the language to translate into, as <2de>");
+  command->add_option("--beam", options.beam, "hypotheses of each sentence; 1: greedy")
+      ->check(CLI::Range(int64_t{1}, int64_t{64}))
+      ->capture_default_str();
+  command
+      ->add_option("--length-penalty", options.length_penalty,
+                   "alpha: above 0, longer translations score better")
+      ->check(Between(0.0, 10.0))
+      ->capture_default_str();
+  command
+      ->add_option("--tokens", options.tokens,
+                   "most tokens of a translation; default: the network's target_context")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  command->add_option("--batch", options.batch, "sentences that are translated together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+}
+
+void AddPerplexity(CommandTree& tree) {
+  const auto [command, options] =
+      tree.Add("perplexity", "Measure how well trained weights predict a text", RunPerplexity);
+  AddWeightOptions(command, "weights,--weights", &options.weights);
+  command->add_option("file", options.file, "the text")->type_name("FILE")->required();
+  AddTokenizer(command, &options.tokenizer);
 }
 
 }  // namespace
@@ -77,6 +148,8 @@ void AddWeightCommands(CommandTree& tree) {
   AddClassify(tree);
   AddSegment(tree);
   AddGenerate(tree);
+  AddTranslate(tree);
+  AddPerplexity(tree);
 }
 
 }  // namespace stagecoach

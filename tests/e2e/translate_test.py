@@ -151,9 +151,9 @@ class Translate(harness.EndToEndTest):
                              data={"text": None, "parallel_text": {"tokenizer": "pieces.model", "buckets": 4, **files}},
                              training={"steps": 12, **training})
 
-    def test_each_step_has_its_padding_in_every_record_and_on_every_stage_count(self):
+    def test_each_step_has_its_padding_and_the_weights_translate_on_every_stage_count(self):
         job = self.pairs_job()
-        of_runs = []
+        of_runs, translations = [], []
         for stages in (1, 3):
             cluster = self.run_job(job, stages)
             lines = [json.loads(line) for line in next(cluster.state_dir.glob("jobs/*/metrics.jsonl")).read_text().splitlines()]
@@ -162,9 +162,15 @@ class Translate(harness.EndToEndTest):
                 self.assertEqual(set(steps), set(range(1, 13)))
                 of_runs.append(steps)
                 self.assertFalse([record for record in records if record["event"] != "step" and "padding" in record])
+            translated = self.cli("-o", "ndjson", "translate", cluster.state_dir, self.folder / "test.en", "--tokens", 9)
+            self.assertEqual(translated.returncode, 0, translated.stderr)
+            translations.append(translated.stdout)
         self.assertEqual(of_runs, [of_runs[0]] * 4)
         self.assertTrue(all(0 <= share < 0.5 for share in of_runs[0].values()), of_runs[0])
         self.assertGreater(len(set(of_runs[0].values())), 2, "mini-batches of several buckets")
+        sources = (self.folder / "test.en").read_text().splitlines()
+        self.assertEqual([json.loads(line)["source"] for line in translations[0].splitlines()], sources)
+        self.assertEqual(translations[0], translations[1], "the same weights, whatever K they were trained with")
 
     def test_fixed_lengths_have_no_padding(self):
         cluster = self.run_job(self.job_file())

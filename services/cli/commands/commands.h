@@ -91,12 +91,35 @@ struct WeightOptions {
 struct GenerateOptions {
   WeightOptions weights;
   std::string prompt = "\n";
+  std::string prompts;    // a file with one a line, or "-"; empty: the one above
   std::string tokenizer;  // empty: the job's, if it has one
   int64_t tokens = 200;
   double temperature = 0.8;  // 0: always the likeliest
+  int64_t top_k = 0;         // 0: of all tokens
+  double top_p = 1;
+  std::vector<std::string> stops;
   uint64_t seed = 1;
 };
 int RunGenerate(const GenerateOptions& options, CommandContext& context);
+
+struct TranslateOptions {
+  WeightOptions weights;
+  std::string input;      // one sentence a line; empty or "-": standard input
+  std::string tokenizer;  // empty: the job's
+  std::string tag;        // of the target language, as "<2de>"
+  int64_t beam = 5;
+  double length_penalty = 0.6;
+  int64_t tokens = 0;  // of a translation; 0: as many as the network has positions
+  int64_t batch = 32;  // sentences that are translated together
+};
+int RunTranslate(const TranslateOptions& options, CommandContext& context);
+
+struct PerplexityOptions {
+  WeightOptions weights;
+  std::string file;
+  std::string tokenizer;  // empty: the job's
+};
+int RunPerplexity(const PerplexityOptions& options, CommandContext& context);
 
 struct ClassifyOptions {
   WeightOptions weights;
@@ -117,7 +140,7 @@ struct ScoreOptions {
   std::vector<std::string> references;
   std::vector<std::string> metrics;  // "bleu", "chrf"
   std::string tokenize = "13a";      // or "none"; of BLEU
-  int digits = 1;  // of a score in the table, behind the point
+  int digits = 1;                    // of a score in the table, behind the point
 };
 int RunScore(const ScoreOptions& options, CommandContext& context);
 

@@ -1,84 +1,77 @@
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "plan/data/text.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/commands/line_input.h"
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/output/exit_code.h"
-#include "services/cli/trained/sampler.h"
-#include "stage/tokens/tokenizer.h"
+#include "services/cli/trained/text_writer.h"
 
 namespace stagecoach {
 namespace {
 
-struct LoadedSampler {
-  std::string weights;  // where they came from
-  std::unique_ptr<Sampler> sampler;
-};
+nlohmann::ordered_json GeneratedJson(const GenerateOptions& options, const std::string& weights,
+                                     const std::string& prompt, const WrittenText& written) {
+  nlohmann::ordered_json answer = {{"weights", weights},   {"prompt", prompt},
+                                   {"text", written.text}, {"tokens", written.tokens},
+                                   {"seed", options.seed}, {"temperature", options.temperature}};
+  if (written.stopped) answer["stopped"] = true;
+  return answer;
+}
 
-// Of the job that trained the weights; null: its tokens are bytes.
-absl::StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOf(const GenerateOptions& options,
-                                                             const JobSpec& spec) {
-  const bool text = spec.data.kind == TextData::kKind;
-  const std::string of_job = text ? spec.data.As<TextData>().tokenizer : "";
-  const std::string& path = options.tokenizer.empty() ? of_job : options.tokenizer;
-  if (path.empty()) return nullptr;
-  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
-      Tokenizer::Load(*PosixFileSystem(), path);
-  if (tokenizer.ok() && (*tokenizer)->end() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": has no end id (eos)"));
+// One object on one line. The text's bytes need not be UTF-8; what is not becomes U+FFFD.
+void PrintOne(const nlohmann::ordered_json& said, CommandContext& context) {
+  context.console->PrintLine(
+      said.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+absl::Status Generate(const GenerateOptions& options, CommandContext& context) {
+  const bool one = options.prompts.empty();  // given by itself
+  std::vector<std::string> prompts = {options.prompt};
+  if (!one) {
+    ASSIGN_OR_RETURN(prompts, ReadAllInputLines(options.prompts, context));
   }
-  if (tokenizer.ok() || !options.tokenizer.empty()) return tokenizer;
-  return absl::Status(tokenizer.status().code(),
-                      absl::StrCat("data.text.tokenizer: ", tokenizer.status().message(),
-                                   "; --tokenizer names it on this machine"));
-}
-
-absl::StatusOr<LoadedSampler> LoadSampler(const GenerateOptions& options,
-                                          const CommandContext& context) {
-  ASSIGN_OR_RETURN(const FoundWeights found, FindWeights(options.weights, context));
-  ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer, TokenizerOf(options, found.spec));
-  ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
-                   Sampler::Load(found.source.weights_file(), found.spec,
-                                 MakeBackendHere(options.weights), std::move(tokenizer)));
-  return LoadedSampler{found.source.name(), std::move(sampler)};
-}
-
-// On one line. The text's bytes need not be UTF-8; what is not becomes U+FFFD.
-std::string GeneratedJson(const GenerateOptions& options, const std::string& weights,
-                          const std::string& text, int64_t tokens) {
-  const nlohmann::ordered_json answer = {
-      {"weights", weights}, {"prompt", options.prompt}, {"text", text},
-      {"tokens", tokens},   {"seed", options.seed},     {"temperature", options.temperature}};
-  return answer.dump(-1, ' ', /*ensure_ascii=*/false,
-                     nlohmann::ordered_json::error_handler_t::replace);
+  ASSIGN_OR_RETURN(const FoundWriter found,
+                   FindWriter(Writes::kText, options.weights, options.tokenizer, context));
+  const bool as_it_comes = one && context.output == OutputFormat::kTable;
+  if (as_it_comes) context.console->Print(options.prompt);
+  const auto on_text = [&](int, std::string_view text) {
+    if (as_it_comes) context.console->Print(std::string(text));
+    return !context.stop->requested();
+  };
+  const absl::StatusOr<std::vector<WrittenText>> written =
+      WriteTexts(found.network, prompts,
+                 {.tokens = options.tokens,
+                  .temperature = options.temperature,
+                  .top_k = options.top_k,
+                  .top_p = options.top_p,
+                  .seed = options.seed,
+                  .stops = options.stops},
+                 on_text);
+  if (as_it_comes) context.console->Print("\n");
+  RETURN_IF_ERROR(written.status());
+  if (context.stop->requested()) return context.stop->reason();
+  if (as_it_comes) return absl::OkStatus();
+  if (one) {
+    PrintOne(GeneratedJson(options, found.name, prompts[0], (*written)[0]), context);
+    return absl::OkStatus();
+  }
+  LinePrinter printer(context, "texts");
+  for (size_t i = 0; i < written->size(); ++i) {
+    printer.Print([&] { return prompts[i] + (*written)[i].text; },
+                  GeneratedJson(options, found.name, prompts[i], (*written)[i]));
+  }
+  printer.Finish();
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 int RunGenerate(const GenerateOptions& options, CommandContext& context) {
-  const absl::StatusOr<LoadedSampler> loaded = LoadSampler(options, context);
-  if (!loaded.ok()) return context.console->Fail(loaded.status());
-  const bool as_it_comes = context.output == OutputFormat::kTable;
-  if (as_it_comes) context.console->Print(options.prompt);
-  const SamplingOptions sampling{
-      .tokens = options.tokens, .temperature = options.temperature, .seed = options.seed};
-  std::string text;
-  const auto on_byte = [&](char byte) {
-    text += byte;
-    if (as_it_comes) context.console->Print(std::string(1, byte));
-    return !context.stop->requested();
-  };
-  const absl::Status status = loaded->sampler->Generate(options.prompt, sampling, on_byte);
-  if (as_it_comes) context.console->Print("\n");
-  if (!status.ok()) return context.console->Fail(status);
-  if (!as_it_comes) {
-    context.console->PrintLine(
-        GeneratedJson(options, loaded->weights, text, loaded->sampler->generated()));
-  }
-  return context.stop->requested() ? kExitInterrupted : kExitSuccess;
+  const absl::Status status = Generate(options, context);
+  return status.ok() ? kExitSuccess : context.console->Fail(status);
 }
 
 }  // namespace stagecoach

@@ -1,8 +1,4 @@
 // `stagecoach tokenizer show`, `encode` and `decode`.
-#include <fcntl.h>
-#include <poll.h>
-
-#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +15,7 @@
 #include "base/errors/status.h"
 #include "base/utf8.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/commands/line_input.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/tokenizer_text.h"
 #include "stage/tokens/text_lines.h"
@@ -32,56 +28,6 @@ using Json = nlohmann::ordered_json;
 
 // Ids of a line must not be cut.
 constexpr size_t kMostIdBytes = size_t{64} << 20;
-
-// Standard input may give nothing for long: the stop is seen meanwhile.
-absl::StatusOr<size_t> ReadInput(const CommandContext& context, std::span<uint8_t> into) {
-  constexpr int kLookMillis = 100;
-  while (!context.stop->requested()) {
-    pollfd input = {.fd = context.input, .events = POLLIN, .revents = 0};
-    const int ready = poll(&input, 1, kLookMillis);
-    if (ready > 0) return ReadDescriptor(context.input, into);
-    if (ready < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, "standard input");
-  }
-  return context.stop->reason();
-}
-
-absl::Status ReadLinesFor(const TokenizerOptions& options, const CommandContext& context,
-                          size_t most, TakeLine take) {
-  const auto stoppable = [&](std::string_view part, bool ends) {
-    return context.stop->requested() ? context.stop->reason() : take(part, ends);
-  };
-  if (!options.file.empty() && options.file != "-") {
-    return ReadLinesOf(options.file, most, stoppable);
-  }
-  const auto read = [&](std::span<uint8_t> into) { return ReadInput(context, into); };
-  return Annotate(ReadLines(read, most, stoppable), "standard input");
-}
-
-// Prints an answer a line: as text, or as JSON objects, which -o json has in one array.
-class LinePrinter {
- public:
-  explicit LinePrinter(CommandContext& context) : context_(context) {
-    if (context_.output == OutputFormat::kJson) context_.console->Print("{\"lines\": [");
-  }
-  // text is only made if it is printed.
-  void Print(absl::FunctionRef<std::string()> text, const Json& said) {
-    if (context_.output == OutputFormat::kTable) {
-      context_.console->PrintLine(text());
-      return;
-    }
-    const std::string line = said.dump(-1, ' ', false, Json::error_handler_t::replace);
-    const bool array = context_.output == OutputFormat::kJson;
-    context_.console->Print(array ? absl::StrCat(first_ ? "\n  " : ",\n  ", line) : line + "\n");
-    first_ = false;
-  }
-  void Finish() {
-    if (context_.output == OutputFormat::kJson) context_.console->Print("\n]}\n");
-  }
-
- private:
-  CommandContext& context_;
-  bool first_ = true;
-};
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(std::string_view line) {
   std::vector<int32_t> ids;
@@ -116,7 +62,7 @@ int RunShowTokenizer(const TokenizerOptions& options, CommandContext& context) {
 int RunEncode(const TokenizerOptions& options, CommandContext& context) {
   const auto tokenizer = Tokenizer::Load(*PosixFileSystem(), options.model);
   if (!tokenizer.ok()) return context.console->Fail(tokenizer.status());
-  LinePrinter printer(context);
+  LinePrinter printer(context, "lines");
   std::vector<int32_t> ids;  // of the line so far
   const auto take = [&](std::string_view part, bool ends) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<int32_t> more, (*tokenizer)->Encode(part));
@@ -134,13 +80,13 @@ int RunEncode(const TokenizerOptions& options, CommandContext& context) {
     ids.clear();
     return absl::OkStatus();
   };
-  return Finish(ReadLinesFor(options, context, kMostPartBytes, take), &printer, context);
+  return Finish(ReadInputLines(options.file, context, kMostPartBytes, take), &printer, context);
 }
 
 int RunDecode(const TokenizerOptions& options, CommandContext& context) {
   const auto tokenizer = Tokenizer::Load(*PosixFileSystem(), options.model);
   if (!tokenizer.ok()) return context.console->Fail(tokenizer.status());
-  LinePrinter printer(context);
+  LinePrinter printer(context, "lines");
   int64_t number = 1;
   const auto decode = [&](std::string_view line) -> absl::StatusOr<std::string> {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, IdsOf(line));
@@ -153,7 +99,7 @@ int RunDecode(const TokenizerOptions& options, CommandContext& context) {
     printer.Print([&] { return text; }, {{"text", text}});
     return absl::OkStatus();
   };
-  return Finish(ReadLinesFor(options, context, kMostIdBytes, take), &printer, context);
+  return Finish(ReadInputLines(options.file, context, kMostIdBytes, take), &printer, context);
 }
 
 }  // namespace stagecoach

@@ -40,6 +40,19 @@ absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
   return FoundWeights{std::move(source), std::move(valid.job), std::move(facts)};
 }
 
+absl::StatusOr<FoundWriter> FindWriter(Writes writes, const WeightOptions& options,
+                                       const std::string& tokenizer, const CommandContext& context,
+                                       const std::function<absl::Status(const JobSpec&)>& check) {
+  ASSIGN_OR_RETURN(FoundWeights found, FindWeights(options, context));
+  RETURN_IF_ERROR(NetworkThatWrites(writes, found.spec).status());
+  if (check) RETURN_IF_ERROR(check(found.spec));
+  ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> loaded, TokenizerOfJob(found.spec, tokenizer));
+  ASSIGN_OR_RETURN(DecodingNetwork network,
+                   LoadDecodingNetwork(writes, found.source.weights_file(), found.spec,
+                                       MakeBackendHere(options), std::move(loaded)));
+  return FoundWriter{found.source.name(), std::move(found.spec), std::move(network)};
+}
+
 int64_t ThreadsHere(const WeightOptions& options) {
   return options.threads > 0 ? options.threads
                              : std::max<int64_t>(1, std::thread::hardware_concurrency());

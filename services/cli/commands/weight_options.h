@@ -5,12 +5,15 @@
 #define STAGECOACH_SERVICES_CLI_COMMANDS_WEIGHT_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/files/data_facts.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/trained/decoding_network.h"
 #include "services/cli/trained/weight_source.h"
 #include "stage/backends/backend.h"
 
@@ -24,6 +27,17 @@ struct FoundWeights {
 // If there were several weights, notes which were taken.
 absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
                                          const CommandContext& context);
+
+// Weights that write text or translations. tokenizer: empty: where the job had it.
+struct FoundWriter {
+  std::string name;  // of the weights
+  JobSpec spec;
+  DecodingNetwork network;
+};
+// check: of the job, before its weights are read.
+absl::StatusOr<FoundWriter> FindWriter(
+    Writes writes, const WeightOptions& options, const std::string& tokenizer,
+    const CommandContext& context, const std::function<absl::Status(const JobSpec&)>& check = {});
 
 int64_t ThreadsHere(const WeightOptions& options);
 // Back end of this machine's processor.

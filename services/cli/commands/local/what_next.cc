@@ -3,8 +3,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "plan/data/parallel_text.h"
 #include "services/cli/pictures/picture_network.h"
-#include "services/cli/trained/sampler.h"
+#include "services/cli/trained/decoding_network.h"
 #include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
@@ -12,7 +13,13 @@ namespace {
 
 // The command that uses such weights; empty where none does.
 std::string UseOf(const JobSpec& spec, const std::string& weights) {
-  if (spec.data.kind == "text" && Sampler::Check(spec).ok()) {
+  if (NetworkThatWrites(Writes::kTranslations, spec).ok()) {
+    std::vector<std::string> tags = spec.data.As<ParallelTextData>().tags;
+    std::erase(tags, "");
+    return absl::StrCat("echo 'A sentence.' | stagecoach translate ", weights,
+                        tags.empty() ? "" : absl::StrCat(" --tag ", ShellWord(tags.front())));
+  }
+  if (spec.data.kind == "text" && NetworkThatWrites(Writes::kText, spec).ok()) {
     return absl::StrCat("stagecoach generate ", weights, " --prompt 'The '");
   }
   if (PictureNetwork::Check(spec, PictureAnswer::kClass).ok()) {

@@ -1,5 +1,5 @@
-// Sampling: the choice of a token, and that the window and the padding do not change what is seen.
-#include "services/cli/trained/sampler.h"
+// Texts of trained weights: what they are a function of, and what is refused.
+#include "services/cli/trained/text_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,28 +22,15 @@
 #include "network/zoo/transformer.h"
 #include "plan/data/parallel_text.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/trained/perplexity.h"
 #include "stage/cell/initial_value_testing.h"
 
 namespace stagecoach {
 namespace {
 
-TEST(ChooseToken, WithoutTemperatureTheLikeliest) {
-  EXPECT_EQ(ChooseToken(std::vector<float>{1, 5, 3}, 0, 0.99), 1);
-}
-
-TEST(ChooseToken, FallsInProportionToTheSoftmax) {
-  const std::vector<float> logits = {0, std::log(2.0f), 0};  // 1/4, 1/2, 1/4
-  EXPECT_EQ(ChooseToken(logits, 1, 0.0), 0);
-  EXPECT_EQ(ChooseToken(logits, 1, 0.24), 0);
-  EXPECT_EQ(ChooseToken(logits, 1, 0.26), 1);
-  EXPECT_EQ(ChooseToken(logits, 1, 0.74), 1);
-  EXPECT_EQ(ChooseToken(logits, 1, 0.76), 2);
-  EXPECT_EQ(ChooseToken(logits, 1e-3, 0.01), 1) << "cold: nearly always the likeliest";
-}
-
-class SamplerTest : public testing::Test {
+class TextWriterTest : public testing::Test {
  protected:
-  SamplerTest() {
+  TextWriterTest() {
     GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 128};
     spec_.network = gpt;
     spec_.seed = 3;
@@ -73,61 +60,141 @@ class SamplerTest : public testing::Test {
     return path;
   }
 
-  std::string Text(const std::string& prompt, const SamplingOptions& options) {
-    auto sampler = Sampler::Load(path_, spec_, MakeReferenceBackend({}));
-    EXPECT_TRUE(sampler.ok()) << sampler.status();
-    std::string text;
-    const absl::Status status = (*sampler)->Generate(prompt, options, [&text](char byte) {
-      text += byte;
-      return true;
-    });
-    EXPECT_TRUE(status.ok()) << status;
-    return text;
+  absl::StatusOr<DecodingNetwork> Load() {
+    return LoadDecodingNetwork(Writes::kText, path_, spec_, MakeReferenceBackend({}), nullptr);
   }
+
+  std::vector<WrittenText> Texts(const std::vector<std::string>& prompts,
+                                 const WritingOptions& options) {
+    const auto network = Load();
+    EXPECT_TRUE(network.ok()) << network.status();
+    const auto texts =
+        WriteTexts(*network, prompts, options, [](int, std::string_view) { return true; });
+    EXPECT_TRUE(texts.ok()) << texts.status();
+    return *texts;
+  }
+  std::string Text(const std::string& prompt, const WritingOptions& options) {
+    return Texts({prompt}, options).front().text;
+  }
+
+  absl::Status Check() const { return NetworkThatWrites(Writes::kText, spec_).status(); }
 
   const TemporaryFolder folder_;
   JobSpec spec_;
   std::string path_;
 };
 
-TEST_F(SamplerTest, IsAFunctionOfWeightsPromptAndSeed) {
+TEST_F(TextWriterTest, IsAFunctionOfWeightsPromptAndSeed) {
   path_ = WriteWeights(5);
-  const SamplingOptions options{.tokens = 12, .temperature = 1, .seed = 9};
+  const WritingOptions options{.tokens = 12, .temperature = 1, .seed = 9};
   const std::string text = Text("ab", options);
   EXPECT_EQ(text.size(), 12u);
   EXPECT_EQ(Text("ab", options), text);
   EXPECT_NE(Text("ab", {.tokens = 12, .temperature = 1, .seed = 10}), text);
 }
 
-TEST_F(SamplerTest, SeesTheLastContextOnly) {
+// Each text is what it would be alone, also where the others' prompts are longer or end before.
+TEST_F(TextWriterTest, TextsThatAreWrittenTogetherAreThoseWrittenAlone) {
   path_ = WriteWeights(5);
-  const SamplingOptions options{.tokens = 8, .temperature = 1, .seed = 9};
+  const WritingOptions options{.tokens = 12, .temperature = 0, .stops = {"k"}};
+  const std::vector<std::string> prompts = {"ab", "stagecoaches", "x", "zz"};
+  const std::vector<WrittenText> together = Texts(prompts, options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const WrittenText alone = Texts({prompts[i]}, options).front();
+    EXPECT_EQ(together[i].text, alone.text) << prompts[i];
+    EXPECT_EQ(together[i].stopped, alone.stopped) << prompts[i];
+    EXPECT_EQ(together[i].tokens, std::ssize(alone.text)) << "a byte each";
+  }
+  EXPECT_TRUE(std::any_of(together.begin(), together.end(),
+                          [](const WrittenText& text) { return text.stopped; }));
+}
+
+TEST_F(TextWriterTest, AStopEndsTheTextAndIsNotInIt) {
+  path_ = WriteWeights(5);
+  const std::string whole = Text("ab", {.tokens = 12, .temperature = 1, .seed = 9});
+  const std::string stop = whole.substr(5, 1);
+  const WrittenText ended =
+      Texts({"ab"}, {.tokens = 12, .temperature = 1, .seed = 9, .stops = {stop}}).front();
+  EXPECT_EQ(ended.text, whole.substr(0, whole.find(stop)));
+  EXPECT_TRUE(ended.stopped);
+  const auto network = Load();
+  EXPECT_THAT(std::string(WriteTexts(*network, {"a"}, {.stops = {"ab"}},
+                                     [](int, std::string_view) { return true; })
+                              .status()
+                              .message()),
+              testing::HasSubstr("--stop: \"ab\" is not one of the 128 bytes"));
+}
+
+TEST_F(TextWriterTest, OneOfTheLikeliestOneIsTheLikeliest) {
+  path_ = WriteWeights(5);
+  const std::string likeliest = Text("ab", {.tokens = 12, .temperature = 0});
+  EXPECT_EQ(Text("ab", {.tokens = 12, .temperature = 5, .top_k = 1}), likeliest);
+  EXPECT_EQ(Text("ab", {.tokens = 12, .temperature = 5, .top_p = 1e-6}), likeliest);
+}
+
+// Weights of zero foretell nothing: every token is as likely as any other.
+TEST_F(TextWriterTest, ThePerplexityOfKnowingNothingIsTheVocabulary) {
+  path_ = WriteWeights(5);
+  const auto network = Load();
+  for (Parameter* parameter : network->trained.cell->parameters()) {
+    network->trained.backend->Fill(parameter->value, 0);
+  }
+  const auto loss = LossOfText(*network, "twelve bytes", [] { return true; });
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_EQ(loss->tokens, 11);
+  EXPECT_EQ(loss->bytes, 12);
+  EXPECT_NEAR(loss->perplexity(), 128, 1e-3);
+  EXPECT_NEAR(loss->bits_per_byte(), 7 * 11 / 12.0, 1e-6);
+}
+
+// Windows of 4 tokens: of 10, the last one is foretold from the one before it alone.
+TEST_F(TextWriterTest, PerplexityIsThatOfEachWindow) {
+  path_ = WriteWeights(5);
+  const auto network = Load();
+  const auto of = [&](std::string_view text) {
+    return LossOfText(*network, text, [] { return true; }).value();
+  };
+  const double windows = of("abcde").sum + of("efghi").sum + of("ij").sum;
+  EXPECT_NEAR(of("abcdefghij").sum, windows, 1e-4);
+  EXPECT_EQ(of("abcdefghij").tokens, 9);
+  EXPECT_THAT(std::string(LossOfText(*network, "a", [] { return true; }).status().message()),
+              testing::HasSubstr("has 1 tokens; at least 2"));
+  EXPECT_THAT(std::string(LossOfText(*network, "caf\xc3", [] { return true; }).status().message()),
+              testing::HasSubstr("byte 195 at 3 is not among the 128 tokens"));
+}
+
+// The network sees a text's last tokens: when the context is full, its latter half is read again.
+TEST_F(TextWriterTest, SeesTheLastContextOnly) {
+  path_ = WriteWeights(5);
+  const WritingOptions options{.tokens = 8, .temperature = 1, .seed = 9};
   EXPECT_EQ(Text("xxxxwxyz", options), Text("qqwxyz", options)) << "context is 4";
 }
 
-TEST_F(SamplerTest, RefusesAPromptBeyondTheVocabulary) {
+TEST_F(TextWriterTest, RefusesAPromptBeyondTheVocabulary) {
   path_ = WriteWeights(5);
-  auto sampler = Sampler::Load(path_, spec_, MakeReferenceBackend({}));
-  ASSERT_TRUE(sampler.ok()) << sampler.status();
-  const absl::Status status = (*sampler)->Generate("caf\xc3\xa9", {}, [](char) { return true; });
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const auto network = Load();
+  ASSERT_TRUE(network.ok()) << network.status();
+  const auto texts =
+      WriteTexts(*network, {"caf\xc3\xa9"}, {}, [](int, std::string_view) { return true; });
+  EXPECT_EQ(texts.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(SamplerTest, RefusesANetworkOnImages) {
+TEST_F(TextWriterTest, RefusesANetworkOnImages) {
   path_ = WriteWeights(5);
   spec_.network = MlpNetworkSpec{.image = {4, 4, 1}, .hidden = 8, .classes = 3};
-  const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
+  const absl::Status status = Load().status();
   EXPECT_EQ(status.message(), "model: mlp; reads no tokens: text is generated by networks on text");
 }
 
 // It read its own padding, and gave other text than the network would.
-TEST_F(SamplerTest, RefusesAJobOnPairs) {
+TEST_F(TextWriterTest, RefusesAJobOnPairs) {
   spec_.data = ParallelTextData{.tokenizer = "pieces.model", .sources = {"a"}, .targets = {"b"}};
-  EXPECT_EQ(Sampler::Check(spec_).message(),
-            "data: parallel_text; text is generated by networks trained on a text, not on pairs");
+  EXPECT_EQ(Check().message(),
+            "data: parallel_text; text is generated by networks trained on a text, not on pairs; "
+            "`stagecoach translate` uses these");
 }
 
-TEST_F(SamplerTest, RefusesANetworkThatReadsASourceToo) {
+TEST_F(TextWriterTest, RefusesANetworkThatReadsASourceToo) {
   JobSpec spec;
   spec.network = TransformerSpec{.vocabulary = 9,
                                  .source_context = 4,
@@ -136,18 +203,18 @@ TEST_F(SamplerTest, RefusesANetworkThatReadsASourceToo) {
                                  .heads = 2,
                                  .encoder_layers = 1,
                                  .decoder_layers = 1};
-  EXPECT_EQ(Sampler::Check(spec).message(),
+  EXPECT_EQ(NetworkThatWrites(Writes::kText, spec).status().message(),
             "model: transformer; reads source: text is generated by networks that read tokens "
             "alone");
 }
 
-TEST_F(SamplerTest, RefusesANetworkThatReadsLaterTokens) {
+TEST_F(TextWriterTest, RefusesANetworkThatReadsLaterTokens) {
   const auto refusal = [this](const LayerSpec& layer) {
     spec_.network = SequenceSpec{.width = 8,
                                  .context = 4,
                                  .vocabulary = 128,
                                  .layers = {EmbeddingSpec{}, layer, LinearSpec{.out = 128}}};
-    return std::string(Sampler::Load("none", spec_, MakeReferenceBackend({})).status().message());
+    return std::string(Check().message());
   };
   EXPECT_THAT(refusal(AttentionSpec{.heads = 2, .causal = false}),
               testing::HasSubstr("reads tokens that are still to be generated (layer 1, attention, "
@@ -156,18 +223,18 @@ TEST_F(SamplerTest, RefusesANetworkThatReadsLaterTokens) {
   EXPECT_THAT(refusal(AttentionSpec{.heads = 2}), testing::Not(testing::HasSubstr("generated")));
 }
 
-TEST_F(SamplerTest, RefusesWeightsOfAnotherModel) {
+TEST_F(TextWriterTest, RefusesWeightsOfAnotherModel) {
   path_ = WriteWeights(5);
   spec_.network.attributes.Set("width", int64_t{16});
-  const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
+  const absl::Status status = Load().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }
 
 // A head that nobody reads would be dropped without a word, and the text be another network's.
-TEST_F(SamplerTest, RefusesWeightsThatTheNetworkDoesNotRead) {
+TEST_F(TextWriterTest, RefusesWeightsThatTheNetworkDoesNotRead) {
   path_ = WriteWeights(5);
   spec_.network.attributes.Set("tied_embeddings", true);
-  const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
+  const absl::Status status = Load().status();
   EXPECT_THAT(
       std::string(status.message()),
       testing::HasSubstr("has no model/0004/weight; give the configuration that these weights "
@@ -175,18 +242,18 @@ TEST_F(SamplerTest, RefusesWeightsThatTheNetworkDoesNotRead) {
 }
 
 // The averages of batch norms are weights too: they stayed what happened to be in memory.
-TEST_F(SamplerTest, ReadsTheAveragesOfBatchNorms) {
+TEST_F(TextWriterTest, ReadsTheAveragesOfBatchNorms) {
   spec_.network = SequenceSpec{
       .width = 8,
       .context = 4,
       .vocabulary = 128,
       .layers = {EmbeddingSpec{}, BatchNormSpec{}, LinearSpec{.out = 128, .bias = false}}};
   path_ = WriteWeights(5);
-  EXPECT_THAT(std::string(Sampler::Load(path_, spec_, MakeReferenceBackend({})).status().message()),
+  EXPECT_THAT(std::string(Load().status().message()),
               testing::HasSubstr("no tensor model/0001/running_mean"));
 }
 
-TEST_F(SamplerTest, AProgramGetsTheTextAsOneObject) {
+TEST_F(TextWriterTest, AProgramGetsTheTextAsOneObject) {
   WriteWeights(5);
   folder_.Write("stagecoach.json", R"(
 name: tiny
