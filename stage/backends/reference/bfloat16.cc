@@ -83,7 +83,8 @@ class MixedReferenceBackend final : public ReferenceBackend {
       for (size_t i = 0; i < outputs.size(); ++i) {
         if (types.outputs[i].element == Element::kActivation) widening.Writes(outputs[i]);
       }
-      for (size_t i = 0; i < types.adds.size(); ++i) {
+      // An update, which has no outputs, rounds its copies of parameters itself.
+      for (size_t i = 0; i < types.adds.size() && !types.outputs.empty(); ++i) {
         if (types.adds[i].element == Element::kActivation) widening.Changes(adds[i]);
       }
       kernel(context, {PlacesOf(inputs), PlacesOf(outputs), PlacesOf(adds)});
