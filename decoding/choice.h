@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<Candidate>> Likeliest(std::span<const float> logits, 
 absl::StatusOr<Candidate> Sample(std::span<const float> logits, const ChoiceOptions& options,
                                  double uniform, std::span<const int32_t> forbidden);
 
-// What the options ask for: the likeliest tokens, or one sampled token.
+// The likeliest tokens, or one sampled token, by the options.
 absl::StatusOr<std::vector<Candidate>> Choose(std::span<const float> logits,
                                               const ChoiceOptions& options, double uniform,
                                               std::span<const int32_t> forbidden);

@@ -19,7 +19,7 @@
 
 namespace stagecoach {
 
-// What an encoder reads, by the names of the network's inputs: "source" [samples, source],
+// Ids for an encoder, by the names of the network's inputs: "source" [samples, source],
 // "source_length" [samples].
 struct SourceBatch {
   int64_t samples = 0;

@@ -32,7 +32,7 @@ class PairArrays {
     int32_t extent = 0;
   };
   Side SideOf(const Network& network, const char* input) const;
-  // What samples of these lengths have in the network's arrays.
+  // Lengths of the network's arrays for samples of these lengths.
   PairLengths Bound(const PairLengths& lengths) const;
 
   const int32_t begin_, end_, pad_;
