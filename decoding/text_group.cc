@@ -9,7 +9,7 @@
 
 namespace stagecoach {
 
-TextGroup::TextGroup(const TextOptions& options, const std::vector<std::vector<int32_t>>& prompts,
+TextGroup::TextGroup(const TextOptions& options, std::span<const std::vector<int32_t>> prompts,
                      RowPool* pool)
     : options_(options), pool_(pool) {
   for (const std::vector<int32_t>& prompt : prompts) {
@@ -27,7 +27,7 @@ TextGroup::~TextGroup() {
 }
 
 int64_t TextGroup::MostRows(const TextOptions& options,
-                            const std::vector<std::vector<int32_t>>& prompts) {
+                            std::span<const std::vector<int32_t>> prompts) {
   int64_t rows = 0;
   for (const std::vector<int32_t>& prompt : prompts) {
     // While a row is taken, the one before it is held too.

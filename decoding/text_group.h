@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,7 +35,7 @@ class TextGroup {
   static constexpr int64_t kPieceRows = 64;
 
   // Prompts have at least one token each. Of a longer one than the context, the last tokens are read.
-  TextGroup(const TextOptions& options, const std::vector<std::vector<int32_t>>& prompts,
+  TextGroup(const TextOptions& options, std::span<const std::vector<int32_t>> prompts,
             RowPool* pool);
   ~TextGroup();
   TextGroup(const TextGroup&) = delete;
@@ -42,7 +43,7 @@ class TextGroup {
 
   // An upper bound for the rows that these prompts and their texts use.
   static int64_t MostRows(const TextOptions& options,
-                          const std::vector<std::vector<int32_t>>& prompts);
+                          std::span<const std::vector<int32_t>> prompts);
 
   bool over() const;
   absl::StatusOr<RowBatch> Rows();

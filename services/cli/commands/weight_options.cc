@@ -44,11 +44,11 @@ absl::StatusOr<FoundWriter> FindWriter(Writes writes, const WeightOptions& optio
                                        const std::string& tokenizer, const CommandContext& context,
                                        const std::function<absl::Status(const JobSpec&)>& check) {
   ASSIGN_OR_RETURN(FoundWeights found, FindWeights(options, context));
-  RETURN_IF_ERROR(NetworkThatWrites(writes, found.spec).status());
+  ASSIGN_OR_RETURN(Network expanded, NetworkThatWrites(writes, found.spec));
   if (check) RETURN_IF_ERROR(check(found.spec));
   ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> loaded, TokenizerOfJob(found.spec, tokenizer));
   ASSIGN_OR_RETURN(DecodingNetwork network,
-                   LoadDecodingNetwork(writes, found.source.weights_file(), found.spec,
+                   LoadDecodingNetwork(writes, found.source.weights_file(), std::move(expanded),
                                        MakeBackendHere(options), std::move(loaded)));
   return FoundWriter{found.source.name(), std::move(found.spec), std::move(network)};
 }

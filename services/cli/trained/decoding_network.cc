@@ -60,10 +60,9 @@ absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec) {
 }
 
 absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::string& weights_file,
-                                                    const JobSpec& spec,
+                                                    Network network,
                                                     std::unique_ptr<Backend> backend,
                                                     std::unique_ptr<const Tokenizer> tokenizer) {
-  ASSIGN_OR_RETURN(Network network, NetworkThatWrites(writes, spec));
   if (tokenizer != nullptr && tokenizer->ids() != network.classes()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the tokenizer has ", tokenizer->ids(), " ids, and the network ",

@@ -34,9 +34,9 @@ enum class Writes { kText, kTranslations };
 // The job's network, if it can write that. The reason names its kind.
 absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec);
 
-// Weights by global name from an exported model.safetensors.
+// Weights by global name from an exported model.safetensors. network: NetworkThatWrites'.
 absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::string& weights_file,
-                                                    const JobSpec& spec,
+                                                    Network network,
                                                     std::unique_ptr<Backend> backend,
                                                     std::unique_ptr<const Tokenizer> tokenizer);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,13 +50,17 @@ struct Writing {
 };
 
 // So many prompts are continued together: more would need memory, and gain little.
-constexpr int64_t kTogether = 64;
+constexpr size_t kTogether = 64;
 
-using Prompts = std::vector<std::vector<int32_t>>;
+using Prompts = std::span<const std::vector<int32_t>>;
+
+Prompts GroupAt(size_t first, Prompts prompts) {
+  return prompts.subspan(first, std::min(kTogether, prompts.size() - first));
+}
 
 // The prompts from `first` on. False: the reader has seen enough.
 absl::StatusOr<bool> WriteGroup(TokenModel& model, const StepChoice& choice,
-                                const TextOptions& options, const Prompts& prompts, RowPool* pool,
+                                const TextOptions& options, Prompts prompts, RowPool* pool,
                                 Writing* writing) {
   TextGroup group(options, prompts, pool);
   const int first = static_cast<int>(options.first_text);
@@ -74,13 +79,10 @@ absl::StatusOr<bool> WriteGroup(TokenModel& model, const StepChoice& choice,
   return writing->goes_on;
 }
 
-int64_t MostRowsOfGroups(const TextOptions& options, const Prompts& prompts) {
+int64_t MostRowsOfGroups(const TextOptions& options, Prompts prompts) {
   int64_t most = 0;
   for (size_t i = 0; i < prompts.size(); i += kTogether) {
-    const size_t end = std::min(prompts.size(), i + kTogether);
-    const Prompts some(prompts.begin() + static_cast<ptrdiff_t>(i),
-                       prompts.begin() + static_cast<ptrdiff_t>(end));
-    most = std::max(most, TextGroup::MostRows(options, some));
+    most = std::max(most, TextGroup::MostRows(options, GroupAt(i, prompts)));
   }
   return most;
 }
@@ -118,10 +120,8 @@ absl::StatusOr<std::vector<WrittenText>> WriteTexts(
   RowPool pool(static_cast<int32_t>(pool_rows));
   for (size_t first = 0; first < ids.size(); first += kTogether) {
     texts.first_text = static_cast<int64_t>(first);
-    const size_t end = std::min(ids.size(), first + kTogether);
-    const Prompts some(ids.begin() + static_cast<ptrdiff_t>(first),
-                       ids.begin() + static_cast<ptrdiff_t>(end));
-    ASSIGN_OR_RETURN(const bool goes_on, WriteGroup(*model, choice, texts, some, &pool, &writing));
+    ASSIGN_OR_RETURN(const bool goes_on,
+                     WriteGroup(*model, choice, texts, GroupAt(first, ids), &pool, &writing));
     if (!goes_on) break;
   }
   return std::move(writing.written);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
 #include "base/testing/temporary_folder.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "network/layers/attention.h"
@@ -61,7 +62,9 @@ class TextWriterTest : public testing::Test {
   }
 
   absl::StatusOr<DecodingNetwork> Load() {
-    return LoadDecodingNetwork(Writes::kText, path_, spec_, MakeReferenceBackend({}), nullptr);
+    ASSIGN_OR_RETURN(Network network, NetworkThatWrites(Writes::kText, spec_));
+    return LoadDecodingNetwork(Writes::kText, path_, std::move(network), MakeReferenceBackend({}),
+                               nullptr);
   }
 
   std::vector<WrittenText> Texts(const std::vector<std::string>& prompts,
