@@ -19,12 +19,11 @@ ClientStream::ClientStream(RpcLoop* loop, std::shared_ptr<grpc::Channel> channel
 
 void ClientStream::Start() {
   context_.set_wait_for_ready(true);  // the neighbour may still be starting
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    call_ = stub_.PrepareCall(&context_, kMethod, use_->loop()->queue());
-    call_->StartCall(started_.Start(shared_from_this()));
-  }
+  // Before the call starts: one that fails at once would find a link without a stream.
   core_->Attach(shared_from_this(), std::nullopt);
+  std::lock_guard<std::mutex> lock(mutex_);
+  call_ = stub_.PrepareCall(&context_, kMethod, use_->loop()->queue());
+  call_->StartCall(started_.Start(shared_from_this()));
 }
 
 void ClientStream::OnStarted(bool) {
