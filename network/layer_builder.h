@@ -5,6 +5,7 @@
 #define STAGECOACH_NETWORK_LAYER_BUILDER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,10 @@ class LayerBuilder {
 
   LayerWriter& writer() { return writer_; }
   const NetworkFacts& network() const { return network_; }
+  // The first row of each row's document, if the network keeps documents apart: `keys` of causal
+  // attention.
+  std::optional<ValueId> documents() const { return documents_; }
+  void SetDocuments(ValueId documents) { documents_ = documents; }
   int64_t WidthOf(ValueId id) const { return writer_.type(id).shape.back(); }
   double BranchStddev(const LayerPlace& place) const {
     return place.depth > 0 ? branch_stddev_ : kInitStddev;
@@ -88,6 +93,7 @@ class LayerBuilder {
   const int layer_index_;
   const double branch_stddev_;
   const NetworkFacts network_;
+  std::optional<ValueId> documents_;
   LayerWriter writer_;
   std::vector<ParameterSpec> parameters_;
   std::vector<StateSpec> states_;

@@ -37,6 +37,12 @@ std::string ExactText(double value) {
   return std::string(text.data(), std::to_chars(text.begin(), text.end(), value).ptr);
 }
 
+bool HasLayer(const LayerSpec& layer, std::string_view kind) {
+  return layer.kind == kind ||
+         std::any_of(layer.layers.begin(), layer.layers.end(),
+                     [kind](const LayerSpec& inner) { return HasLayer(inner, kind); });
+}
+
 std::string LayerFunction(const LayerSpec& layer) {
   const absl::StatusOr<const LayerKind*> kind = FindLayerKind(layer.kind);
   CHECK_OK(kind.status());

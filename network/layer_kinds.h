@@ -18,6 +18,8 @@ const std::vector<const LayerKind*>& AllLayerKinds();  // by name
 absl::StatusOr<const LayerKind*> FindLayerKind(std::string_view name);
 
 std::string LayerLabel(const LayerSpec& layer);  // "residual(layer_norm, attention)"
+// Whether it is of this kind, or has a layer that is.
+bool HasLayer(const LayerSpec& layer, std::string_view kind);
 // See LayerKind::Function. CHECKs that there is such a kind.
 std::string LayerFunction(const LayerSpec& layer);
 

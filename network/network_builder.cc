@@ -170,14 +170,17 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
 }
 
 absl::StatusOr<WireId> NetworkBuilder::Add(const LayerSpec& spec, const std::string& path,
-                                           WireId input) {
+                                           WireId input, WireId documents) {
   std::vector<WireId> outputs;
   const auto write = [&](const std::vector<ValueId>& inputs,
                          LayerBuilder& builder) -> absl::StatusOr<std::vector<ValueId>> {
+    if (inputs.size() > 1) builder.SetDocuments(inputs[1]);
     ASSIGN_OR_RETURN(const ValueId y, BuildLayer(spec, inputs[0], {.path = path}, builder));
     return std::vector<ValueId>{y};
   };
-  ASSIGN_OR_RETURN(outputs, Add({.label = LayerLabel(spec), .path = path}, {input}, write));
+  std::vector<WireId> inputs = {input};
+  if (documents.valid()) inputs.push_back(documents);
+  ASSIGN_OR_RETURN(outputs, Add({.label = LayerLabel(spec), .path = path}, inputs, write));
   // Known by now to be a kind that there is.
   const std::string function = LayerFunction(spec);
   network_.layers.back().function = function.empty() ? "identity" : function;

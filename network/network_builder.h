@@ -37,8 +37,10 @@ class NetworkBuilder {
   // inputs have the types of those wires.
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           BuiltLayer built);
-  // Adds a layer with one input and one output, as a job lists it.
-  absl::StatusOr<WireId> Add(const LayerSpec& spec, const std::string& path, WireId input);
+  // Adds a layer with one input and one output, as a job lists it. documents: LayerBuilder's, which
+  // the layer reads too; invalid: there are none.
+  absl::StatusOr<WireId> Add(const LayerSpec& spec, const std::string& path, WireId input,
+                             WireId documents = {});
 
   size_t wires() const { return network_.wires.size(); }
   const ValueType& type(WireId id) const { return network_.wire(id).type; }

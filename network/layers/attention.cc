@@ -69,7 +69,12 @@ ValueId Linear(ValueId x, ValueId weight, std::optional<ValueId> bias, LayerWrit
 class AttentionLayer final : public LayerKindOf<AttentionSpec> {
   absl::StatusOr<ValueId> Write(const AttentionSpec& spec, ValueId x, const LayerPlace& place,
                                 LayerBuilder& builder) const override {
-    return WriteAttention(spec, x, std::nullopt, place, builder);
+    if (builder.documents().has_value() && !spec.causal) {
+      return FieldError(FieldPath(place, AttentionSpec::kKind, "causal"), "false",
+                        "only causal attention keeps documents apart: leave it out, or the "
+                        "network's documents");
+    }
+    return WriteAttention(spec, x, builder.documents(), place, builder);
   }
 
   // What shapes do not tell: how many heads there are, and by what they are turned.

@@ -204,6 +204,7 @@ class DecodingWriter {
                     std::vector<ValueId>* held) {
     for (const ValueId id : call.inputs) {
       if (parts.IsParameter(id) || parts.reached.contains(id) || target->Has(id)) continue;
+      if (call.operation == "attention") continue;  // its documents: a text is one
       FixedValue(id, parts, source);
       target->Set(id, target->Input({Reads::Of::kHeld, static_cast<int>(held_types_.size())},
                                     parts.graph.value(id).type));
@@ -217,6 +218,7 @@ class DecodingWriter {
   absl::Status WriteMoving(const Call& call, const Parts& parts, HalfLayer* target) {
     std::vector<ValueId> inputs;
     for (const ValueId id : call.inputs) {
+      if (call.operation == "attention" && !inputs.empty()) break;
       inputs.push_back(parts.IsParameter(id) ? target->Parameter(id) : target->Now(id));
     }
     ASSIGN_OR_RETURN(const std::vector<ValueId> made, EmitMoving(call, parts, inputs, target));
@@ -259,9 +261,8 @@ class DecodingWriter {
   absl::StatusOr<Values> EmitAttention(const Call& call, const Values& inputs, HalfLayer* target) {
     ASSIGN_OR_RETURN(const AttentionAttributes attributes,
                      FromAttributes<AttentionAttributes>(call.attributes));
-    if (attributes.full || inputs.size() > 1) {
-      return absl::InvalidArgumentError(attributes.full ? "sees rows that are still to be written"
-                                                        : "sees parts of the text only");
+    if (attributes.full) {
+      return absl::InvalidArgumentError("sees rows that are still to be written");
     }
     LayerWriter& writer = target->writer();
     const PackedHeads packed =

@@ -4,6 +4,8 @@
 // pool of rows, a state of each attention (operations/attention/cached_attention.h).
 // Both have the layers of the whole network, so that a partition cuts them at the same places. Each
 // parameter is tied to the network's own of that name.
+// A text is one document: where a network keeps documents apart, the form does not read where they
+// begin.
 // Ownership: plain values.  Threads: pure.
 // Units:     rows of a micro-batch are samples times the length kTarget.
 // Errors:    INVALID_ARGUMENT: a call mixes rows (names layer and operation); no tokens are read; the

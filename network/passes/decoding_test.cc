@@ -102,6 +102,15 @@ TEST(Decoding, ANetworkOfTokensAloneHasNoSource) {
       << "positions are looked up like tokens";
 }
 
+TEST(Decoding, ATextIsOneDocument) {
+  GptSpec spec{1, 8, 2, 5, 19, 0.1};
+  const DecodingForm without = DecodingOf(ExpandedOf(spec), 10).value();
+  spec.documents = true;
+  const DecodingForm form = DecodingOf(ExpandedOf(spec), 10).value();
+  EXPECT_FALSE(form.has_source()) << "nothing reads where documents begin";
+  EXPECT_EQ(Inputs(form.target), Inputs(without.target));
+}
+
 TEST(Decoding, RefusesAPoolWithoutRows) {
   EXPECT_THAT(std::string(DecodingOf(SmallTransformer(), 0).status().message()),
               HasSubstr("a pool of 1 row or more"));

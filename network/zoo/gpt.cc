@@ -37,8 +37,9 @@ class Gpt final : public NetworkKindOf<GptSpec> {
     }
     layers.push_back(LayerNormSpec{});
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
-    return ChainOnTokens({spec.width, spec.context, spec.vocabulary, spec.tied_embeddings}, layers,
-                         path);
+    return ChainOnTokens(
+        {spec.width, spec.context, spec.vocabulary, spec.tied_embeddings, spec.documents}, layers,
+        path);
   }
 };
 

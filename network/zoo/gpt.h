@@ -18,6 +18,7 @@ struct GptSpec {
   int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
   double dropout = 0.0;
   bool tied_embeddings = false;
+  bool documents = false;  // attention stays within documents
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
@@ -27,6 +28,7 @@ struct GptSpec {
     visit.Count("vocabulary", vocabulary, 2, kMaxVocabulary);
     visit.Rate("dropout", dropout);
     visit.Flag("tied_embeddings", tied_embeddings);
+    visit.Flag("documents", documents);
   }
 };
 

@@ -4,6 +4,7 @@
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
 #include "network/layer_kinds.h"
+#include "network/layers/attention.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/limits.h"
@@ -37,12 +38,22 @@ absl::Status CheckLogits(const ValueType& gives, const ValueType& wanted, const 
                    ": end with ", width ? "" : first, "linear: {out: ", wanted.shape.back(), "}"));
 }
 
-// One by one behind x.
-absl::StatusOr<WireId> AddEach(const Listed& listed, WireId x, NetworkBuilder& builder) {
+// One by one behind x. documents: read by those with attention, if it is valid.
+absl::StatusOr<WireId> AddEach(const Listed& listed, WireId x, NetworkBuilder& builder,
+                               WireId documents = {}) {
   for (size_t i = 0; i < listed.layers.size(); ++i) {
-    ASSIGN_OR_RETURN(x, builder.Add(listed.layers[i], listed.PathOf(i), x));
+    const LayerSpec& layer = listed.layers[i];
+    const bool attends = HasLayer(layer, AttentionSpec::kKind);
+    ASSIGN_OR_RETURN(x, builder.Add(layer, listed.PathOf(i), x, attends ? documents : WireId()));
   }
   return x;
+}
+
+absl::Status CheckHasAttention(const Listed& listed, const std::string& path) {
+  for (const LayerSpec& layer : listed.layers) {
+    if (HasLayer(layer, AttentionSpec::kKind)) return absl::OkStatus();
+  }
+  return FieldError(path + ".documents", "true", "no layer has attention: leave it out");
 }
 
 // Either kind writes its matrix as its first parameter.
@@ -67,7 +78,12 @@ absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector
   const ValueType ids{Element::kIds, Leading::kSamples, {shape.context}};
   const WireId tokens = builder.Input("tokens", ids, shape.vocabulary);
   const WireId targets = builder.Input("targets", ids, shape.vocabulary);
-  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, tokens, builder));
+  WireId documents;
+  if (shape.documents) {
+    RETURN_IF_ERROR(CheckHasAttention(listed, path));
+    documents = builder.Input("document_starts", ids, shape.context);
+  }
+  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, tokens, builder, documents));
   RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.context, shape.vocabulary}),
                               listed, "of the vocabulary",
                               "layers that keep [context, width], without flatten, and "));

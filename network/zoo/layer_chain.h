@@ -22,10 +22,13 @@ struct TokenShape {
   int64_t vocabulary = 0;  // token ids, and logits of the last layer
   bool tied =
       false;  // the last layer, a linear one, uses the first's token embedding as its weight
+  // Attention stays within documents, whose first rows are a third input.
+  bool documents = false;
 };
 
-// Inputs "tokens" and "targets", ids [context]; cross-entropy of the last layer's logits [context,
-// vocabulary]. `path`: of the network in the job, whose field tied_embeddings sets `tied`.
+// Inputs "tokens", "targets" and, with `documents`, "document_starts", ids [context]; cross-entropy
+// of the last layer's logits [context, vocabulary]. `path`: of the network in the job, whose field
+// tied_embeddings sets `tied`.
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 

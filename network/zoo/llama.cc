@@ -34,8 +34,9 @@ class Llama final : public NetworkKindOf<LlamaSpec> {
     }
     layers.push_back(norm);
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
-    return ChainOnTokens({spec.width, spec.context, spec.vocabulary, spec.tied_embeddings}, layers,
-                         path);
+    return ChainOnTokens(
+        {spec.width, spec.context, spec.vocabulary, spec.tied_embeddings, spec.documents}, layers,
+        path);
   }
 
   // What attention would refuse with the path of a layer that the job does not list.

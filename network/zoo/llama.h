@@ -25,6 +25,7 @@ struct LlamaSpec {
   double rotary_theta = 1e4, epsilon = 1e-5;
   bool qk_norm = false;
   bool tied_embeddings = false;
+  bool documents = false;  // attention stays within documents
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
@@ -39,6 +40,7 @@ struct LlamaSpec {
     visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
     visit.Flag("qk_norm", qk_norm);
     visit.Flag("tied_embeddings", tied_embeddings);
+    visit.Flag("documents", documents);
   }
 };
 

@@ -1,6 +1,7 @@
 // What weights of a llama hang on: layers, names, shapes and their number.
 #include "network/zoo/llama.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,41 @@ TEST(Llama, HasTheParametersOfItsShape) {
                         .epsilon = 1e-6,
                         .qk_norm = true};
   EXPECT_EQ(ParametersOf(ExpandedOf(qwen3)), 8'190'735'360);
+}
+
+TEST(Llama, WithDocumentsAttentionAloneReadsWhereTheyBegin) {
+  LlamaSpec spec{.layers = 2, .width = 8, .heads = 2, .hidden = 16, .context = 4, .vocabulary = 9};
+  const Network without = *ExpandNetwork(spec);
+  EXPECT_FALSE(without.InputNamed("document_starts").valid());
+  spec.documents = true;
+  const Network network = *ExpandNetwork(spec);
+  const WireId starts = network.InputNamed("document_starts");
+  ASSERT_TRUE(starts.valid());
+  EXPECT_EQ(network.wire(starts).type, network.wire(network.InputNamed("tokens")).type);
+  for (const NetworkLayer& layer : network.layers) {
+    const bool attends = layer.label == "residual(rms_norm, attention)";
+    EXPECT_EQ(std::count(layer.inputs.begin(), layer.inputs.end(), starts), attends ? 1 : 0)
+        << layer.label;
+    for (const Call& call : layer.graph->calls) {
+      if (call.operation != "attention") continue;
+      EXPECT_EQ(call.inputs.size(), 2u);
+    }
+  }
+}
+
+TEST(Sequence, DocumentsNeedCausalAttention) {
+  const auto refusal = [](const LayerSpec& layer) {
+    const SequenceSpec spec{.width = 8,
+                            .context = 4,
+                            .vocabulary = 9,
+                            .layers = {EmbeddingSpec{}, layer, LinearSpec{.out = 9}},
+                            .documents = true};
+    return std::string(ExpandNetwork(spec).status().message());
+  };
+  EXPECT_EQ(refusal(AttentionSpec{.heads = 2}), "");
+  EXPECT_THAT(refusal(AttentionSpec{.heads = 2, .causal = false}),
+              testing::HasSubstr("model.sequence.layers[1].attention.causal: false"));
+  EXPECT_THAT(refusal(LayerNormSpec{}), testing::HasSubstr("model.sequence.documents: true"));
 }
 
 TEST(Llama, RefusesHeadsThatDoNotFitByTheFieldOfTheJob) {

@@ -34,6 +34,9 @@ class Sequence final : public NetworkKindOf<SequenceSpec> {
         return FieldError(path + ".tied_embeddings", "true",
                           "a list on images has no embedding: leave it out");
       }
+      if (spec.documents) {
+        return FieldError(path + ".documents", "true", "a list on images has none: leave it out");
+      }
       const ImageShape shape{spec.image, spec.classes};
       RETURN_IF_ERROR(CheckImageShape(shape, path));
       return ChainOnImages(shape, spec.layers, path);
@@ -49,8 +52,9 @@ class Sequence final : public NetworkKindOf<SequenceSpec> {
     RETURN_IF_ERROR(CheckInteger(path + ".width", spec.width, 1, kMaxWidth));
     RETURN_IF_ERROR(CheckInteger(path + ".context", spec.context, 1, kMaxContext));
     RETURN_IF_ERROR(CheckInteger(path + ".vocabulary", spec.vocabulary, 2, kMaxVocabulary));
-    return ChainOnTokens({spec.width, spec.context, spec.vocabulary, spec.tied_embeddings},
-                         spec.layers, path);
+    return ChainOnTokens(
+        {spec.width, spec.context, spec.vocabulary, spec.tied_embeddings, spec.documents},
+        spec.layers, path);
   }
 };
 

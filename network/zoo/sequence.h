@@ -19,6 +19,7 @@ struct SequenceSpec {
   std::vector<int64_t> image = {};  // height, width, channels
   int64_t classes = 0;
   bool tied_embeddings = false;
+  bool documents = false;  // attention stays within documents
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("width", width, 0, kMaxWidth);
@@ -27,6 +28,7 @@ struct SequenceSpec {
     visit.Counts("image", image, 1, kMaxImageSide, 3);
     visit.Count("classes", classes, 0, kMaxVocabulary);
     visit.Flag("tied_embeddings", tied_embeddings);
+    visit.Flag("documents", documents);
   }
 };
 

@@ -4,8 +4,8 @@
 #include "base/errors/field_check.h"
 #include "base/files/file_kind.h"
 #include "base/utf8.h"
-#include "network/passes/later_rows.h"
 #include "plan/data/text_file.h"
+#include "plan/data/token_inputs.h"
 #include "plan/job/data_kinds.h"
 
 namespace stagecoach {
@@ -13,10 +13,7 @@ namespace {
 
 class Text final : public FieldKindOf<DataKind, TextData> {
  public:
-  std::vector<DataInput> Inputs() const override {
-    return {{.name = "tokens", .ids = true, .extents = {"context"}},
-            {.name = "targets", .ids = true, .extents = {"context"}}};
-  }
+  std::vector<DataInput> Inputs() const override { return TokenInputs(/*documents=*/false); }
 
   std::vector<std::string> FileFields() const override { return {"path", "tokenizer", "test"}; }
 
@@ -26,23 +23,7 @@ class Text final : public FieldKindOf<DataKind, TextData> {
       return FieldError("data.text.bytes", "true",
                         "a tokenizer takes UTF-8 only; leave out bytes, or the tokenizer");
     }
-    const WireId tokens = network.InputNamed("tokens"), targets = network.InputNamed("targets");
-    if (!tokens.valid()) {
-      return FieldError("data.text", "gives tokens and targets",
-                        "the network does not read tokens: give data that it reads");
-    }
-    if (targets.valid() && network.wire(tokens).type != network.wire(targets).type) {
-      return FieldError(
-          "data.text", "gives as many targets as tokens",
-          absl::StrCat("the network reads tokens ", FormatType(network.wire(tokens).type),
-                       " and targets ", FormatType(network.wire(targets).type)));
-    }
-    const std::string reader = ReaderOfLaterRows(network);
-    if (reader.empty()) return absl::OkStatus();
-    return FieldError("data.text", "gives the token behind each token as its target",
-                      absl::StrCat("the network reads that token too (", reader,
-                                   "), so it would learn to copy it: take a layer that looks back "
-                                   "only, as attention with its causal mask"));
+    return CheckTokenInputs("data.text", network);
   }
 
   absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,
@@ -57,7 +38,7 @@ class Text final : public FieldKindOf<DataKind, TextData> {
     RETURN_IF_ERROR(CheckIsText(text, head, file.field));
     // Only a tokenizer knows how many tokens there are; of nothing it makes none.
     if (!text.tokenizer.empty() && bytes > 0) return absl::OkStatus();
-    const int64_t context = network.wire(network.InputNamed("tokens")).type.shape.elements();
+    const int64_t context = ContextOf(network);
     return file.field == "test" ? CheckTestLength(spec, context, bytes)
                                 : CheckTextLength(spec, context, bytes);
   }

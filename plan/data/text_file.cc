@@ -39,26 +39,13 @@ std::optional<FileKind> WideText(std::string_view head) {
   return std::nullopt;
 }
 
-int64_t SequencesIn(int64_t bytes, int64_t context) {
-  return bytes > 0 ? (bytes - 1) / context : 0;
+CountedTokens Counted(const TextData& text, const char* field, const std::string& path,
+                      int64_t tokens) {
+  return {.where = absl::StrCat("data.text.", field, " = \"", path, "\""),
+          .tokens = tokens,
+          .unit = text.tokenizer.empty() ? "bytes" : "tokens",
+          .has_test = !text.test.empty()};
 }
-
-const char* UnitOf(const TextData& text) { return text.tokenizer.empty() ? "bytes" : "tokens"; }
-
-// Of which each part that the job reads has one sequence and its target.
-int64_t LeastTokens(const JobSpec& spec, int64_t context) {
-  if (!spec.data.As<TextData>().test.empty()) return context + 1;
-  const int64_t to_train = ((context + 1) * 10 + 8) / 9;  // of which 90 % are enough
-  const int64_t to_hold_out = context * 10 + 1;           // of which the rest is enough
-  return spec.evaluation.given() ? std::max(to_train, to_hold_out) : to_train;
-}
-
-std::string WhereText(const char* field, const std::string& path, int64_t tokens,
-                      const char* unit) {
-  return absl::StrCat("data.text.", field, " = \"", path, "\" of ", tokens, " ", unit);
-}
-
-constexpr char kNoEvaluation[] = "no evaluation (evaluation.every_steps, evaluation.every_epochs)";
 
 }  // namespace
 
@@ -86,46 +73,14 @@ absl::Status CheckIsText(const TextData& data, std::string_view head, const std:
                    "\": looks like ", kind->name, " and not like text; ", remedy, or_bytes));
 }
 
-TextSplit SplitText(int64_t tokens, int64_t context, std::optional<int64_t> test) {
-  TextSplit split;
-  split.train_tokens = test.has_value() ? tokens : tokens / 10 * 9 + tokens % 10 * 9 / 10;
-  split.train_sequences = SequencesIn(split.train_tokens, context);
-  split.evaluation_sequences = SequencesIn(test.value_or(tokens - split.train_tokens), context);
-  return split;
-}
-
 absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t tokens) {
   const auto text = spec.data.As<TextData>();
-  const char* const unit = UnitOf(text);
-  const std::string what = WhereText("path", text.path, tokens, unit);
-  const std::string give =
-      absl::StrCat("; give a text of at least ", LeastTokens(spec, context), " ", unit);
-  const bool whole = !text.test.empty();
-  const TextSplit split =
-      SplitText(tokens, context, whole ? std::optional<int64_t>(context + 1) : std::nullopt);
-  if (tokens == 0)
-    return absl::InvalidArgumentError(absl::StrCat(what, ": the file is empty", give));
-  if (split.train_sequences < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, whole ? ": holds" : ": its first 90 % hold", " no sequence of ", context,
-                     " tokens and one target", give, " or a smaller context"));
-  }
-  if (spec.evaluation.given() && split.evaluation_sequences < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": the 10 % held out hold no sequence of ",
-                                                   context, " tokens and one target", give,
-                                                   ", a smaller context, or ", kNoEvaluation));
-  }
-  return absl::OkStatus();
+  return CheckTrainTokens(Counted(text, "path", text.path, tokens), spec, context);
 }
 
 absl::Status CheckTestLength(const JobSpec& spec, int64_t context, int64_t tokens) {
-  if (!spec.evaluation.given() || SequencesIn(tokens, context) >= 1) return absl::OkStatus();
   const auto text = spec.data.As<TextData>();
-  const char* const unit = UnitOf(text);
-  return absl::InvalidArgumentError(
-      absl::StrCat(WhereText("test", text.test, tokens, unit), ": holds no sequence of ", context,
-                   " tokens and one target; give a text of at least ", context + 1, " ", unit,
-                   ", a smaller context, or ", kNoEvaluation));
+  return CheckTestTokens(Counted(text, "test", text.test, tokens), spec, context);
 }
 
 }  // namespace stagecoach

@@ -1,11 +1,10 @@
-// Text file: the bytes that may be trained on, and how its tokens become sequences. The client
-// checks a file that it can see before it submits; the stages check it again.
+// Text file: the bytes that may be trained on. The client checks a file that it can see before it
+// submits; the stages check it again.
 //   Refused, by the first bytes: any other kind of base/files/file_kind.h, UTF-16, UTF-32, and data
 //   full of control bytes. Without a tokenizer every byte is a token. So such a file would train
 //   without a word and teach nothing. UTF-8 and the eight-bit encodings pass.
 // Threads: pure functions.
-// Units:   tokens are bytes, or a tokenizer's ids; a sequence is `context` tokens and reads one
-//          more, its last target.
+// Units:   tokens are bytes, or a tokenizer's ids.
 // Errors:  INVALID_ARGUMENT naming the file, what is wrong with it, and the remedy.
 #ifndef STAGECOACH_PLAN_DATA_TEXT_FILE_H_
 #define STAGECOACH_PLAN_DATA_TEXT_FILE_H_
@@ -19,6 +18,7 @@
 #include "absl/status/status.h"
 #include "base/files/file_kind.h"
 #include "plan/data/text.h"
+#include "plan/data/token_split.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/job_spec.h"
 
@@ -37,19 +37,9 @@ inline constexpr absl::string_view kGiveText = "give a text file";
 absl::Status CheckIsText(const TextData& data, std::string_view head,
                          const std::string& field = "path");
 
-struct TextSplit {
-  int64_t train_tokens = 0;  // the first 90 %, rounded down; the rest is held out
-  int64_t train_sequences = 0;
-  int64_t evaluation_sequences = 0;
-};
-// test: tokens of a file of its own to evaluate with; then all of the text is trained on.
-TextSplit SplitText(int64_t tokens, int64_t context, std::optional<int64_t> test = std::nullopt);
-
-// Refuses a text without a sequence to train on, or without one to evaluate with although the job
-// evaluates, and names the least size. A text with fewer sequences than a mini-batch takes is fine:
-// they come again.
+// As CheckTrainTokens of data.text.path (plan/data/token_split.h).
 absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t tokens);
-// The same of data.text.test.
+// As CheckTestTokens of data.text.test.
 absl::Status CheckTestLength(const JobSpec& spec, int64_t context, int64_t tokens);
 
 }  // namespace stagecoach

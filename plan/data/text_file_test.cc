@@ -116,7 +116,7 @@ JobSpec SpecThatEvaluates(bool evaluates) {
 
 TEST(TextSplit, EveryByteIsOfOnePartAndASequenceHasItsTarget) {
   for (const int64_t bytes : {0, 1, 9, 10, 11, 99, 1000, 12345}) {
-    const TextSplit split = SplitText(bytes, 8);
+    const TokenSplit split = SplitTokens(bytes, 8);
     EXPECT_EQ(split.train_tokens, bytes * 9 / 10);
     for (const auto& [part, sequences] :
          {std::pair(split.train_tokens, split.train_sequences),
@@ -160,7 +160,7 @@ TEST(TextSplit, AnEmptyFileIsCalledSo) {
 }
 
 TEST(TextSplit, WithATestFileAllOfTheTextIsTrainedOn) {
-  const TextSplit split = SplitText(100, 8, 25);
+  const TokenSplit split = SplitTokens(100, 8, 25);
   EXPECT_EQ(split.train_tokens, 100);
   EXPECT_EQ(split.train_sequences, 12);
   EXPECT_EQ(split.evaluation_sequences, 3);

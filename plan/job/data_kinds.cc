@@ -72,9 +72,13 @@ const KindList<DataKind>& DataKinds() {
 }
 
 std::vector<DataFile> DataFiles(const DataSpec& data) {
+  const DataKind& kind = DataKinds().Named(data.kind);
   std::vector<DataFile> files;
-  const auto add = [&files](const std::string& field, const std::string& path, bool folder) {
-    if (!path.empty()) files.push_back({.field = field, .path = path, .folder = folder});
+  const auto add = [&](const std::string& field, const std::string& path, bool folder) {
+    if (path.empty()) return;
+    files.push_back({.field = field, .path = path, .folder = folder});
+    const std::string beside = folder ? "" : kind.FileBeside(path);
+    if (!beside.empty()) files.push_back({.field = field, .path = beside, .beside = true});
   };
   const auto add_all = [&](const std::vector<std::string>& fields, bool folder) {
     for (const std::string& field : fields) {
@@ -87,7 +91,6 @@ std::vector<DataFile> DataFiles(const DataSpec& data) {
       }
     }
   };
-  const DataKind& kind = DataKinds().Named(data.kind);
   add_all(kind.FileFields(), false);
   add_all(kind.FolderFields(), true);
   return files;

@@ -35,6 +35,7 @@ struct DataFile {
   std::string field;    // within the kind: "path", "sources[1]"
   std::string path;     // not empty
   bool folder = false;  // with the files in it
+  bool beside = false;  // not named by the job itself (FileBeside)
 };
 
 // CheckFile gets this many bytes from a file's beginning, or all there are.
@@ -45,6 +46,8 @@ class DataKind : public FieldKind {
   virtual std::vector<DataInput> Inputs() const = 0;
   // Its fields that are paths of files, or lists of them, which the stages read.
   virtual std::vector<std::string> FileFields() const = 0;
+  // The path of a file that is read with one of those; empty: there is none.
+  virtual std::string FileBeside(const std::string&) const { return ""; }
   // Its fields that are paths of folders.
   virtual std::vector<std::string> FolderFields() const { return {}; }
   // The file field that says what each sample weighs; empty: there is none.
@@ -61,12 +64,14 @@ class DataKind : public FieldKind {
 
 // Each has a file in plan/data, which defines `const DataKind* TextDataKind()`, and a message in
 // proto/stagecoach/v1/data.proto.
-#define STAGECOACH_DATA Cifar, Idx, ImageFolder, MaskFolder, ParallelText, Text, WebDataset
+#define STAGECOACH_DATA \
+  Cifar, Idx, ImageFolder, JsonLines, MaskFolder, ParallelText, Text, TokenFile, WebDataset
 STAGECOACH_LISTED(Giver<const DataKind*>, DataKind, STAGECOACH_DATA)
 
 const KindList<DataKind>& DataKinds();
 
-// The files and folders that the job names, each in the order of the fields; unchecked.
+// The files and folders that the job names, each in the order of the fields, and behind each file
+// the one beside it; unchecked.
 std::vector<DataFile> DataFiles(const DataSpec& data);
 // Changes the path of each of these.
 void ChangeDataPaths(const std::function<std::string(const std::string& path)>& change,

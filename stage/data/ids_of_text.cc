@@ -13,7 +13,6 @@
 #include "base/threads/progress.h"
 #include "plan/data/text.h"
 #include "plan/data/text_file.h"
-#include "stage/data/formats/cache_folder.h"
 #include "stage/data/formats/data_file.h"
 #include "stage/data/formats/token_cache.h"
 #include "stage/data/opened_text.h"
@@ -24,12 +23,10 @@ namespace {
 
 constexpr size_t kBufferedIds = size_t{256} << 10;
 constexpr std::chrono::seconds kLogEvery{10};
-// To encode more takes longer than a user waits for a survey.
-constexpr int64_t kMostSurveyed = int64_t{4} << 20;
 
-class IdsInMemory final : public TextTokens {
+class KeptIds final : public TextTokens {
  public:
-  explicit IdsInMemory(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
+  explicit KeptIds(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
   int64_t tokens() const override { return std::ssize(ids_); }
   absl::Status Read(int64_t first, std::span<int32_t> into) const override {
     const auto some = std::span(ids_).subspan(static_cast<size_t>(first), into.size());
@@ -59,8 +56,6 @@ class Rereader {
   const int64_t most_;
   int64_t read_ = 0;
 };
-
-using TakeIds = absl::FunctionRef<absl::Status(std::span<const int32_t>)>;
 
 // Encodes the first `most` bytes; `take` gets the ids in order. Errors of the file and of `take`
 // name their own places, all others the text.
@@ -111,30 +106,6 @@ absl::StatusOr<std::string> DigestOf(OpenedFile& file, const TextData& data,
   return digest.Hex();
 }
 
-// Errors of the cache's files are told apart from those of the text.
-absl::StatusOr<std::shared_ptr<const TextTokens>> MakeCache(const OpenedFile& file,
-                                                            const std::string& folder,
-                                                            const TokenCacheKey& key,
-                                                            const Tokenizer& tokenizer) {
-  FileSystem& files = *PosixFileSystem();
-  const auto in_cache = [&folder](const absl::Status& status) {
-    return CacheError(folder, status);
-  };
-  spdlog::info("{}: makes tokens of {} bytes", file.Where(), file.size());
-  absl::StatusOr<std::unique_ptr<TokenCacheWriter>> writer =
-      TokenCacheWriter::Create(files, folder, key);
-  RETURN_IF_ERROR(in_cache(writer.status()));
-  const auto take = [&](std::span<const int32_t> ids) { return in_cache((*writer)->Append(ids)); };
-  RETURN_IF_ERROR(EncodeAll(file, file.size(), tokenizer, take));
-  RETURN_IF_ERROR(file.CheckUnchanged());
-  RETURN_IF_ERROR(in_cache((*writer)->Finish()));
-  absl::StatusOr<std::unique_ptr<const TextTokens>> made =
-      OpenTokenCache(files, folder, key, tokenizer.ids());
-  if (!made.ok()) return in_cache(absl::UnavailableError(made.status().message()));
-  spdlog::info("{}: has {} tokens", file.Where(), (*made)->tokens());
-  return *std::move(made);
-}
-
 // Bytes of the text's beginning up to a line's end; of a longer line up to a character's.
 int64_t WholeLines(std::string_view head) {
   if (const size_t end = head.rfind('\n'); end != head.npos) return static_cast<int64_t>(end) + 1;
@@ -146,7 +117,7 @@ int64_t WholeLines(std::string_view head) {
 // Encodes what a user waits for.
 absl::StatusOr<OpenedText> Survey(OpenedFile& file, const TextData& data, const std::string& field,
                                   const Tokenizer& tokenizer) {
-  std::string head(static_cast<size_t>(std::min(file.size(), kMostSurveyed)), '\0');
+  std::string head(static_cast<size_t>(std::min(file.size(), kMostEncodedInSurvey)), '\0');
   const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(head.data()), head.size());
   RETURN_IF_ERROR(file.ReadAt(0, bytes));
   RETURN_IF_ERROR(CheckIsText(data, head, field));
@@ -157,7 +128,7 @@ absl::StatusOr<OpenedText> Survey(OpenedFile& file, const TextData& data, const 
     all.insert(all.end(), ids.begin(), ids.end());
     return absl::OkStatus();
   }));
-  return OpenedText{.tokens = std::make_shared<IdsInMemory>(std::move(all)),
+  return OpenedText{.tokens = IdsInMemory(std::move(all)),
                     .where = file.Where(),
                     .bytes = file.size(),
                     .seen_bytes = most};
@@ -173,41 +144,43 @@ absl::StatusOr<OpenedText> OpenIdsOfText(const TextToOpen& ask, const Tokenizer&
   OpenedText opened{.where = file->Where(), .bytes = file->size(), .seen_bytes = file->size()};
   ASSIGN_OR_RETURN(opened.sha256, DigestOf(*file, data, ask.field));
   const TokenCacheKey key{.text = opened.sha256, .tokenizer = tokenizer.digest()};
-  FileSystem& files = *PosixFileSystem();
-  ASSIGN_OR_RETURN(const std::string folder, CacheFolder(files, ask.roots->cache_folder()));
-  absl::StatusOr<std::unique_ptr<const TextTokens>> kept =
-      OpenTokenCache(files, folder, key, tokenizer.ids());
-  if (kept.ok()) {
-    opened.tokens = *std::move(kept);
-    return opened;
-  }
-  ASSIGN_OR_RETURN(opened.tokens, MakeCache(*file, folder, key, tokenizer));
+  const auto make = [&](TakeIds take) -> absl::Status {
+    spdlog::info("{}: makes tokens of {} bytes", file->Where(), file->size());
+    RETURN_IF_ERROR(EncodeAll(*file, file->size(), tokenizer, take));
+    return file->CheckUnchanged();
+  };
+  ASSIGN_OR_RETURN(opened.tokens, MadeOnce(ask.roots->cache_folder(), key, tokenizer.ids(), make));
+  spdlog::info("{}: has {} tokens", file->Where(), opened.tokens->tokens());
   return opened;
 }
 
+std::shared_ptr<const TextTokens> IdsInMemory(std::vector<int32_t> ids) {
+  return std::make_shared<KeptIds>(std::move(ids));
+}
+
 absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(const JobSpec& spec,
+                                                               const std::string& field,
+                                                               const std::string& path,
                                                                int64_t vocabulary,
                                                                const DataRoots& roots) {
-  const std::string path = spec.data.As<TextData>().tokenizer;
   if (path.empty()) return nullptr;
-  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
-                   OpenedFile::Open(roots, "data.text.tokenizer", path));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file, OpenedFile::Open(roots, field, path));
   RETURN_IF_ERROR(Annotate(CheckModelSize(file->size()), file->Where()));
   std::string bytes(static_cast<size_t>(file->size()), '\0');
   RETURN_IF_ERROR(file->ReadAt(0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}));
   ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
                    Annotate(Tokenizer::Parse(bytes), file->Where()));
   if (tokenizer->ids() != vocabulary) {
-    const std::string field = absl::StrCat("model.", spec.network.kind, ".vocabulary");
+    const std::string ids = absl::StrCat("model.", spec.network.kind, ".vocabulary");
     return absl::InvalidArgumentError(absl::StrCat(
-        file->Where(), ": has ", tokenizer->ids(), " ids, and ", field, " = ", vocabulary, "; set ",
-        field, " to ", tokenizer->ids(), ", or give a tokenizer of ", vocabulary, " ids"));
+        file->Where(), ": has ", tokenizer->ids(), " ids, and ", ids, " = ", vocabulary, "; set ",
+        ids, " to ", tokenizer->ids(), ", or give a tokenizer of ", vocabulary, " ids"));
   }
   if (tokenizer->end() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file->Where(),
-                     ": has no end id (eos), which stands for the end of a line; give one that "
-                     "`stagecoach tokenizer train` wrote"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file->Where(),
+        ": has no end id (eos), which stands for the end of a line or document; give one that "
+        "`stagecoach tokenizer train` wrote"));
   }
   return tokenizer;
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "plan/job/job_spec.h"
@@ -41,12 +42,19 @@ struct TextToOpen {
 };
 
 absl::StatusOr<OpenedText> OpenBytesOfText(const TextToOpen& text);
+// Ids of which not all are kept in a file.
+std::shared_ptr<const TextTokens> IdsInMemory(std::vector<int32_t> ids);
+// To encode more takes longer than a user waits for a survey.
+inline constexpr int64_t kMostEncodedInSurvey = int64_t{4} << 20;
+
 // In a survey `tokens` are only those of the file's beginning, and nothing is kept.
 absl::StatusOr<OpenedText> OpenIdsOfText(const TextToOpen& text, const Tokenizer& tokenizer);
 
-// The job's tokenizer; null: it has none. Refuses one that does not fit: the network must have as
-// many ids, and lines need an end id.
+// The job's tokenizer; null: it has none. field: "data.text.tokenizer". Refuses one that does not
+// fit: the network must have as many ids, and lines need an end id.
 absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(const JobSpec& spec,
+                                                               const std::string& field,
+                                                               const std::string& path,
                                                                int64_t vocabulary,
                                                                const DataRoots& roots);
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/errors/check.h"
+#include "plan/data/token_inputs.h"
 
 namespace stagecoach {
 
@@ -11,8 +12,13 @@ HostBatch TokenSource::Named(const TokenBatch& tokens, std::span<const std::stri
   HostBatch batch{.samples = tokens.sequences, .arrays = {}};
   if (batch.samples == 0) return batch;
   for (const std::string& name : names) {
-    CHECK(name == "tokens" || name == "targets") << "a text has no input \"" << name << "\"";
-    const auto bytes = std::as_bytes(std::span(name == "tokens" ? tokens.inputs : tokens.targets));
+    const bool starts = name == kDocumentStarts && !tokens.document_starts.empty();
+    CHECK(name == "tokens" || name == "targets" || starts)
+        << "a text has no input \"" << name << "\"";
+    const std::vector<int32_t>& ids = starts             ? tokens.document_starts
+                                      : name == "tokens" ? tokens.inputs
+                                                         : tokens.targets;
+    const auto bytes = std::as_bytes(std::span(ids));
     batch.arrays.emplace_back(bytes.begin(), bytes.end());
   }
   return batch;

@@ -90,6 +90,10 @@ class MadeUpSource final : public TokenSource {
       const auto at = static_cast<uint64_t>(i % sizes_.context);
       batch.inputs.push_back(token(2 * at));
       batch.targets.push_back(token(2 * at + 1));
+      // Documents end with one in four.
+      const bool begins = at > 0 && batch.inputs[static_cast<size_t>(i - 1)] % 4 == 0;
+      const int32_t before = at > 0 ? batch.document_starts.back() : 0;
+      batch.document_starts.push_back(begins ? static_cast<int32_t>(at) : before);
     }
     return batch;
   }

@@ -1,8 +1,8 @@
-// ReadLines: the lines of a text file, plain or gzip, a piece at a time: neither file nor line need
-// fit in memory.
+// ReadLines: hands on the lines of a text file (base/files/line_reader.h), which must be UTF-8.
+// Neither file nor line need fit in memory.
 // Threads: any.
-// Errors:  those of `read` and `take`. INVALID_ARGUMENT naming the line: not UTF-8, or a zero byte.
-//          DATA_LOSS: damaged gzip data.
+// Errors:  those of the reader and of `take`. INVALID_ARGUMENT naming the line: not UTF-8, or a
+//          zero byte.
 #ifndef STAGECOACH_STAGE_TOKENS_TEXT_LINES_H_
 #define STAGECOACH_STAGE_TOKENS_TEXT_LINES_H_
 
@@ -25,8 +25,7 @@ using TakeLine = absl::FunctionRef<absl::Status(std::string_view part, bool ends
 // Of a line to encode; a longer one is encoded by parts.
 inline constexpr size_t kMostPartBytes = size_t{64} << 10;
 
-// most: bytes of a part, at least 8. A long line is cut at a space, which is left out: a tokenizer
-// puts one in front of each part. Without a space it is cut between two characters.
+// most: bytes of a part, at least 8; a long line is cut as CutText says.
 absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take);
 
 // The same of a named file; errors name it.

@@ -85,9 +85,10 @@ TEST(TextLines, GzipIsUnpacked) {
   }
   const std::string packed = Gzipped(text);
   EXPECT_THAT(Lines(packed.substr(0, packed.size() - 3)).status(),
-              StatusIs(StatusCode::kDataLoss, HasSubstr("ends early")));
+              StatusIs(StatusCode::kDataLoss,
+                       AllOf(HasSubstr("is cut off"), HasSubstr("give the whole file"))));
   EXPECT_THAT(Lines(packed + "more").status(),
-              StatusIs(StatusCode::kDataLoss, HasSubstr("no gzip data")));
+              StatusIs(StatusCode::kDataLoss, HasSubstr("something else behind it")));
 }
 
 TEST(TextLines, ALineThatIsNotUtf8IsNamed) {

@@ -4,6 +4,7 @@ The list is that of the API (message Model, which the programs' own list is held
 What does not need processes, every cut, schedule and mode, is in tests/transparency/zoo_test.cc.
 """
 import gzip
+import json
 import pathlib
 import random
 import re
@@ -18,6 +19,7 @@ import digests  # noqa: E402
 
 STEPS, KILLED_AT, EVERY = 60, 9, 4
 TEXT = {"text": {"path": "text.txt"}}
+DOCUMENTS = {"json_lines": {"files": ["documents.jsonl"], "packed": True}}
 IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", ("images", "labels")),
                                                                        ("t10k", ("test_images", "test_labels")))
                   for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
@@ -37,7 +39,7 @@ JOBS = {
     "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1,
              "tied_embeddings": True}, TEXT, []),
     "llama": ({"layers": 3, "width": 48, "heads": 4, "key_heads": 2, "hidden": 64, "context": 32, "vocabulary": 256,
-               "qk_norm": True}, TEXT, ["model/0000/*", "*.gate.weight"]),
+               "qk_norm": True, "documents": True}, DOCUMENTS, ["model/0000/*", "*.gate.weight"]),
     "mlp": ({"hidden": 256, "layers": 4, **IMAGE}, IMAGES, []),
     "resnet": ({"depth": 8, "width": 4, **IMAGE}, IMAGES, ["model/0000/*", "model/0001/*"]),
     "sequence": ({"width": 48, "context": 32, "vocabulary": 256,
@@ -61,6 +63,13 @@ def write_masks(folder, count=40, width=12, height=16):
         picture = bytes(draws.randrange(60) + 60 * c for c in mask for _ in range(3))
         (folder / "pictures" / f"{i:03d}.png").write_bytes(made_pictures.png(height, width, 3, picture))
         (folder / "masks" / f"{i:03d}.png").write_bytes(made_pictures.png(height, width, 1, mask))
+
+
+def write_documents(folder, count=300):
+    """Shorter than a context, so most sequences have parts of some."""
+    draws = random.Random(3)
+    texts = ("".join(draws.choices("abcde ", k=draws.randrange(40))) for _ in range(count))
+    (folder / "documents.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
 
 
 def write_pairs(cli, folder, count=200):
@@ -97,6 +106,7 @@ class Zoo(harness.EndToEndTest):
 
     def test_a_killed_stage_costs_no_bit(self):
         digests.write_data(self.folder)
+        write_documents(self.folder)
         write_masks(self.folder)
         write_pairs(self.cli, self.folder)
         digests_of = {}

@@ -1,5 +1,5 @@
-// Files of data sets: pictures, masks, tar, IDX, gzip. The first byte says which; what a header
-// claims may not cost memory that the file does not have.
+// Files of data sets: pictures, masks, tar, IDX, gzip, tokens, JSON lines. The first byte says
+// which; what a header claims may not cost memory that the file does not have.
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/files/gzip.h"
 #include "stage/data/formats/idx_file.h"
+#include "stage/data/formats/json_document.h"
 #include "stage/data/formats/tar_members.h"
+#include "stage/data/formats/token_file.h"
 #include "stage/files/any_file_testing.h"
 #include "stage/pictures/decode.h"
 #include "stage/pictures/orientation.h"
@@ -92,6 +94,16 @@ void ReadIdx(const std::string& bytes, IdxContent content) {
   }
 }
 
+void ReadTokens(const std::string& bytes) {
+  const absl::StatusOr<OpenedTokens> file = OpenTokenFile(
+      AnyFile(),
+      {.field = "data", .path = FileOf(bytes), .vocabulary = 1000, .vocabulary_field = "ids"});
+  if (!file.ok()) return CheckShown(file.status());
+  std::vector<int32_t> ids(static_cast<size_t>(std::min<int64_t>(file->tokens->tokens(), 64)));
+  CHECK_OK(file->tokens->Read(file->tokens->tokens() - std::ssize(ids), ids));
+  for (const int32_t id : ids) CHECK(id >= 0 && id < 1000) << id;
+}
+
 void Unpack(const std::string& bytes) {
   Gunzip gunzip;
   std::span<const uint8_t> from = BytesOf(bytes);
@@ -112,7 +124,7 @@ void Unpack(const std::string& bytes) {
 void FuzzDataFile(FuzzInput input) {
   const uint8_t which = input.Byte();
   const std::string bytes = input.Rest();
-  switch (which % 9) {
+  switch (which % 11) {
     case 0:
       return CheckPicture(DecodePicture(BytesOf(bytes), 3, kMostPixels), 3);
     case 1:
@@ -133,6 +145,10 @@ void FuzzDataFile(FuzzInput input) {
     case 8:
       (void)OrientationOf(BytesOf(bytes));
       return CheckPicture(DecodeUpright(BytesOf(bytes), 3, kMostPixels), 3);
+    case 9:
+      return ReadTokens(bytes);
+    case 10:
+      return CheckShown(JsonDocument(bytes, "text").status());
   }
 }
 

@@ -25,6 +25,7 @@
 #include "services/common/http2/frames_testing.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "stage/data/formats/tar_testing.h"
+#include "stage/data/sources/token_file_testing.h"
 #include "stage/link/grpc/messages/frame_codec.h"
 #include "stage/pictures/picture_testing.h"
 
@@ -266,7 +267,10 @@ Files DataFiles() {
           {"packed_images", After('\4', Gzipped(images))},
           {"labels", After('\5', Idx({3}, "abc"))},
           {"weights", After('\6', Idx({2}, std::string("\x3f\x80\0\0\0\0\0\0", 8), 0x0d))},
-          {"gzip", After('\7', Gzipped("text text text text"))}};
+          {"gzip", After('\7', Gzipped("text text text text"))},
+          {"tokens", After('\11', LlmCFile<uint16_t>({1, 2, 999}))},
+          {"token_index", After('\11', MegatronFiles({{1, 2}, {}, {3}}, 8).index)},
+          {"json_line", After('\12', R"({"id": [1, {"text": 2}], "text": "\u00e4 b"})")}};
 }
 
 }  // namespace

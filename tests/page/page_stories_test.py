@@ -301,6 +301,11 @@ class Measures(parts.PartsTest):
         self.assertEqual(page.locator('[data-curve="measure padding"]').count(), 0)
         self.assertRegex(page.locator('[data-hint="tokens_per_second"]').inner_text(), r"^last step · 12\.5 % padding$")
         self.assertRegex(page.locator('.tile [data-field="tokens_per_second"]').inner_text(), r" tokens/s$")
+        for data in ("json_lines", "token_file"):
+            self.fake.says["summary"]["data"] = data
+            page.reload()
+            page.wait_for_selector('.tile [data-field="tokens_per_second"][data-value]')
+            self.assertRegex(page.locator('.tile [data-field="tokens_per_second"]').inner_text(), r" tokens/s$", data)
 
     def test_classes_stand_in_a_table_and_have_no_curves(self):
         measured = [{"name": "mean_iou", "value": 0.5}, {"name": "accuracy/0", "value": 0.75}, {"name": "accuracy/10", "value": 0.25},

@@ -138,13 +138,14 @@ TEST_F(ScoreCommandTest, RefusesWhatIsNoTextWithFileAndLine) {
   EXPECT_THAT(Refusal("", "a\n"), HasSubstr("h.txt: is empty"));
   EXPECT_THAT(Refusal(Gzipped(""), "a\n"), HasSubstr("h.txt: is empty"));
   EXPECT_THAT(Refusal("PK\x03\x04\x14\xff", "a\n"), HasSubstr("h.txt: is a zip archive"));
-  EXPECT_THAT(Refusal(Gzipped("a\n") + "b", "a\n"), HasSubstr("something else behind its gzip"));
 }
 
 TEST_F(ScoreCommandTest, RefusesDamagedGzipData) {
   const std::string packed = Gzipped(kHypotheses);
   EXPECT_THAT(Refusal(packed.substr(0, packed.size() - 3), kFirst, 1),
-              HasSubstr("h.txt: its gzip data ends too soon"));
+              HasSubstr("h.txt: its gzip data is cut off; give the whole file"));
+  EXPECT_THAT(Refusal(packed + "b", kFirst, 1),
+              HasSubstr("its gzip data has something else behind it; give the whole file"));
   std::string damaged = packed;
   damaged[packed.size() - 6] ^= 1;
   EXPECT_THAT(Refusal(damaged, kFirst, 1), HasSubstr("h.txt: its gzip checksum does not hold"));

@@ -130,13 +130,17 @@ TEST(Progress, PicturesAreCountedAsPictures) {
   EXPECT_THAT(progress.ConsoleLine(), HasSubstr(" step_s=0.140 pictures_s=457 bubble="));
 }
 
-// Symptom: a job on pairs of sentences had pictures/s.
-TEST(Progress, PairsOfSentencesAreCountedAsTokens) {
-  v1::JobSpec spec = SpecOf(64);
-  spec.mutable_data()->mutable_parallel_text();
-  ProgressState progress(200, spec);
-  progress.OnStep(120, StepRecord(120).step_done());
-  EXPECT_THAT(progress.ConsoleLine(), HasSubstr(" tokens_s=117029 "));
+// Symptom: a job on pairs of sentences had pictures/s; later one on documents.
+TEST(Progress, PairsOfSentencesAndDocumentsAreCountedAsTokens) {
+  v1::JobSpec pairs = SpecOf(64), documents = SpecOf(64), tokens = SpecOf(64);
+  pairs.mutable_data()->mutable_parallel_text();
+  documents.mutable_data()->mutable_json_lines();
+  tokens.mutable_data()->mutable_token_file();
+  for (const v1::JobSpec& spec : {pairs, documents, tokens}) {
+    ProgressState progress(200, spec);
+    progress.OnStep(120, StepRecord(120).step_done());
+    EXPECT_THAT(progress.ConsoleLine(), HasSubstr(" tokens_s=117029 "));
+  }
 }
 
 TEST(Progress, TheConsoleLineKeepsItsKeysAndOrder) {

@@ -16,10 +16,15 @@ struct Throughput {
 // Throughput of the last step: tokens of texts, otherwise pictures, however many targets each has.
 inline Throughput ThroughputOf(const v1::JobSpec& spec, double tokens_per_second,
                                double step_seconds) {
-  const auto kind = spec.data().kind_case();
-  if (kind == v1::Data::kText || kind == v1::Data::kParallelText ||
-      kind == v1::Data::KIND_NOT_SET) {
-    return {.per_second = tokens_per_second};
+  switch (spec.data().kind_case()) {
+    case v1::Data::kText:
+    case v1::Data::kParallelText:
+    case v1::Data::kJsonLines:
+    case v1::Data::kTokenFile:
+    case v1::Data::KIND_NOT_SET:
+      return {.per_second = tokens_per_second};
+    default:
+      break;
   }
   const auto pictures = static_cast<double>(spec.training().batch_size());
   return {.what = "pictures", .per_second = step_seconds > 0 ? pictures / step_seconds : 0};

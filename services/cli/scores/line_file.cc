@@ -2,85 +2,34 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/file_kind.h"
-#include "base/files/gzip.h"
+#include "base/files/line_reader.h"
 #include "base/utf8.h"
 #include "scores/code_points.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 20;
-
 absl::Status FileError(const std::string& name, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(ShownName(name), ": ", why));
 }
 
-std::string TooLarge(int64_t most) { return absl::StrCat("has more than ", most, " bytes"); }
-
-absl::StatusOr<std::string> ReadAll(std::istream& stream, const std::string& name, int64_t most) {
-  std::string text, piece(kPiece, '\0');
-  while (stream) {
-    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    text.append(piece, 0, static_cast<size_t>(stream.gcount()));
-    if (std::ssize(text) > most) return FileError(name, TooLarge(most));
-  }
-  if (stream.bad()) return FileError(name, "cannot be read");
-  return text;
-}
-
-absl::StatusOr<std::string> Unpacked(std::string_view packed, const std::string& name,
-                                     int64_t most) {
-  GunzipMembers members;
-  std::span<const uint8_t> left(reinterpret_cast<const uint8_t*>(packed.data()), packed.size());
-  std::string text, piece(kPiece, '\0');
-  while (true) {
-    ASSIGN_OR_RETURN(
-        const GunzipMembers::Done done,
-        Annotate(members.Unpack(left, {reinterpret_cast<uint8_t*>(piece.data()), piece.size()}),
-                 ShownName(name)));
-    left = left.subspan(done.read);
-    text.append(piece, 0, done.written);
-    if (std::ssize(text) > most) return FileError(name, absl::StrCat(TooLarge(most), ", unpacked"));
-    if (done.other) return FileError(name, "has something else behind its gzip data");
-    if (done.written < piece.size() && left.empty()) break;
-  }
-  if (!members.ended()) {
-    return absl::DataLossError(absl::StrCat(ShownName(name), ": its gzip data ends too soon"));
-  }
-  return text;
-}
-
-absl::Status NotUtf8(std::string_view text, const std::string& name, int64_t line) {
-  const std::string_view head = text.substr(0, kFileKindBytes);
+// head: the first bytes of the text.
+absl::Status NotUtf8(std::string_view head, const std::string& name, int64_t line) {
   if (const auto kind = FileKindOf(head); kind.has_value() && kind->form == FileKind::Form::kData) {
     return FileError(name, absl::StrCat("is ", OtherKindText(head, "a text file")));
   }
   return FileError(absl::StrCat(name, ":", line),
                    "not UTF-8 text, or has a NUL; convert the file first (iconv -t UTF-8)");
-}
-
-absl::StatusOr<std::vector<std::string>> LinesOf(std::string_view text, const std::string& name) {
-  if (text.empty()) return FileError(name, "is empty");
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    if (!IsUtf8Text(line)) return NotUtf8(text, name, std::ssize(lines) + 1);
-    lines.emplace_back(WithoutTrailingSpace(line));
-    begin = end + 1;
-  }
-  return lines;
 }
 
 }  // namespace
@@ -96,11 +45,28 @@ absl::StatusOr<std::vector<std::string>> ReadLineFile(const std::string& path) {
 
 absl::StatusOr<std::vector<std::string>> ReadLines(std::istream& stream, const std::string& name,
                                                    int64_t most) {
-  ASSIGN_OR_RETURN(std::string text, ReadAll(stream, name, most));
-  if (LooksLikeGzip(text)) {
-    ASSIGN_OR_RETURN(text, Unpacked(text, name, most));
+  const auto read = [&stream](std::span<uint8_t> into) -> absl::StatusOr<size_t> {
+    stream.read(reinterpret_cast<char*>(into.data()), static_cast<std::streamsize>(into.size()));
+    if (stream.bad()) return absl::InvalidArgumentError("cannot be read");
+    return static_cast<size_t>(stream.gcount());
+  };
+  LineReader reader(read, static_cast<size_t>(most));
+  std::vector<std::string> lines;
+  std::string head;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<LineReader::Part> line,
+                     Annotate(reader.Next(), ShownName(name)));
+    if (reader.text_bytes() > most) {
+      return FileError(name, absl::StrCat("has more than ", most, " bytes",
+                                          reader.packed() ? ", unpacked" : ""));
+    }
+    if (!line.has_value()) break;
+    if (head.size() < kFileKindBytes) (head += line->text) += '\n';
+    if (!IsUtf8Text(line->text)) return NotUtf8(head, name, reader.line());
+    lines.emplace_back(WithoutTrailingSpace(line->text));
   }
-  return LinesOf(text, name);
+  if (lines.empty()) return FileError(name, "is empty");
+  return lines;
 }
 
 }  // namespace stagecoach

@@ -26,7 +26,7 @@ absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFi
 
 absl::Status CheckDataFiles(const JobSpec& spec, const Network& network) {
   for (const DataFile& file : DataFiles(spec.data)) {
-    if (!file.folder) RETURN_IF_ERROR(CheckFile(spec, network, file));
+    if (!file.folder && !file.beside) RETURN_IF_ERROR(CheckFile(spec, network, file));
   }
   return absl::OkStatus();
 }

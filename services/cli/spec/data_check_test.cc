@@ -17,6 +17,8 @@
 #include "plan/data/idx.h"
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
+#include "plan/data/token_file.h"
+#include "stage/data/sources/token_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -97,6 +99,21 @@ TEST_F(CheckData, EachFileOfAListIsChecked) {
   folder_.Write("d", "PK\x03\x04");
   EXPECT_THAT(CheckFilesOf(spec), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("data.parallel_text.targets[1] = \"")));
+}
+
+// Symptom: `local` ran a job on a Megatron pair, whose stages were not allowed to read the .bin.
+TEST_F(CheckData, AFileBesideIsOneOfTheJobsFilesAndNotCheckedAsOne) {
+  JobSpec spec = JobOn("");
+  const MegatronPair pair = MegatronFiles({{1, 2}, {3}}, 8);
+  const std::string index = folder_.Write("p.idx", pair.index);
+  const std::string tokens = folder_.Write("p.bin", pair.tokens);
+  spec.data = TokenFileData{.files = {index}};
+  EXPECT_TRUE(CheckFilesOf(spec).ok()) << CheckFilesOf(spec);
+  const std::vector<DataFile> files = DataFiles(spec.data);
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].path, index);
+  EXPECT_EQ(files[1].path, tokens);
+  EXPECT_EQ(DataFieldPath(spec.data, files[1]), "data.token_file.files[0]");
 }
 
 TEST_F(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {

@@ -10,6 +10,7 @@
 #include "base/errors/status.h"
 #include "decoding/choice.h"
 #include "decoding/log_softmax.h"
+#include "plan/data/token_inputs.h"
 #include "stage/tokens/text_lines.h"
 
 namespace stagecoach {
@@ -53,11 +54,16 @@ absl::StatusOr<std::vector<float>> Logits(const TrainedNetwork& trained,
                                           int64_t context) {
   std::vector<int32_t> padded(ids.begin(), ids.end());
   padded.resize(static_cast<size_t>(windows * context), 0);
-  ASSIGN_OR_RETURN(Tensor input, MakeTensor(trained.backend->allocator(), MemoryKind::kActivations,
-                                            DType::kI32, Shape{windows * context}));
-  trained.backend->CopyFromHost(std::as_bytes(std::span<const int32_t>(padded)), input);
+  const std::vector<int32_t> one_document(padded.size(), 0);  // where documents are kept apart
   Tensors inputs;
-  inputs.push_back(std::move(input));
+  for (const WireId id : trained.cell->wires().loaded) {
+    const bool starts = trained.network.input(id).name == kDocumentStarts;
+    ASSIGN_OR_RETURN(inputs.emplace_back(),
+                     MakeTensor(trained.backend->allocator(), MemoryKind::kActivations, DType::kI32,
+                                Shape{windows * context}));
+    const std::span<const int32_t> values = starts ? one_document : padded;
+    trained.backend->CopyFromHost(std::as_bytes(values), inputs.back());
+  }
   return Evaluate(trained, std::move(inputs), windows);
 }
 

@@ -14,6 +14,7 @@
 #include "base/errors/status.h"
 #include "base/files/hash.h"
 #include "base/threads/progress.h"
+#include "stage/data/formats/cache_folder.h"
 
 namespace stagecoach {
 namespace {
@@ -165,6 +166,27 @@ absl::Status TokenCacheWriter::Finish() {
   RETURN_IF_ERROR(files_.Rename(unfinished_, absl::StrCat(folder_, "/", key_.FileName())));
   finished_ = true;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const TextTokens>> MadeOnce(
+    const std::string& cache, const TokenCacheKey& key, int32_t ids,
+    absl::FunctionRef<absl::Status(TakeIds)> make) {
+  FileSystem& files = *PosixFileSystem();
+  ASSIGN_OR_RETURN(const std::string folder, CacheFolder(files, cache));
+  absl::StatusOr<std::unique_ptr<const TextTokens>> kept = OpenTokenCache(files, folder, key, ids);
+  if (kept.ok()) return *std::move(kept);
+  const auto in_cache = [&folder](const absl::Status& status) {
+    return CacheError(folder, status);
+  };
+  absl::StatusOr<std::unique_ptr<TokenCacheWriter>> writer =
+      TokenCacheWriter::Create(files, folder, key);
+  RETURN_IF_ERROR(in_cache(writer.status()));
+  RETURN_IF_ERROR(
+      make([&](std::span<const int32_t> some) { return in_cache((*writer)->Append(some)); }));
+  RETURN_IF_ERROR(in_cache((*writer)->Finish()));
+  kept = OpenTokenCache(files, folder, key, ids);
+  if (!kept.ok()) return in_cache(absl::UnavailableError(kept.status().message()));
+  return *std::move(kept);
 }
 
 }  // namespace stagecoach

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "checkpoint/files/file_system.h"
 #include "stage/data/formats/text_tokens.h"
@@ -52,6 +53,13 @@ class TokenCacheWriter {
   uint32_t checksum_ = 0;
   bool finished_ = false;
 };
+
+using TakeIds = absl::FunctionRef<absl::Status(std::span<const int32_t>)>;
+// The kept tokens of a key; if there are none, those that `make` hands on in order, which are kept.
+// cache: as CacheFolder's argument. Errors of the cache name it, those of `make` stay.
+absl::StatusOr<std::shared_ptr<const TextTokens>> MadeOnce(
+    const std::string& cache, const TokenCacheKey& key, int32_t ids,
+    absl::FunctionRef<absl::Status(TakeIds)> make);
 
 }  // namespace stagecoach
 

@@ -10,7 +10,6 @@
 #include "base/errors/status.h"
 #include "base/threads/progress.h"
 #include "stage/data/parallel/job_tokenizer.h"
-#include "stage/data/parallel/line_file.h"
 
 namespace stagecoach {
 namespace {
@@ -22,6 +21,12 @@ std::string DigestLine(const std::string& field, LineFile& file) {
 }
 
 }  // namespace
+
+LineRules SentenceLines() {
+  return {.check_head = CheckSentencesHead,
+          .most_bytes = kMostSentenceBytes,
+          .shorten = "cut it into sentences"};
+}
 
 // One call of Read.
 class PairSet::Reading {
@@ -167,10 +172,12 @@ absl::StatusOr<PairSet::File> PairSet::Read(const DataRoots& roots, const From& 
   if (!from.tag.empty()) {
     ASSIGN_OR_RETURN(tag, TagId(*options_.tokenizer, from.tag_field, from.tag));
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<LineFile> sources, LineFile::Open(roots, from.field, from.path));
+  ASSIGN_OR_RETURN(std::unique_ptr<LineFile> sources,
+                   LineFile::Open(roots, from.field, from.path, SentenceLines()));
   std::unique_ptr<LineFile> targets;
   if (!from.target_path.empty()) {
-    ASSIGN_OR_RETURN(targets, LineFile::Open(roots, from.target_field, from.target_path));
+    ASSIGN_OR_RETURN(targets,
+                     LineFile::Open(roots, from.target_field, from.target_path, SentenceLines()));
   }
   return Reading(this, std::move(sources), std::move(targets), from.target_field, tag).All(from);
 }

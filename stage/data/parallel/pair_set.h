@@ -9,6 +9,7 @@
 #ifndef STAGECOACH_STAGE_DATA_PARALLEL_PAIR_SET_H_
 #define STAGECOACH_STAGE_DATA_PARALLEL_PAIR_SET_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -17,11 +18,15 @@
 
 #include "absl/status/statusor.h"
 #include "plan/data/parallel_text.h"
+#include "stage/data/formats/line_file.h"
 #include "stage/data/parallel/length_buckets.h"
 #include "stage/files/data_roots.h"
 #include "stage/tokens/tokenizer.h"
 
 namespace stagecoach {
+
+inline constexpr size_t kMostSentenceBytes = size_t{64} << 10;
+LineRules SentenceLines();
 
 // Sequences of ids, one behind the other.
 class IdTable {

@@ -2,7 +2,7 @@
 
 #include "base/files/gzip_testing.h"
 #include "base/testing/status_is.h"
-#include "stage/data/parallel/line_file.h"
+#include "stage/data/parallel/pair_set.h"
 #include "stage/data/sources/parallel_text_source_testing.h"
 
 namespace stagecoach {
@@ -61,7 +61,7 @@ TEST_F(BadParallelText, APairWithOneSideEmpty) {
 }
 
 TEST_F(BadParallelText, ALineThatIsTooLong) {
-  AddPair("a\nb\n", "a\n" + std::string(kMostLineBytes + 5, 'x') + "\n");
+  AddPair("a\nb\n", "a\n" + std::string(kMostSentenceBytes + 5, 'x') + "\n");
   ExpectFileRefused("targets[0]", "targets0",
                     ", line 2: has 65541 bytes; at most 65536: cut it into sentences");
 }

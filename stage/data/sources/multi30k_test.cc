@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "stage/data/parallel/line_file.h"
+#include "stage/data/parallel/pair_set.h"
 #include "stage/data/sources/parallel_text_source_testing.h"
 #include "stage/tokens/library/sentencepiece_library.h"
 
@@ -21,7 +21,7 @@ class Multi30k : public ParallelTextTest {
   static std::vector<std::string> LinesOf(const std::vector<std::string>& names, size_t count) {
     std::vector<std::string> lines;
     for (const std::string& name : names) {
-      const auto file = *LineFile::Open(AnyFile(), "data.x", PathOf(name));
+      const auto file = *LineFile::Open(AnyFile(), "data.x", PathOf(name), SentenceLines());
       for (size_t i = 0; i < count; ++i) lines.emplace_back(**file->Next());
     }
     return lines;

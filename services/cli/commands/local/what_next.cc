@@ -19,7 +19,8 @@ std::string UseOf(const JobSpec& spec, const std::string& weights) {
     return absl::StrCat("echo 'A sentence.' | stagecoach translate ", weights,
                         tags.empty() ? "" : absl::StrCat(" --tag ", ShellWord(tags.front())));
   }
-  if (spec.data.kind == "text" && NetworkThatWrites(Writes::kText, spec).ok()) {
+  const bool text = spec.data.kind == "text" || spec.data.kind == "json_lines";
+  if (text && NetworkThatWrites(Writes::kText, spec).ok()) {
     return absl::StrCat("stagecoach generate ", weights, " --prompt 'The '");
   }
   if (PictureNetwork::Check(spec, PictureAnswer::kClass).ok()) {

@@ -49,10 +49,12 @@ export function hasMeasured(job) {
   return num(job?.step_seconds) > 0;
 }
 
+const ON_TOKENS = new Set(['text', 'parallel_text', 'json_lines', 'token_file']);
+
 /** What a job works through: tokens of texts, and of all else pictures, however many targets each has. of(job or step): in a second. */
 export function throughputOf(job) {
   const kind = job?.summary?.data || Object.keys(job?.spec?.data || {})[0] || 'text';
-  if (kind === 'text' || kind === 'parallel_text') return {what: 'tokens', of: (step) => num(step.tokens_per_second)};
+  if (ON_TOKENS.has(kind)) return {what: 'tokens', of: (step) => num(step.tokens_per_second)};
   const pictures = num(job?.summary?.batch_size) || num(job?.spec?.training?.batch_size);
   return {what: 'pictures', of: (step) => pictures / num(step.step_seconds)};
 }

@@ -1,4 +1,4 @@
-#include "stage/data/parallel/line_file.h"
+#include "stage/data/formats/line_file.h"
 
 #include <string>
 #include <utility>
@@ -12,6 +12,7 @@
 #include "base/threads/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "stage/data/parallel/pair_set.h"
 #include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
@@ -27,8 +28,9 @@ using Lines = std::vector<std::string>;
 class LineFileTest : public testing::Test {
  protected:
   absl::StatusOr<Lines> LinesOf(const std::string& stored) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<LineFile> file,
-                     LineFile::Open(AnyFile(), "data.x", folder_.Write("file", stored)));
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<LineFile> file,
+        LineFile::Open(AnyFile(), "data.x", folder_.Write("file", stored), SentenceLines()));
     Lines lines;
     for (;;) {
       ASSIGN_OR_RETURN(const std::optional<std::string_view> line, file->Next());
@@ -62,8 +64,8 @@ TEST_F(LineFileTest, ReadsFilesOfManyPieces) {
   Lines lines;
   std::string text;
   for (size_t i = 0; text.size() < size_t{5} << 20; ++i) {
-    lines.push_back(absl::StrCat(i, std::string(i * 7919 % kMostLineBytes, 'x')));
-    lines.back().resize(std::min(lines.back().size(), kMostLineBytes));
+    lines.push_back(absl::StrCat(i, std::string(i * 7919 % kMostSentenceBytes, 'x')));
+    lines.back().resize(std::min(lines.back().size(), kMostSentenceBytes));
     absl::StrAppend(&text, lines.back(), "\n");
   }
   for (const std::string& stored : {text, Gzipped(text)}) {
@@ -74,9 +76,9 @@ TEST_F(LineFileTest, ReadsFilesOfManyPieces) {
 }
 
 TEST_F(LineFileTest, ALineOfOver64KiBIsNamedWithItsBytes) {
-  const std::string most(kMostLineBytes, 'x');
+  const std::string most(kMostSentenceBytes, 'x');
   EXPECT_THAT(*LinesOf("a\n" + most + "\nb\n"), ElementsAre("a", most, "b"));
-  for (const size_t bytes : {kMostLineBytes + 1, size_t{3} << 20}) {
+  for (const size_t bytes : {kMostSentenceBytes + 1, size_t{3} << 20}) {
     for (const char* const end : {"\nb\n", ""}) {
       const std::string text = "a\n" + std::string(bytes, 'x') + end;
       for (const std::string& stored : {text, Gzipped(text)}) {
@@ -104,7 +106,7 @@ TEST_F(LineFileTest, DamagedGzipDataIsNoEndOfLines) {
 }
 
 TEST_F(LineFileTest, AMissingFileIsNamed) {
-  EXPECT_THAT(LineFile::Open(AnyFile(), "data.x", folder_.File("none")).status(),
+  EXPECT_THAT(LineFile::Open(AnyFile(), "data.x", folder_.File("none"), SentenceLines()).status(),
               StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("data.x"), HasSubstr("none"))));
 }
 
