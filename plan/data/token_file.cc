@@ -36,7 +36,8 @@ class TokenFile final : public FieldKindOf<DataKind, TokenFileData> {
     if (tokens.end < VocabularyOf(network)) return absl::OkStatus();
     return FieldError(
         absl::StrCat(kTokenFile, ".end"), absl::StrCat(tokens.end),
-        absl::StrCat("must be below the network's vocabulary ", VocabularyOf(network)));
+        absl::StrCat("must be below the network's vocabulary, ", VocabularyOf(network),
+                     ": give the id that the tokenizer has for it, or a larger vocabulary"));
   }
 
   absl::Status CheckFile(const JobSpec& spec, const Network&, const DataFile& file,

@@ -53,9 +53,10 @@ absl::StatusOr<TokenFileHeader> ParseLlmC(const std::string& where, const LlmCKi
                                        kind.magic, "; must be ", kind.version,
                                        ": write it with llm.c's dev/data programs"));
   }
-  if (tokens < 0)
+  if (tokens < 0) {
     return Refused(where,
                    absl::StrCat("its header says ", tokens, " tokens: copy the whole file again"));
+  }
   TokenFileHeader header{
       .type = kind.type, .tokens = tokens, .header_bytes = static_cast<int64_t>(kLlmCHeaderBytes)};
   const int64_t wanted = header.header_bytes + header.tokens * TokenBytes(kind.type);

@@ -22,7 +22,7 @@
 
 namespace stagecoach {
 
-// What the lines of a file must be.
+// Rules that the lines of a file must keep.
 struct LineRules {
   // where: `data.parallel_text.sources[0] = "a"`; head: its first bytes, kDataHeadBytes at most.
   absl::Status (*check_head)(const std::string& where, std::string_view head) = nullptr;

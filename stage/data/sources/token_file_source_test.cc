@@ -111,7 +111,9 @@ TEST_F(TokenFileSourceTest, PackedDocumentsNeedAnEnd) {
                                                   HasSubstr("data.token_file.packed: true")));
   data_.end = 100;
   EXPECT_THAT(TryOpenTokens(4).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data.token_file.end: 100")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("data.token_file.end: 100"), HasSubstr("vocabulary, 100"),
+                             HasSubstr("or a larger vocabulary"))));
   data_.end = 2;
   const auto source = OpenTokens(6);
   const std::vector<std::string> names = {"tokens", "document_starts"};
