@@ -41,6 +41,8 @@ const char* MessageKindName(MessageKind kind) {
       return "tied_value";
     case MessageKind::kTiedGradient:
       return "tied_gradient";
+    case MessageKind::kRows:
+      return "rows";
   }
   return "unknown";
 }

@@ -34,7 +34,8 @@ enum class MessageKind : uint8_t {
   kActivation = 1,
   kGradient = 2,
   kTiedValue = 3,
-  kTiedGradient = 4
+  kTiedGradient = 4,
+  kRows = 5  // of a pass that decodes (stage/executor/decoding_executor.h); they go up
 };
 constexpr bool FlowsDown(MessageKind kind) {
   return kind == MessageKind::kActivation || kind == MessageKind::kTiedValue;

@@ -176,8 +176,8 @@ absl::StatusOr<LinkRepeat> DecodeRepeat(const Body& body) {
 }
 
 absl::Status CheckRanges(const v1::Frame& head) {
-  if (head.kind() < 1 || head.kind() > 4) {
-    return Bad("kind", static_cast<uint64_t>(head.kind()), "1 to 4");
+  if (head.kind() < 1 || head.kind() > 5) {
+    return Bad("kind", static_cast<uint64_t>(head.kind()), "1 to 5");
   }
   if (head.micro_batch() >= std::numeric_limits<int32_t>::max()) {
     return Bad("micro_batch", head.micro_batch(), "the index of a micro-batch");

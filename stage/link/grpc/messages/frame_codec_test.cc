@@ -189,7 +189,7 @@ TEST(FrameCodec, RefusesValuesThatNoPeerMeans) {
       {"tensor_count=0", [](LinkFrame& f) { f.tensor_count = 0; }},
       {"tensor_count=65", [](LinkFrame& f) { f.tensor_count = 65; }},
       {"tensor_index=2", [](LinkFrame& f) { f.tensor_index = 2; }},
-      {"kind=5", [](LinkFrame& f) { f.kind = static_cast<MessageKind>(5); }},
+      {"kind=6", [](LinkFrame& f) { f.kind = static_cast<MessageKind>(6); }},
       {"dtype=9", [](LinkFrame& f) { f.dtype = static_cast<DType>(9); }},
       {"micro_batch=4294967295", [](LinkFrame& f) { f.micro_batch = ~0u; }},
       {"offset=1400", [](LinkFrame& f) { f.offset = 1400; }},

@@ -125,7 +125,7 @@ TEST_F(MessageAssemblerTest, RefusesATensorThatChangesOnTheWay) {
 
 TEST_F(MessageAssemblerTest, RefusesTheOtherDirectionsKinds) {
   LinkFrame frame = Frame(0, 1, 0, 500);
-  for (const MessageKind up : {MessageKind::kGradient, MessageKind::kTiedGradient}) {
+  for (const MessageKind up : {MessageKind::kGradient, MessageKind::kTiedGradient, MessageKind::kRows}) {
     frame.kind = up;
     EXPECT_EQ(Add(frame).status().code(), absl::StatusCode::kInvalidArgument);
   }
