@@ -109,14 +109,15 @@ struct ApplyDecision {
   friend bool operator==(const ApplyDecision&, const ApplyDecision&) = default;
 };
 
-enum class WorkKind : uint8_t { kNone, kTrain, kEvaluate };
+enum class WorkKind : uint8_t { kNone, kTrain, kEvaluate, kTranslate };
 
 struct RunCommand {
   Fence fence;  // fence.step = index of the step to run = steps decided after `apply`
   std::optional<ApplyDecision> apply;
   WorkKind work = WorkKind::kNone;
   uint64_t evaluation_batch = 0;
-  bool average = false;  // kEvaluate: with the averages of the weights in their place
+  // kEvaluate, kTranslate: with the averages of the weights in their place.
+  bool average = false;
   // Take a snapshot once the decision is applied: its manifest without shards. Empty: none.
   std::string snapshot;
   // Step of the newest whole snapshot, loaded or taken since; others may be dropped. 0: none.
@@ -153,10 +154,12 @@ struct StepReport {
   std::vector<Measure> measures;          // sums
   std::vector<ClassCounts> class_counts;  // by class, if the objective counts them
   std::vector<ShownAnswer> shown;  // of the first held-out samples, if the mini-batch has them
-  std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
-  bool finite = true;                       // loss and every norm
-  double step_seconds = 0;                  // wall time of the work on this stage
-  PhaseSeconds phases;                      // of this step
+  std::vector<int64_t> translation_counts;           // scores/corpus_counts.h; kTranslate only
+  std::vector<ShownTranslation> shown_translations;  // likewise, of the first held-out sentences
+  std::vector<double> layer_squared_norms;           // this stage's layers in order; training only
+  bool finite = true;                                // loss and every norm
+  double step_seconds = 0;                           // wall time of the work on this stage
+  PhaseSeconds phases;                               // of this step
   StageMemory memory_peak;
   SnapshotReport snapshot;
   std::string snapshot_note;  // why there is none, for the stage's own log; not sent

@@ -11,7 +11,9 @@
 #include "network/lists/cost.h"
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"
+#include "plan/costs/decoding_memory.h"
 #include "plan/job/data_kinds.h"
+#include "plan/job/decoding_checks.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
@@ -184,10 +186,16 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
 }
 
 // A target that no evaluation measures would never be reached.
-absl::Status ValidateUntil(const UntilSpec& until, const Network& network) {
+absl::Status ValidateUntil(const JobSpec& spec, const Network& network) {
+  const UntilSpec& until = spec.training.until;
   RETURN_IF_ERROR(CheckRanges("training.until.", until));
-  const std::vector<std::string> measured = network.objective.measures();
-  for (const auto& [name, least] : until.shares()) {
+  std::vector<std::string> measured = network.objective.measures();
+  if (spec.evaluation.translate.has_value()) measured.emplace_back("bleu");
+  if (until.bleu > 0 && !spec.evaluation.translate.has_value()) {
+    return FieldError("training.until.bleu", absl::StrCat(until.bleu),
+                      "translations are measured with evaluation.translate: give it");
+  }
+  for (const auto& [name, least] : until.least()) {
     const std::string path = absl::StrCat("training.until.", name);
     if (least == 0 || std::find(measured.begin(), measured.end(), name) != measured.end()) continue;
     return FieldError(path, absl::StrCat(least),
@@ -196,6 +204,27 @@ absl::Status ValidateUntil(const UntilSpec& until, const Network& network) {
                           : absl::StrCat("the objective measures ", absl::StrJoin(measured, ", ")));
   }
   return absl::OkStatus();
+}
+
+absl::Status ValidateTranslate(const JobSpec& spec, const Network& network) {
+  if (!spec.evaluation.translate.has_value()) return absl::OkStatus();
+  const TranslateSpec& translate = *spec.evaluation.translate;
+  const std::string path = "evaluation.translate";
+  RETURN_IF_ERROR(CheckRanges(path + ".", translate));
+  if (!spec.evaluation.given()) {
+    return FieldError(path, "given",
+                      "set evaluation.every_steps or evaluation.every_epochs as well");
+  }
+  if (translate.batches > spec.evaluation.batches) {
+    return FieldError(path + ".batches", absl::StrCat(translate.batches),
+                      absl::StrCat("at most evaluation.batches = ", spec.evaluation.batches));
+  }
+  RETURN_IF_ERROR(Annotate(CheckTranslates(spec, network), path));
+  // Stages exchange a step's rows in tensors that are no longer than the target's.
+  const int64_t context = TranslationOf(translate, network).context;
+  if (translate.beam <= context) return absl::OkStatus();
+  return FieldError(path + ".beam", absl::StrCat(translate.beam),
+                    absl::StrCat("at most the network's target positions, ", context));
 }
 
 absl::Status ValidateResume(const JobSpec& spec) {
@@ -256,7 +285,8 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(network.layers.size())));
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
-  RETURN_IF_ERROR(ValidateUntil(spec.training.until, network));
+  RETURN_IF_ERROR(ValidateTranslate(spec, network));
+  RETURN_IF_ERROR(ValidateUntil(spec, network));
   RETURN_IF_ERROR(ValidateResume(spec));
   return ValidateInitialize(spec, network);
 }

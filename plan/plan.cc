@@ -160,13 +160,18 @@ std::optional<CardProfile> CardOf(const PlanAssumptions& assumptions, int stage)
 // What the stages run: training steps, and evaluations if the job has some.
 struct Programs {
   std::vector<StageProgram> training, evaluation;
+  std::optional<DecodingSizes> decoding;
+  const DecodingSizes* translations() const { return decoding.has_value() ? &*decoding : nullptr; }
 };
-Programs ProgramsOf(const JobSpec& spec, ScheduleOptions fitted) {
+// decoding: of the job.
+Programs ProgramsOf(const JobSpec& spec, ScheduleOptions fitted,
+                    const std::optional<DecodingSizes>& decoding) {
   Programs programs;
   programs.training = MakeSchedule(fitted).programs;
   if (!spec.evaluation.given()) return programs;
   fitted.forward_only = true;
   programs.evaluation = MakeSchedule(fitted).programs;
+  programs.decoding = decoding;
   return programs;
 }
 
@@ -184,7 +189,8 @@ StageMemory MemoryOfStage(const JobSpec& spec, const Network& network, const Pro
                            .first_layer = first,
                            .last_layer = last,
                            .limit = assumptions.stage_memory_limit_bytes,
-                           .host = HostOf(assumptions, stage)})
+                           .host = HostOf(assumptions, stage),
+                           .decoding = programs.translations()})
         .memory;
   }
   return ForecastStageMemory(network, programs.training, stage,
@@ -195,7 +201,8 @@ StageMemory MemoryOfStage(const JobSpec& spec, const Network& network, const Pro
                               .optimizer = spec.training.optimizer,
                               .average = spec.training.average.decay > 0,
                               .card = card,
-                              .evaluation = programs.evaluation});
+                              .evaluation = programs.evaluation,
+                              .decoding = programs.translations()});
 }
 
 StagePlan PlanStage(const JobSpec& spec, const Network& network, const Plan& plan,
@@ -275,7 +282,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
   const ScheduleOptions options = FitToNetwork(network, partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
-  const Programs programs = ProgramsOf(spec, options);
+  const Programs programs = ProgramsOf(spec, options, DecodingSizesOf(spec, network));
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, network, plan, programs, seconds, stage, assumptions));
   }
@@ -324,6 +331,7 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& net
     return std::nullopt;
   }
   const int trained = FirstTrainedLayer(network);
+  const std::optional<DecodingSizes> decoding = DecodingSizesOf(spec, network);
   const auto fits = [&](int stage, int first, int last) {
     const Partition around = PartitionAround(stages, layers, stage, first, last);
     ScheduleOptions options = FitToNetwork(network, around, schedule.options);
@@ -333,7 +341,7 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& net
       if (!may_be) return false;
       options.first_backward = *first_backward;
     }
-    const Programs programs = ProgramsOf(spec, std::move(options));
+    const Programs programs = ProgramsOf(spec, std::move(options), decoding);
     return MemoryOfStage(spec, network, programs, first, last, assumptions, stage).total() <=
            assumptions.stage_memory_limit_bytes;
   };

@@ -18,7 +18,7 @@ LEVELS = {
     "decoding": {"base"},
     "operations": {"base"},
     "network": {"base", "operations"},
-    "plan": {"base", "operations", "network"},
+    "plan": {"base", "decoding", "operations", "network"},
     "checkpoint": {"base"},
     "stage": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint"},
     "coordinator": {"base", "scores", "decoding", "operations", "network", "plan", "checkpoint"},

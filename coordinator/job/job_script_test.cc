@@ -14,8 +14,11 @@
 #include "network/network_kinds.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
+#include "network/zoo/transformer.h"
+#include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
 #include "plan/job/optimizer_slots.h"
+#include "scores/corpus_counts.h"
 
 namespace stagecoach {
 namespace {
@@ -46,14 +49,14 @@ struct ActionText {
                         " stages=", absl::StrJoin(a.stages, ","));
   }
   std::string operator()(const SendRun& a) const {
-    static constexpr const char* kWork[] = {"nothing", "train", "evaluate"};
+    static constexpr const char* kWork[] = {"nothing", "train", "evaluate", "translate"};
     std::string text =
         absl::StrCat("run stage=", a.stage, " ", kWork[static_cast<int>(a.command.work)],
                      " step=", a.command.fence.step);
     if (!a.command.snapshot.empty()) absl::StrAppend(&text, " snapshot");
     if (a.command.snapshot_kept > 0) absl::StrAppend(&text, " kept=", a.command.snapshot_kept);
     if (a.command.snapshot_kept > 0 && a.command.snapshot_of_load) absl::StrAppend(&text, "(load)");
-    if (a.command.work == WorkKind::kEvaluate) {
+    if (a.command.work == WorkKind::kEvaluate || a.command.work == WorkKind::kTranslate) {
       absl::StrAppend(&text, " batch=", a.command.evaluation_batch,
                       a.command.average ? " average" : "");
     }
@@ -206,6 +209,21 @@ void JobScript::NewJob(const Words& words) {
     spec.evaluation.every_steps = Number(options, "evaluation", 0);
   }
   spec.evaluation.batches = 2;
+  if (options.contains("translate")) {
+    spec.network = TransformerSpec{.vocabulary = 8,
+                                   .source_context = 4,
+                                   .target_context = 8,
+                                   .width = 4,
+                                   .hidden = 4,
+                                   .heads = 2,
+                                   .encoder_layers = 1,
+                                   .decoder_layers = 1};
+    spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+    ParallelTextData data;
+    data.tokenizer = data.sources.emplace_back(data.targets.emplace_back("/data/pairs"));
+    spec.data = data;
+    spec.evaluation.translate = TranslateSpec{.batches = Number(options, "translate", 0)};
+  }
   const bool automatic = options.contains("snapshots") && options.at("snapshots") == "auto";
   spec.snapshot.every_steps = automatic ? 0 : Number(options, "snapshots", 0);
   spec.snapshot.never = !automatic && spec.snapshot.every_steps == 0;
@@ -425,7 +443,7 @@ std::string JobScript::Run(const std::string& line) {
     return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
   }
   if (verb == "reported") {
-    static const std::set<std::string> kReports = {"nan", "empty", "otherwise"};
+    static const std::set<std::string> kReports = {"nan", "empty", "otherwise", "uncounted"};
     StepReport report;
     report.applied = state_->pending;
     if (third == "otherwise") report.applied->learning_rate *= 2;
@@ -443,6 +461,11 @@ std::string JobScript::Run(const std::string& line) {
       const bool first = state_->evaluation.half.batch == 0;
       report.class_counts = first ? std::vector<ClassCounts>{{1, 4, 2}, {1, 1, 3}, {0, 0, 0}}
                                   : std::vector<ClassCounts>{{3, 4, 4}, {0, 0, 0}, {0, 0, 0}};
+    }
+    const JobEvaluation& evaluation = state_->evaluation;
+    if (report.has_loss && state_->activity == Activity::kEvaluate &&
+        evaluation.half.batch == evaluation.batches && third != "uncounted") {
+      report.translation_counts = CountSegment("a b c d e", "a b c d f").Numbers();
     }
     if (state_->activity == Activity::kTrain && stage() < static_cast<int>(state_->slots.size())) {
       const StageSlot& slot = state_->slots[stage()];

@@ -346,7 +346,14 @@ void JobTransition::FinishLoad() {
   BeginSnapshots();
   const int64_t batch = spec().training.batch_size;
   const int64_t batches = (state_.found.data.evaluation_samples + batch - 1) / batch;
-  state_.evaluation.batches = std::min(spec().evaluation.batches, batches);
+  JobEvaluation& evaluation = state_.evaluation;
+  evaluation.batches = std::min(spec().evaluation.batches, batches);
+  evaluation.translated_batches = 0;
+  if (const auto& translate = spec().evaluation.translate; translate.has_value()) {
+    evaluation.translated_batches = translate->batches == 0
+                                        ? evaluation.batches
+                                        : std::min(translate->batches, evaluation.batches);
+  }
   // A loaded boundary was dealt with before.
   state_.evaluation.done = state_.checkpoints.done = true;
   // But for an end that it may have brought, which only the journal knows, and perhaps could not be

@@ -38,6 +38,7 @@
 #include "coordinator/job/view/job_view.h"
 #include "plan/control.h"
 #include "plan/plan.h"
+#include "scores/corpus_counts.h"
 
 namespace stagecoach {
 
@@ -132,17 +133,20 @@ struct NonFinite {
 
 // The evaluation at a step boundary. If the job averages its weights, it has two halves: the
 // weights as they are, then the averages. The first one's means wait for the second, for one
-// record.
+// record. The last half translates, if the job asks for that.
 struct EvaluationHalf {
-  int64_t batch = 0;  // the one at hand
+  int64_t batch = 0;       // the one at hand
+  int64_t translated = 0;  // mini-batches, once all are evaluated
+  CorpusCounts translations;
   double loss_sum = 0, terms = 0;
   std::vector<Measure> sums;
   std::vector<ClassCounts> counts;
 };
 
 struct JobEvaluation {
-  bool done = true;     // at this step boundary
-  int64_t batches = 0;  // of a half, by the last load
+  bool done = true;                // at this step boundary
+  int64_t batches = 0;             // of a half, by the last load
+  int64_t translated_batches = 0;  // of the last half
   EvaluationHalf half;
   bool average = false;  // it is the second one
   double live_loss = 0;  // mean of the first one

@@ -66,6 +66,33 @@ void NoteLoss(JobState& state, const StepDecision& decision) {
   }
 }
 
+void AddScores(const EvaluationHalf& half, std::vector<Measure>* measures) {
+  if (half.translated == 0) return;
+  measures->push_back({std::string(kBleu), ScoreBleu(half.translations.bleu).score});
+  measures->push_back({std::string(kChrf2), ScoreChrf(half.translations.chrf)});
+}
+
+void AddEvaluated(const StepReport& last, EvaluationHalf& half) {
+  ++half.batch;
+  half.loss_sum += last.loss_sum;
+  half.terms += last.terms;
+  std::vector<Measure>& sums = half.sums;
+  for (size_t i = 0; i < last.measures.size(); ++i) {
+    if (i == sums.size()) sums.push_back({last.measures[i].name, 0});
+    sums[i].value += last.measures[i].value;
+  }
+  AddCounts(last.class_counts, &half.counts);
+}
+
+// False: the report has no such counts.
+bool AddTranslated(const StepReport& last, EvaluationHalf& half) {
+  const auto counts = CorpusCounts::FromNumbers(last.translation_counts);
+  if (!counts.has_value()) return false;
+  ++half.translated;
+  half.translations += *counts;
+  return true;
+}
+
 // Of the half that is done.
 void TakeMeans(const Objective& objective, JobEvaluation& evaluation) {
   const EvaluationHalf& half = evaluation.half;
@@ -73,14 +100,15 @@ void TakeMeans(const Objective& objective, JobEvaluation& evaluation) {
     evaluation.live_loss = half.loss_sum / half.terms;
     evaluation.live_measures = MeansOf(half.sums, half.terms);
     AddClassMeasures(objective, half.counts, &evaluation.live_measures);
-    return;
+    return AddScores(half, &evaluation.live_measures);
   }
   std::vector<Measure> sums = {{"loss", half.loss_sum}};
   sums.insert(sums.end(), half.sums.begin(), half.sums.end());
   std::vector<Measure> means = MeansOf(sums, half.terms);
   AddClassMeasures(objective, half.counts, &means);
+  AddScores(half, &means);
   for (const Measure& mean : means) {
-    evaluation.live_measures.push_back({absl::StrCat("average_", mean.name), mean.value});
+    evaluation.live_measures.push_back({AverageOf(mean.name), mean.value});
   }
 }
 
@@ -93,11 +121,11 @@ std::string ReachedText(const UntilSpec& until, double loss, const std::vector<M
     reached = loss <= until.loss;
     words.push_back(absl::StrCat("loss ", loss, " <= ", until.loss));
   }
-  for (const auto& [name, least] : until.shares()) {
+  for (const auto& [name, least] : until.least()) {
     if (least == 0) continue;
-    const auto found =
-        std::find_if(measures.begin(), measures.end(),
-                     [&wanted = name](const Measure& measure) { return measure.name == wanted; });
+    const auto found = std::find_if(measures.begin(), measures.end(), [&wanted = name](auto& one) {
+      return one.name == wanted || (wanted == kBleu && one.name == AverageOf(kBleu));
+    });
     reached = reached && found != measures.end() && found->value >= least;
     if (reached) words.push_back(absl::StrCat(name, " ", found->value, " >= ", least));
   }
@@ -144,7 +172,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.apply = state_.pending;
   command.work = work;
   command.evaluation_batch = evaluation_batch;
-  command.average = work == WorkKind::kEvaluate && state_.evaluation.average;
+  command.average = activity == Activity::kEvaluate && state_.evaluation.average;
   RequestSnapshot(state_, &command);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage, command});
@@ -249,24 +277,33 @@ void JobTransition::StartEvaluation(bool average) {
 
 void JobTransition::FinishEvaluationBatch() {
   const StepReport& last = state_.slots.back().report;
-  EvaluationHalf& half = state_.evaluation.half;
-  half.loss_sum += last.loss_sum;
-  half.terms += last.terms;
-  state_.evaluation.held_out.Add(last);
-  std::vector<Measure>& sums = half.sums;
-  for (size_t i = 0; i < last.measures.size(); ++i) {
-    if (i == sums.size()) sums.push_back({last.measures[i].name, 0});
-    sums[i].value += last.measures[i].value;
-  }
-  AddCounts(last.class_counts, &half.counts);
-  if (++half.batch < state_.evaluation.batches) {
-    return SendRuns(Activity::kEvaluate, WorkKind::kEvaluate, static_cast<uint64_t>(half.batch));
-  }
   JobEvaluation& evaluation = state_.evaluation;
+  evaluation.held_out.Add(last);
+  if (evaluation.half.batch < evaluation.batches) {
+    AddEvaluated(last, evaluation.half);
+  } else if (!AddTranslated(last, evaluation.half)) {
+    return StageFailed({}, TextAt("answers without the counts of its translations",
+                                  Place(state_, static_cast<int>(state_.slots.size()) - 1)));
+  }
+  ContinueEvaluation();
+}
+
+void JobTransition::ContinueEvaluation() {
+  JobEvaluation& evaluation = state_.evaluation;
+  const EvaluationHalf& half = evaluation.half;
+  const auto send = [this](WorkKind work, int64_t batch) {
+    SendRuns(Activity::kEvaluate, work, static_cast<uint64_t>(batch));
+  };
+  if (half.batch < evaluation.batches) return send(WorkKind::kEvaluate, half.batch);
   const bool any = half.terms > 0;
+  const bool more = any && spec().training.average.decay > 0 && !evaluation.average;
+  // A network whose loss is not finite writes nothing.
+  const bool translate = any && !more && std::isfinite(half.loss_sum);
+  if (translate && half.translated < evaluation.translated_batches) {
+    return send(WorkKind::kTranslate, half.translated);
+  }
   if (any) TakeMeans(state_.job->network.objective, evaluation);
-  const bool more = spec().training.average.decay > 0 && !evaluation.average;
-  if (any && more) return StartEvaluation(/*average=*/true);
+  if (more) return StartEvaluation(/*average=*/true);
   evaluation.done = true;
   if (any) RecordEvaluation();
   Continue();

@@ -128,6 +128,7 @@ class JobTransition {
   void FinishTrain();
   void StartEvaluation(bool average);  // a half of it
   void FinishEvaluationBatch();
+  void ContinueEvaluation();  // its next mini-batch, half, or end
   void RecordEvaluation();
 
   void StartCheckpoint();

@@ -14,6 +14,7 @@
 #include "network/network.h"
 #include "network/passes/head_chunks.h"
 #include "plan/costs/card_memory.h"
+#include "plan/costs/decoding_memory.h"
 #include "plan/job/job_spec.h"
 #include "plan/schedules/schedule.h"
 
@@ -82,6 +83,7 @@ struct StageMemoryQuery {
   std::optional<CardProfile> card;                // of a stage on one
   HeadChunkLimits head_chunks = kCardHeadChunks;  // on a card
   std::span<const StageProgram> evaluation;       // of all stages; empty: there is none
+  const DecodingSizes* decoding = nullptr;        // of its translations; null: there are none
 };
 // programs: of a training step, of all stages; empty: evaluations alone count.
 StageMemory ForecastStageMemory(const Network& network, std::span<const StageProgram> programs,

@@ -210,7 +210,8 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                                                        .micro_batches = training.micro_batches,
                                                        .optimizer = training.optimizer,
                                                        .average = training.average.decay > 0,
-                                                       .evaluation = evaluation})};
+                                                       .evaluation = evaluation,
+                                                       .decoding = query.decoding})};
   int64_t& activations = forecast.memory.activations;
   const auto add = [&](int64_t bytes) { activations = SaturatingAdd(activations, bytes); };
   const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);

@@ -40,6 +40,7 @@ struct HostQuery {
   int stage = 0, first_layer = 0, last_layer = 0;  // [first, last)
   int64_t limit = 0;                               // bytes; 0: none
   HostProfile host;
+  const DecodingSizes* decoding = nullptr;  // of translations; null: there are none
 };
 // Packed weights and rooms of further threads are dropped before a plan is refused. Packed weights
 // are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. The

@@ -95,7 +95,10 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
   for (const bool evaluation : {false, true}) {
     const std::span<const StageProgram> walked = evaluation ? query.evaluation : programs;
     if (walked.empty()) continue;
-    const ActivationPeak peak = PeakOfActivations(network, walked, stage, evaluation, tied, query);
+    ActivationPeak peak = PeakOfActivations(network, walked, stage, evaluation, tied, query);
+    if (evaluation && query.decoding != nullptr) {
+      peak.bytes = query.decoding->Of(query.first_layer, query.last_layer, peak.bytes);
+    }
     if (evaluation && peak.bytes <= memory.activations) continue;
     memory.activations = peak.bytes;
     memory.fullest = peak.moment;

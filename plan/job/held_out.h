@@ -1,5 +1,6 @@
-// HeldOut: the first held-out pictures and the network's answers to them, for people to look at.
-// Stages tell them beside their reports, if a network gives one class for an image. Code that keeps
+// HeldOut: the first held-out pictures or sentences and the network's answers to them, for people to
+// look at. Stages tell them beside their reports, if a network gives one class for an image, or
+// translates. Code that keeps
 // them and passes them on does not look into them. Nothing that is trained depends on them.
 // Ownership: plain values; pictures are shared, for they are the largest of them.
 // Units:     samples count among the held-out ones, from 0.
@@ -27,9 +28,18 @@ struct ShownAnswer {
   double probability = 0;         // of `answer`; NaN if the network's numbers are not finite
 };
 
+inline constexpr int64_t kShownTranslations = 8;
+
+struct ShownTranslation {
+  int64_t number = 0;  // among the held-out sentences
+  std::string source, reference, translation;
+  friend bool operator==(const ShownTranslation&, const ShownTranslation&) = default;
+};
+
 struct ShownAnswers {
   uint64_t step = 0;                 // done when the network was asked
   std::vector<ShownAnswer> answers;  // of the samples from 0 on
+  std::vector<ShownTranslation> translations;
 };
 
 // Whether the network gives one class for an image.

@@ -60,16 +60,19 @@ struct LearningRateSpec : KindSpec {
 struct UntilSpec {
   double loss = 0;                               // at most; 0: not given
   double accuracy = 0, top_5 = 0, mean_iou = 0;  // at least; 0: not given
-  std::array<std::pair<const char*, double>, 3> shares() const {
-    return {{{"accuracy", accuracy}, {"top_5", top_5}, {"mean_iou", mean_iou}}};
+  double bleu = 0;                               // likewise, of 100; of averages if there are some
+  // By measure.
+  std::array<std::pair<const char*, double>, 4> least() const {
+    return {{{"accuracy", accuracy}, {"top_5", top_5}, {"mean_iou", mean_iou}, {"bleu", bleu}}};
   }
-  bool given() const { return loss > 0 || accuracy > 0 || top_5 > 0 || mean_iou > 0; }
+  bool given() const { return *this != UntilSpec(); }
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Between("loss", loss, 0, 1e12);
     visit.Between("accuracy", accuracy, 0, 1);
     visit.Between("top_5", top_5, 0, 1);
     visit.Between("mean_iou", mean_iou, 0, 1);
+    visit.Between("bleu", bleu, 0, 100);
   }
   friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
 };
@@ -189,17 +192,36 @@ struct SnapshotSpec {
 
 // Mini-batches of an evaluation, at most. What is held out has fewer, so the most is all of them.
 inline constexpr int64_t kMostEvaluationBatches = 1'000'000;
+inline constexpr int64_t kMostBeam = 64;
+
+// Translations of held-out sentences by beam search (decoding/beam_search.h).
+struct TranslateSpec {
+  int64_t beam = 5;
+  double length_penalty = 0.6;
+  int64_t tokens = 0;   // most of a translation; 0: the network's target positions
+  int64_t batches = 0;  // mini-batches; 0: those of the evaluation
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("beam", beam, 1, kMostBeam);
+    visit.Between("length_penalty", length_penalty, 0, 10);
+    visit.Count("tokens", tokens, 0, kMaxSteps);
+    visit.Count("batches", batches, 0, kMostEvaluationBatches);
+  }
+  friend bool operator==(const TranslateSpec&, const TranslateSpec&) = default;
+};
 
 struct EvaluationSpec {
   int64_t every_steps = 0;  // 0: never
   int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
   double every_epochs = 0;  // in the place of every_steps; 0: not given
+  std::optional<TranslateSpec> translate;
   bool given() const { return every_steps > 0 || every_epochs > 0; }
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("every_steps", every_steps, 0, kMaxSteps);
     visit.Between("every_epochs", every_epochs, LeastEpochs(every_epochs), kMaxEpochs);
     visit.Count("batches", batches, given() ? 1 : 0, kMostEvaluationBatches);
+    visit.Field("translate", translate);
   }
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };

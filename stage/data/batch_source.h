@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,6 +30,14 @@ struct HostBatch {
   Lengths lengths = {};
   PaddingCount padding = {};                   // of both sides, whichever inputs were asked for
   std::vector<std::vector<std::byte>> arrays;  // in the order of the names; empty without samples
+};
+
+class Tokenizer;
+
+// A held-out sentence and its translation, as the files have them.
+struct HeldOutSentence {
+  int64_t number = 0;  // among those held out, in the order of the files
+  std::string_view source, target;
 };
 
 class BatchSource {
@@ -55,6 +64,10 @@ class BatchSource {
   // For people, if the source reads images: the first held-out pictures as an evaluation sees them,
   // kShownPictures at most.
   virtual std::vector<std::string> Shown() const { return {}; }
+  // Of a source of pairs of a job with evaluation.translate, where targets are read: the sentences of
+  // an evaluation's micro-batch, in its order, and the tokenizer that its ids are made with.
+  virtual std::vector<HeldOutSentence> Sentences(uint64_t, MicroBatchId) const { return {}; }
+  virtual const Tokenizer* tokenizer() const { return nullptr; }
   // The number of records left out because they cannot be read.
   virtual int64_t bad_records() const { return 0; }
 };

@@ -39,7 +39,13 @@ absl::Status CheckFence(const Fence& fence, const LoadedCell* loaded) {
 }
 
 absl::Status CheckRun(const RunCommand& command, const LoadedCell& loaded) {
-  if (command.average && (command.work != WorkKind::kEvaluate || command.apply.has_value() ||
+  const bool translates = command.work == WorkKind::kTranslate;
+  const bool evaluates = command.work == WorkKind::kEvaluate || translates;
+  if (translates && !loaded.command.spec.evaluation.translate.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "work: only jobs with evaluation.translate translate (", command.fence.ToString(), ")"));
+  }
+  if (command.average && (!evaluates || command.apply.has_value() ||
                           loaded.command.spec.training.average.decay == 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "average: only evaluations of a job that keeps averages (", command.fence.ToString(), ")"));

@@ -1,5 +1,6 @@
 #include "stage/runtime/loaded_cell.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -99,9 +100,12 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   const int end =
       is_last ? static_cast<int>(network.layers.size()) : firsts[static_cast<size_t>(stage) + 1];
   const TrainingSpec& training = command.spec.training;
-  const ArrivingMessages most =
+  ArrivingMessages most =
       MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
                      MicroBatchSize(training.batch_size, training.micro_batches, 0));
+  if (const auto decoding = DecodingSizesOf(command.spec, network); decoding.has_value()) {
+    most.from_behind = std::max(most.from_behind, decoding->rows);
+  }
   BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
   Allocator& allocator = parts.backend->link_allocator();
   if (stage > 0) {
@@ -150,12 +154,14 @@ HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Back
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
   std::span<const StageProgram> evaluation;
   if (command.spec.evaluation.given()) evaluation = programs.evaluation;
+  const std::optional<DecodingSizes> decoding = DecodingSizesOf(command.spec, loaded.network());
   return ForecastOnHost(command.spec, loaded.network(), programs.training, evaluation,
                         {.stage = stage,
                          .first_layer = command.partition.first(stage),
                          .last_layer = command.partition.last(stage, layers),
                          .limit = backend.allocator().Use().limit,
-                         .host = backend.Host()});
+                         .host = backend.Host(),
+                         .decoding = decoding.has_value() ? &*decoding : nullptr});
 }
 
 absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
@@ -223,7 +229,8 @@ StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
 }  // namespace
 
 LoadedCell::~LoadedCell() {
-  // The executor borrows the links, which must not call back into a cell that is gone.
+  // The executors borrow the links, which must not call back into a cell that is gone.
+  translation.reset();
   executor.reset();
   for (Link* link : {upstream.get(), downstream.get()}) {
     if (link != nullptr) link->SetReadyCallback(nullptr);
@@ -235,6 +242,15 @@ void LoadedCell::CloseLinks(const absl::Status& reason) {
   for (Link* link : {upstream.get(), downstream.get()}) {
     if (link != nullptr) link->Close(reason);
   }
+}
+
+std::string LoadedCell::WaitingFor() const {
+  return translation != nullptr ? translation->WaitingFor() : executor->WaitingFor();
+}
+
+MicroBatchId LoadedCell::current_micro_batch() const {
+  return translation != nullptr ? translation->current_micro_batch()
+                                : executor->current_micro_batch();
 }
 
 std::string LoadedCell::Unconnected() const {

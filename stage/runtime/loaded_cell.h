@@ -21,6 +21,7 @@
 #include "stage/cell/optimizer.h"
 #include "stage/executor/executor.h"
 #include "stage/files/data_roots.h"
+#include "stage/runtime/cell_translation.h"
 
 namespace stagecoach {
 
@@ -33,6 +34,7 @@ struct LoadedCell {
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Link> upstream, downstream;
   std::unique_ptr<StageExecutor> executor;
+  std::unique_ptr<CellTranslation> translation;  // of the evaluation at hand; null: none
   LoadResult result;
 
   uint64_t next_step = 0;                      // steps decided so far
@@ -47,6 +49,9 @@ struct LoadedCell {
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
+  // Of what is at hand.
+  std::string WaitingFor() const;
+  MicroBatchId current_micro_batch() const;
   std::string Unconnected() const;  // neighbours that no link has reached yet, for an error
   // Whether the decision is still to be applied. FAILED_PRECONDITION: it is neither new nor the
   // last one.

@@ -136,6 +136,8 @@ absl::Status StageEngine::Start(const RunCommand& command) {
     snapshots_.Take(command, *loaded_);
     phases_.Enter(Phase::kOptimizer);
   }
+  if (command.work == WorkKind::kTranslate) return BeginTranslation(command);
+  loaded_->translation.reset();
   if (command.work != WorkKind::kNone) BeginProgram(command);
   return absl::OkStatus();
 }
@@ -181,16 +183,40 @@ void StageEngine::BeginProgram(const RunCommand& command) {
   run_->stall = StallTimer(parts_.clock);
 }
 
+// Only evaluations send the values of tied parameters.
+absl::Status StageEngine::BeginTranslation(const RunCommand& command) {
+  if (loaded_->copied != loaded_->held) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("translations follow an evaluation with the same weights (",
+                     command.fence.ToString(), ")"));
+  }
+  if (loaded_->translation == nullptr) {
+    ASSIGN_OR_RETURN(loaded_->translation,
+                     CellTranslation::Create(*loaded_, parts_.backend, &phases_, parts_.clock));
+  }
+  loaded_->translation->Begin(command);
+  run_->stall = StallTimer(parts_.clock);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepReport> StageEngine::TakeReport() {
+  if (loaded_->translation != nullptr) return loaded_->translation->TakeReport();
+  loaded_->copied = loaded_->held;
+  return loaded_->executor->TakeReport();
+}
+
 StageEngine::Going StageEngine::Advance() {
   CHECK(run_.has_value()) << "nothing runs";
   const absl::Status interruption = Interruption();
   if (!interruption.ok()) return End(interruption);
-  const absl::StatusOr<Progress> progress = loaded_->executor->Advance(1);
+  const absl::StatusOr<Progress> progress = loaded_->translation != nullptr
+                                                ? loaded_->translation->Advance()
+                                                : loaded_->executor->Advance(1);
   if (!progress.ok()) return End(progress.status());
   status_.Position(*loaded_);
   if (*progress == Progress::kFinished) {
-    loaded_->copied = loaded_->held;
-    return End(Finished(loaded_->executor->TakeReport()));
+    absl::StatusOr<StepReport> report = TakeReport();
+    return End(report.ok() ? Finished(*std::move(report)) : std::move(report));
   }
   if (*progress == Progress::kAdvanced) {
     TickProgress();
@@ -214,8 +240,8 @@ absl::StatusOr<std::chrono::nanoseconds> StageEngine::Wait() {
   if (still_nanos >= limit_nanos) limit_nanos = std::max(limit_nanos, news_.PatienceNanos(timeout));
   if (still_nanos >= limit_nanos) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "no operation done for ", static_cast<double>(limit_nanos) * 1e-9, " s: ",
-        loaded_->executor->WaitingFor(), "; ", news_.Words(still_nanos), loaded_->Unconnected()));
+        "no operation done for ", static_cast<double>(limit_nanos) * 1e-9,
+        " s: ", loaded_->WaitingFor(), "; ", news_.Words(still_nanos), loaded_->Unconnected()));
   }
   return std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - still_nanos));
 }
@@ -254,6 +280,7 @@ void StageEngine::FailCell(const absl::Status& reason) {
   // through with by then.
   loaded_->aborted = absl::Status(reason.code(), reason.message());
   loaded_->executor->Abandon();
+  if (loaded_->translation != nullptr) loaded_->translation->Abandon();
   snapshots_.End();
   phases_.Enter(Phase::kIdle);
   status_.AtRest("aborted", *loaded_);

@@ -90,6 +90,8 @@ class StageEngine {
   Going End(absl::StatusOr<StepReport> report);  // of the Run at hand
   StepReport Finished(StepReport report);
   void BeginProgram(const RunCommand& command);
+  absl::Status BeginTranslation(const RunCommand& command);
+  absl::StatusOr<StepReport> TakeReport();
   absl::StatusOr<std::chrono::nanoseconds> Wait();
   absl::Status Interruption() const;
   // The error of a command. If it does not mention the device's fault, the fault goes in front.

@@ -38,8 +38,8 @@ void StatusBoard::CopyLocked(const LoadedCell& loaded) {
   const StageExecutor& executor = *loaded.executor;
   status_.stage = loaded.command.stage;
   status_.bad_records = loaded.data == nullptr ? 0 : loaded.data->bad_records();
-  status_.micro_batch = executor.current_micro_batch();
-  status_.waiting_for = executor.WaitingFor();
+  status_.micro_batch = loaded.current_micro_batch();
+  status_.waiting_for = loaded.WaitingFor();
   if (loaded.upstream != nullptr) status_.upstream = loaded.upstream->statistics();
   if (loaded.downstream != nullptr) status_.downstream = loaded.downstream->statistics();
   // The executor dropped stale frames too; it does not tell the links apart.

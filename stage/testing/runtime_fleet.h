@@ -82,6 +82,7 @@ class RuntimeFleet {
     bool tied_embeddings = false;
     Precision precision = Precision::kFloat32;
     SnapshotPeers* snapshot_peers = nullptr;
+    std::function<void(const TemporaryFolder&, JobSpec*)> change;  // of the job; empty: none
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
@@ -102,6 +103,7 @@ class RuntimeFleet {
     spec_.evaluation = {.every_steps = 5, .batches = 2};
     spec_.training.average = options.average;
     spec_.precision = options.precision;
+    if (options.change) options.change(folder_, &spec_);
     LinkConnector* connector = &connector_;
     if (options.wrap_connector) {
       wrapped_ = options.wrap_connector(&connector_);
@@ -155,7 +157,8 @@ class RuntimeFleet {
     command.fence = FenceOf(generation, step);
     command.spec = spec_;
     command.network = network();
-    auto partition = UniformPartition(7, stages == 0 ? this->stages() : stages);
+    auto partition = UniformPartition(static_cast<int>(command.network->layers.size()),
+                                      stages == 0 ? this->stages() : stages);
     CHECK_OK(partition.status());
     command.partition = *partition;
     command.stage = StageId(k);

@@ -135,7 +135,7 @@ class TranslateData(unittest.TestCase):
 
 
 class Translate(harness.EndToEndTest):
-    def pairs_job(self, **training):
+    def pairs_job(self, evaluation=None, **training):
         """Of a tiny network on made-up manuals, by the example's own commands."""
         write_manuals(self.folder / "help")
         made = subprocess.run([sys.executable, SCRIPT, self.folder, "--from", self.folder / "help"], capture_output=True, text=True,
@@ -149,7 +149,7 @@ class Translate(harness.EndToEndTest):
         files = {"sources": ["train.en"], "targets": ["train.de"], "test_sources": ["test.en"], "test_targets": ["test.de"]}
         return self.job_file(model={"gpt": None, "transformer": network, "objective": {"cross_entropy": {"ignore_index": 0}}},
                              data={"text": None, "parallel_text": {"tokenizer": "pieces.model", "buckets": 4, **files}},
-                             training={"steps": 12, **training})
+                             training={"steps": 12, **training}, evaluation=evaluation or {})
 
     def test_each_step_has_its_padding_and_the_weights_translate_on_every_stage_count(self):
         job = self.pairs_job()
@@ -171,6 +171,39 @@ class Translate(harness.EndToEndTest):
         sources = (self.folder / "test.en").read_text().splitlines()
         self.assertEqual([json.loads(line)["source"] for line in translations[0].splitlines()], sources)
         self.assertEqual(translations[0], translations[1], "the same weights, whatever K they were trained with")
+
+    def test_an_evaluation_translates_and_scores_as_the_commands_do(self):
+        # One group of sentences a mini-batch, as the command's.
+        job = self.pairs_job(steps=60, batch_size=64, micro_batches=1, learning_rate={"cosine": None, "constant": {"peak": 0.01}},
+                             evaluation={"every_steps": 30, "batches": 9, "translate": {"beam": 3, "tokens": 20}})
+        measured = []
+        for stages in (1, 2, 3):
+            cluster = self.run_job(job, stages)
+            evaluations = [event for event in cluster.events if event["event"] == "evaluation"]
+            self.assertEqual([event["step"] for event in evaluations], [30, 60])
+            measured.append([(event["bleu"], event["chrf2"]) for event in evaluations])
+        self.assertEqual(measured, [measured[0]] * 3)
+        translated = self.cli("translate", cluster.state_dir, self.folder / "test.en", "--beam", 3, "--tokens", 20, "--batch", 64)
+        self.assertEqual(translated.returncode, 0, translated.stderr)
+        (self.folder / "made.de").write_text(translated.stdout)
+        scored = self.cli("-o", "json", "score", self.folder / "made.de", self.folder / "test.de")
+        self.assertEqual(scored.returncode, 0, scored.stderr)
+        scores = {score["name"]: score["score"] for score in json.loads(scored.stdout)["scores"]}
+        self.assertEqual(measured[0][-1], (scores["BLEU"], scores["chrF2"]))
+        self.assertGreater(scores["BLEU"], 0)
+
+    def test_rows_to_translate_reach_stages_that_get_no_gradients(self):
+        # Each link takes messages up to the largest that its job has.
+        frozen = [f"model/{layer:04}/*" for layer in (0, 1, 2, 3, 5, 6)]
+        job = json.loads(self.pairs_job(steps=4, freeze=frozen, evaluation={"every_steps": 4, "translate": {"beam": 4}}).read_text())
+        scores = []
+        for cuts in ([6], [6, 7]):
+            job["pipeline"] = {"stages": len(cuts) + 1, "partition": {"cuts": cuts}}
+            (self.folder / "frozen.json").write_text(json.dumps(job))
+            cluster = self.run_job(self.folder / "frozen.json", len(cuts) + 1)
+            scores.append([(event["bleu"], event["chrf2"]) for event in cluster.events if event["event"] == "evaluation"])
+        self.assertEqual(scores[0], scores[1])
+        self.assertEqual(len(scores[0]), 1)
 
     def test_fixed_lengths_have_no_padding(self):
         cluster = self.run_job(self.job_file())

@@ -37,6 +37,20 @@ class PageParts(parts.PartsTest):
         self.assertEqual(labels[:MICRO], [f"F{micro}" for micro in range(MICRO)])
 
     # 24 pictures of 4 x 4 pixels, of which the network takes every sixth one for another class.
+    def test_held_out_sentences_are_shown_with_their_translations(self):
+        spec = self.fake.job()["spec"]
+        self.fake.says = {"spec": {**spec, "evaluation": {"every_steps": "1", "translate": {"beam": "5"}}}}
+        self.fake.shown = lambda step: {"step": str(step), "translations": [
+            {"source": "A dog runs.", "reference": "Ein Hund rennt.", "translation": "Ein Hund läuft."},
+            {"number": "1", "source": "<b>Two</b>", "reference": "Zwei", "translation": ""}]}
+        page = self.job()
+        page.wait_for_selector('[data-section="translations"] tbody th')
+        page.get_by_role("link", name="Sentences").wait_for()
+        self.assertFalse(page.locator('[data-section="pictures"]').is_visible())
+        cells = page.locator('[data-section="translations"] tbody tr > *').all_inner_texts()
+        self.assertEqual(cells, ["A dog runs.", "Ein Hund läuft.", "Ein Hund rennt.", "<b>Two</b>", "", "Zwei"])
+        self.assertRegex(page.locator('[data-part="translations-note"]').inner_text(), r"^after step \d+$")
+
     def held_out(self, step):
         answers = [{"label": i % 3, "answer": (i + (i % 6 == 5)) % 3, "probability": 0.5 + i / 60, "label_name": "ape bee cow".split()[i % 3],
                     "answer_name": "ape bee cow".split()[(i + (i % 6 == 5)) % 3]} for i in range(24)]

@@ -49,7 +49,10 @@ std::string EncodeShownAnswers(const ShownAnswers& shown, const std::vector<std:
     answers.push_back({answer.label, answer.answer, answer.probability,
                        NameOfClass(classes, answer.label), NameOfClass(classes, answer.answer)});
   }
-  const ShownJson json = {{"step", shown.step}, {"answers", std::move(answers)}};
+  ShownJson json = {{"step", shown.step}, {"answers", std::move(answers)}};
+  for (const ShownTranslation& one : shown.translations) {
+    json["translations"].push_back({one.number, one.source, one.reference, one.translation});
+  }
   return json.dump(-1, ' ', false, ShownJson::error_handler_t::replace);
 }
 
@@ -69,6 +72,13 @@ absl::StatusOr<NamedAnswers> DecodeShownAnswers(const std::string& text) {
                                                           : probability.get<double>()},
            .label_name = entry.at(3),
            .answer_name = entry.at(4)});
+    }
+    if (!json.contains("translations")) return named;
+    for (const ShownJson& entry : json.at("translations")) {
+      named.translations.push_back({.number = entry.at(0),
+                                    .source = entry.at(1),
+                                    .reference = entry.at(2),
+                                    .translation = entry.at(3)});
     }
   } catch (const ShownJson::exception&) {
     return NotOurs();

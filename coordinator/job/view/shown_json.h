@@ -1,5 +1,5 @@
-// ShownJson: the held-out pictures that people are shown, and what the network says of them, as
-// texts for the journal.
+// ShownJson: the held-out pictures and sentences that people are shown, and what the network says of
+// them, as texts for the journal.
 // Threads: pure functions.
 // Errors:  DATA_LOSS: not a text of these functions. An empty text means nothing to show.
 #ifndef STAGECOACH_COORDINATOR_JOB_VIEW_SHOWN_JSON_H_
@@ -26,6 +26,7 @@ struct NamedAnswer {
 struct NamedAnswers {
   uint64_t step = 0;
   std::vector<NamedAnswer> answers;
+  std::vector<ShownTranslation> translations;
 };
 // classes: names by number; there may be fewer.
 std::string EncodeShownAnswers(const ShownAnswers& shown, const std::vector<std::string>& classes);

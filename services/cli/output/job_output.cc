@@ -16,6 +16,7 @@
 #include "base/errors/check.h"
 #include "plan/measure.h"
 #include "services/cli/output/ndjson.h"
+#include "services/cli/output/progress.h"
 #include "services/cli/output/text.h"
 #include "services/cli/output/throughput.h"
 #include "services/common/convert/fields/enum_name.h"
@@ -159,8 +160,7 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
     AppendField("Held-out loss", absl::StrFormat("%.4f", job.evaluation_loss()), &text);
     for (const v1::Measure& measure : job.evaluation_measures()) {
       if (IsOfAClass(measure.name())) continue;
-      AppendField(absl::StrCat("Held-out ", measure.name()),
-                  absl::StrFormat("%.4f", measure.value()), &text);
+      AppendField(absl::StrCat("Held-out ", measure.name()), MeasureText(measure), &text);
     }
   }
   if (job.step_seconds() > 0) {

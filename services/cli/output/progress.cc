@@ -32,11 +32,15 @@ std::string BarText(double share, size_t room, size_t taken) {
 
 }  // namespace
 
+std::string MeasureText(const v1::Measure& measure) {
+  return absl::StrFormat(IsAScore(measure.name()) ? "%.2f" : "%.4f", measure.value());
+}
+
 std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures) {
   std::string text;
   for (const v1::Measure& measure : measures) {
     if (IsOfAClass(measure.name())) continue;
-    absl::StrAppendFormat(&text, " %s=%.4f", measure.name(), measure.value());
+    absl::StrAppend(&text, " ", measure.name(), "=", MeasureText(measure));
   }
   return text;
 }

@@ -16,6 +16,8 @@
 
 namespace stagecoach {
 
+// "0.9121"; of a score "35.30".
+std::string MeasureText(const v1::Measure& measure);
 // " accuracy=0.9121 top_5=0.9950"; empty without any.
 std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures);
 

@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "plan/costs/decoding_memory.h"
 #include "plan/data/parallel_text.h"
 #include "stage/data/parallel/job_tokenizer.h"
+#include "stage/decoding/translation_search.h"
 
 namespace stagecoach {
 
@@ -21,20 +23,13 @@ absl::StatusOr<std::unique_ptr<Translator>> Translator::Create(DecodingNetwork n
   if (!options.tag.empty()) {
     ASSIGN_OR_RETURN(translator->tag_, TagId(tokenizer, "--tag", options.tag));
   }
-  const int64_t most =
-      options.most_tokens == 0 ? loaded.context : std::min(options.most_tokens, loaded.context);
-  translator->search_ = {.beam = {.beam = options.beam,
-                                  .length_penalty = options.length_penalty,
-                                  .most_tokens = most,
-                                  .least_tokens = 1,
-                                  .end = tokenizer.end(),
-                                  .only_best = true},
-                         .begin = tokenizer.begin(),
-                         .context = loaded.context};
-  translator->choice_.options.candidates = 2 * options.beam;
-  for (const int32_t mark : {tokenizer.begin(), tokenizer.pad()}) {
-    if (mark >= 0 && mark != tokenizer.end()) translator->choice_.forbidden.push_back(mark);
-  }
+  const TranslateSpec translate{.beam = options.beam,
+                                .length_penalty = options.length_penalty,
+                                .tokens = options.most_tokens};
+  TranslationSearch search =
+      SearchWith(tokenizer, TranslationOf(translate, loaded.trained.network));
+  translator->search_ = std::move(search.options);
+  translator->choice_ = std::move(search.choice);
   const int64_t rows = TranslationGroup::MostRows(translator->search_, options.batch);
   ASSIGN_OR_RETURN(translator->model_, loaded.Model(rows));
   translator->pool_ = std::make_unique<RowPool>(static_cast<int32_t>(rows));

@@ -93,7 +93,7 @@ static void VisitFields(MessageVisitor& visit, ApplyDecision& decision) {
 static void VisitFields(MessageVisitor& visit, RunCommand& command) {
   visit.Field("fence", command.fence);
   visit.Field("apply", command.apply);
-  visit.Choice("work", command.work, {"", "train", "evaluate"});
+  visit.Choice("work", command.work, {"", "train", "evaluate", "translate"});
   visit.Field("evaluation_batch", command.evaluation_batch);
   visit.Field("average", command.average);
   visit.Field("snapshot", command.snapshot);
@@ -113,6 +113,13 @@ static void VisitFields(MessageVisitor& visit, ShownAnswer& answer) {
   visit.Field("probability", answer.probability);
 }
 
+static void VisitFields(MessageVisitor& visit, ShownTranslation& shown) {
+  visit.Field("number", shown.number);
+  visit.Field("source", shown.source);
+  visit.Field("reference", shown.reference);
+  visit.Field("translation", shown.translation);
+}
+
 static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("fence", report.fence);
   visit.Field("applied", report.applied);
@@ -121,6 +128,8 @@ static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("padded", report.padding.padded);
   visit.Field("measures", report.measures);
   visit.Field("shown_answers", report.shown);
+  visit.Field("translation_counts", report.translation_counts);
+  visit.Field("shown_translations", report.shown_translations);
   visit.Field("layer_squared_norms", report.layer_squared_norms);
   visit.Field("finite", report.finite);
   visit.Field("step_seconds", report.step_seconds);
@@ -279,6 +288,10 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
   }
   result.folder = absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message());
   return result;
+}
+
+v1::ShownTranslation ToProto(const ShownTranslation& shown) {
+  return MessageOf<v1::ShownTranslation>(shown);
 }
 
 v1::RunRequest ToProto(const RunCommand& command) { return MessageOf<v1::RunRequest>(command); }

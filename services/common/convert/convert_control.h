@@ -38,6 +38,8 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto);
 v1::LoadCellResponse ToProto(const LoadResult& result);
 LoadResult FromProto(const v1::LoadCellResponse& proto);
 
+v1::ShownTranslation ToProto(const ShownTranslation& shown);
+
 v1::RunRequest ToProto(const RunCommand& command);
 absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto);
 

@@ -216,6 +216,9 @@ absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& show
     picture.set_label_name(answer.label_name);
     picture.set_answer_name(answer.answer_name);
   }
+  for (const ShownTranslation& one : named.translations) {
+    *proto.add_translations() = ToProto(one);
+  }
   if (!with_files) return proto;
   ASSIGN_OR_RETURN(const std::vector<std::string> files, DecodeShownPictures(shown.pictures));
   for (const std::string& file : files) proto.add_files(file);

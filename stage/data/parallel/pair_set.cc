@@ -1,6 +1,8 @@
 #include "stage/data/parallel/pair_set.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -32,13 +34,14 @@ LineRules SentenceLines() {
 class PairSet::Reading {
  public:
   Reading(PairSet* set, std::unique_ptr<LineFile> sources, std::unique_ptr<LineFile> targets,
-          std::string target_field, std::optional<int32_t> tag)
+          std::string target_field, std::optional<int32_t> tag, bool held_out)
       : set_(*set),
         options_(set->options_),
         sources_(std::move(sources)),
         targets_(std::move(targets)),
         target_field_(std::move(target_field)),
-        tag_(tag) {
+        tag_(tag),
+        held_out_(held_out) {
     file_.where = sources_->Where();
     file_.first = std::ssize(set_.lengths_);
   }
@@ -137,7 +140,16 @@ class PairSet::Reading {
         {static_cast<int32_t>(source.size()), static_cast<int32_t>(target.size()) + 1});
     if (options_.keep_sources) set_.sources_.Add(source);
     if (options_.keep_targets) set_.targets_.Add(target);
+    if (options_.keep_texts) KeepText(pair);
     return absl::OkStatus();
+  }
+
+  // Lines are held out by their number at the end, which only grows.
+  void KeepText(const Pair& pair) {
+    texts_.push_back({std::string(pair.source), std::string(pair.target)});
+    while (!held_out_ && !texts_.empty() && *(kept_.end() - std::ssize(texts_)) <= LastTrained()) {
+      texts_.pop_front();
+    }
   }
 
   absl::Status OneIsEmpty(bool source) {
@@ -148,14 +160,20 @@ class PairSet::Reading {
   }
 
   // The last 2 % of the lines, and at least one.
+  int64_t LastTrained() const { return file_.lines - std::max<int64_t>(file_.lines / 50, 1); }
+
   void HoldOut() {
-    const int64_t last_trained = file_.lines - std::max<int64_t>(file_.lines / 50, 1);
-    const auto behind = [last_trained](const std::vector<int64_t>& lines) {
-      return lines.end() - std::upper_bound(lines.begin(), lines.end(), last_trained);
+    const auto behind = [this](const std::vector<int64_t>& lines) {
+      return lines.end() - std::upper_bound(lines.begin(), lines.end(), LastTrained());
     };
     file_.too_long = std::ssize(too_long_);
     file_.held_out = behind(kept_);
     file_.held_out_too_long = behind(too_long_);
+    // Pairs that are left out may have come behind the last text.
+    const int64_t wanted = held_out_ ? file_.count : file_.held_out;
+    while (std::ssize(texts_) > wanted) texts_.pop_front();
+    file_.texts.assign(std::make_move_iterator(texts_.begin()),
+                       std::make_move_iterator(texts_.end()));
   }
 
   PairSet& set_;
@@ -163,7 +181,9 @@ class PairSet::Reading {
   const std::unique_ptr<LineFile> sources_, targets_;
   const std::string target_field_;
   const std::optional<int32_t> tag_;
+  const bool held_out_;
   File file_;
+  std::deque<Text> texts_;                // of the last ones in kept_
   std::vector<int64_t> kept_, too_long_;  // their lines
 };
 
@@ -179,7 +199,9 @@ absl::StatusOr<PairSet::File> PairSet::Read(const DataRoots& roots, const From& 
     ASSIGN_OR_RETURN(targets,
                      LineFile::Open(roots, from.target_field, from.target_path, SentenceLines()));
   }
-  return Reading(this, std::move(sources), std::move(targets), from.target_field, tag).All(from);
+  return Reading(this, std::move(sources), std::move(targets), from.target_field, tag,
+                 from.held_out)
+      .All(from);
 }
 
 }  // namespace stagecoach

@@ -52,6 +52,7 @@ class PairSet {
     const Tokenizer* tokenizer = nullptr;                      // with begin and end
     PairLimits limits;                                         // longer pairs are left out
     bool keep_sources = true, keep_targets = true;             // else their lengths alone
+    bool keep_texts = false;                                   // of held-out pairs, in File::texts
     int64_t most_bytes = std::numeric_limits<int64_t>::max();  // of the text of a file
   };
   explicit PairSet(Options options) : options_(options) {}
@@ -62,6 +63,10 @@ class PairSet {
     std::string target_field, target_path;  // no path: each line of the former has both
     std::string tag;                        // empty: none
     std::string tag_field;
+    bool held_out = false;  // all of it
+  };
+  struct Text {
+    std::string source, target;
   };
   // Where the pairs of a file are. The last `held_out` of them lie in the last 2 % of the lines.
   struct File {
@@ -74,6 +79,8 @@ class PairSet {
     bool whole = true;                            // false: most_bytes were read
     int64_t stored_bytes = 0;
     std::string digest;  // lines "FIELD SIZE SHA256"
+    // Of the last pairs: as many as are held out, `count` of a file that is held out as a whole.
+    std::vector<Text> texts;
   };
   absl::StatusOr<File> Read(const DataRoots& roots, const From& from);
 

@@ -6,11 +6,13 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
 #include "plan/data/parallel_text.h"
@@ -40,7 +42,8 @@ std::vector<PairSet::From> FilesOf(const std::string& prefix,
     PairSet::From from{.field = field("sources", i),
                        .path = sources[i],
                        .target_field = field("targets", i),
-                       .target_path = targets.empty() ? "" : targets[i]};
+                       .target_path = targets.empty() ? "" : targets[i],
+                       .held_out = !prefix.empty()};
     if (!tags.empty()) {
       from.tag_field = field("tags", i);
       from.tag = tags[i];
@@ -57,7 +60,26 @@ struct Opened {
   std::vector<int32_t> train;           // pairs, file by file
   std::vector<int64_t> train_of_files;  // how many each file has
   std::vector<int32_t> held_out;        // of the files in turns
+  // By held-out pair, if they were kept. Numbers count those held out.
+  std::unordered_map<int32_t, HeldOutSentence> sentences;
 };
+
+// The texts stay where they are.
+void NumberSentences(Opened* opened) {
+  for (const std::vector<PairSet::File>* files : {&opened->files, &opened->test_files}) {
+    for (const PairSet::File& file : *files) {
+      auto pair = static_cast<int32_t>(file.first + file.count - std::ssize(file.texts));
+      for (const PairSet::Text& text : file.texts) {
+        opened->sentences[pair++] = {.number = 0, .source = text.source, .target = text.target};
+      }
+    }
+  }
+  int64_t number = 0;
+  for (const int32_t pair : opened->held_out) {
+    const auto found = opened->sentences.find(pair);
+    if (found != opened->sentences.end()) found->second.number = number++;
+  }
+}
 
 void AppendRange(int64_t first, int64_t count, std::vector<int32_t>* pairs) {
   const size_t before = pairs->size();
@@ -108,13 +130,15 @@ absl::Status Split(const JobSpec& spec, Opened* opened) {
 
 class ParallelTextSource final : public BatchSource {
  public:
-  ParallelTextSource(const JobSpec& spec, const Network& network, const Tokenizer& tokenizer,
-                     Opened opened, DatasetManifest manifest, std::string digest_text)
-      : opened_(std::move(opened)),
+  ParallelTextSource(const JobSpec& spec, const Network& network,
+                     std::unique_ptr<const Tokenizer> tokenizer, Opened opened,
+                     DatasetManifest manifest, std::string digest_text)
+      : tokenizer_(std::move(tokenizer)),
+        opened_(std::move(opened)),
         places_(spec, std::ssize(opened_.train), std::ssize(opened_.held_out)),
         buckets_(LengthsOf(opened_.train), spec.data.As<ParallelTextData>().buckets),
         order_(OrderParts(spec)),
-        arrays_(network, tokenizer),
+        arrays_(network, *tokenizer_),
         manifest_(std::move(manifest)) {
     manifest_.train_samples = std::ssize(opened_.train);
     manifest_.evaluation_samples = std::ssize(opened_.held_out);
@@ -122,6 +146,7 @@ class ParallelTextSource final : public BatchSource {
     absl::StrAppend(&digest_text, "shares ", absl::StrJoin(order_.shares(), " "), "\nbuckets ",
                     buckets_.count(), "\n");
     manifest_.sha256 = Sha256Hex(digest_text);
+    if (spec.evaluation.translate.has_value()) NumberSentences(&opened_);
     SortHeldOut(spec, network);
   }
 
@@ -140,13 +165,20 @@ class ParallelTextSource final : public BatchSource {
 
   absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
                                        std::span<const std::string> names) const override {
-    const SampleOrder::Range range = places_.Evaluation(batch, micro_batch);
-    const auto samples = range.count == 0 ? std::span<const int32_t>()
-                                          : std::span<const int32_t>(opened_.held_out)
-                                                .subspan(static_cast<size_t>(range.first),
-                                                         static_cast<size_t>(range.count));
-    return arrays_.Make(opened_.pairs, samples, held_out_lengths_[batch], names);
+    return arrays_.Make(opened_.pairs, HeldOut(batch, micro_batch), held_out_lengths_[batch],
+                        names);
   }
+
+  std::vector<HeldOutSentence> Sentences(uint64_t batch, MicroBatchId micro_batch) const override {
+    std::vector<HeldOutSentence> sentences;
+    for (const int32_t pair : HeldOut(batch, micro_batch)) {
+      const auto found = opened_.sentences.find(pair);
+      CHECK(found != opened_.sentences.end()) << "the text of pair " << pair << " was not kept";
+      sentences.push_back(found->second);
+    }
+    return sentences;
+  }
+  const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
 
   int64_t evaluation_batches() const override { return places_.evaluation_batches(); }
 
@@ -189,6 +221,12 @@ class ParallelTextSource final : public BatchSource {
   }
 
  private:
+  std::span<const int32_t> HeldOut(uint64_t batch, MicroBatchId micro_batch) const {
+    const SampleOrder::Range range = places_.Evaluation(batch, micro_batch);
+    if (range.count == 0) return {};
+    return std::span<const int32_t>(opened_.held_out)
+        .subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.count));
+  }
   int32_t TrainPair(int32_t sample) const { return opened_.train[static_cast<size_t>(sample)]; }
   const PairLengths& LengthsOf(int32_t pair) const {
     return opened_.pairs.lengths()[static_cast<size_t>(pair)];
@@ -245,6 +283,7 @@ class ParallelTextSource final : public BatchSource {
     return static_cast<double>(all.padded) / static_cast<double>(all.positions);
   }
 
+  const std::unique_ptr<const Tokenizer> tokenizer_;
   Opened opened_;
   const SampleOrder places_;  // of a mini-batch's samples in micro-batches
   const LengthBuckets buckets_;
@@ -266,12 +305,14 @@ absl::StatusOr<std::unique_ptr<BatchSource>> ParallelTextDataSource(
     const JobSpec& spec, const Network& network, std::span<const std::string> reads,
     const DataRoots& roots, SourceLook look) {
   const auto data = spec.data.As<ParallelTextData>();
-  ASSIGN_OR_RETURN(const std::unique_ptr<const Tokenizer> tokenizer,
+  ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
                    OpenJobTokenizer(spec, network, roots, data.tokenizer));
-  PairSet::Options options{.tokenizer = tokenizer.get(),
-                           .limits = PairLimitsOf(network),
-                           .keep_sources = Reads(reads, {"source"}),
-                           .keep_targets = Reads(reads, {"tokens", "targets"})};
+  PairSet::Options options{
+      .tokenizer = tokenizer.get(),
+      .limits = PairLimitsOf(network),
+      .keep_sources = Reads(reads, {"source"}),
+      .keep_targets = Reads(reads, {"tokens", "targets"}),
+      .keep_texts = spec.evaluation.translate.has_value() && Reads(reads, {"targets"})};
   if (look == SourceLook::kSurvey) options.most_bytes = kMostSurveyedBytes;
   Opened opened{.pairs = PairSet(options)};
   DatasetManifest manifest;
@@ -290,8 +331,9 @@ absl::StatusOr<std::unique_ptr<BatchSource>> ParallelTextDataSource(
   RETURN_IF_ERROR(read(FilesOf("test_", data.test_sources, data.test_targets, data.test_tags),
                        &opened.test_files));
   RETURN_IF_ERROR(Split(spec, &opened));
-  return std::make_unique<ParallelTextSource>(spec, network, *tokenizer, std::move(opened),
-                                              std::move(manifest), std::move(digest_text));
+  return std::make_unique<ParallelTextSource>(spec, network, std::move(tokenizer),
+                                              std::move(opened), std::move(manifest),
+                                              std::move(digest_text));
 }
 
 }  // namespace stagecoach

@@ -127,9 +127,9 @@ export function exactShares(values) {
   return shares;
 }
 
-/** "top_5" as people say it: "top 5"; "mean_iou": "mean IoU". */
+/** "top_5" as people say it: "top 5"; "mean_iou": "mean IoU"; "bleu": "BLEU"; "chrf2": "chrF2". */
 export function measureText(name) {
-  return String(name).replaceAll('_', ' ').replace(/\biou\b/, 'IoU');
+  return String(name).replaceAll('_', ' ').replace(/\biou\b/, 'IoU').replace(/\bbleu\b/, 'BLEU').replace(/\bchrf2\b/, 'chrF2');
 }
 
 /** Of one class, as "accuracy/3": there may be a thousand. */
@@ -140,7 +140,8 @@ export function isOfAClass(name) {
 /** The share of padding of a step: it says nothing of the network, so it stands beside the throughput. */
 export const PADDING = 'padding';
 
-/** A loss as it is; any other measure is a share. */
+/** A loss as it is, a score of translations of 100; any other measure is a share. */
 export function measureValue(name, value) {
+  if (/(bleu|chrf2)$/.test(name)) return decimal(value, 1);
   return name === 'loss' || name.endsWith('_loss') ? decimal(value, 4) : percent(value);
 }

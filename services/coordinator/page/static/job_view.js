@@ -14,7 +14,7 @@ import {Pictures} from './pictures.js';
 import {Strip} from './strip.js';
 import {Summary} from './summary.js';
 
-const SECTIONS = [['stages', 'Stages'], ['timeline', 'Timeline'], ['curves', 'Curves'], ['pictures', 'Pictures'],
+const SECTIONS = [['stages', 'Stages'], ['timeline', 'Timeline'], ['curves', 'Curves'], ['pictures', 'Pictures'], ['translations', 'Sentences'],
                   ['memory', 'Memory'], ['links', 'Links'], ['fleet', 'Fleet'], ['events', 'Events'], ['logs', 'Log']];
 
 export class JobView {

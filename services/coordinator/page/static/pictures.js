@@ -1,7 +1,9 @@
-// The first held-out pictures with what the network says of them, as of the last evaluation.
+// The first held-out pictures with what the network says of them, as of the last evaluation. With them
+// come translations of sentences.
 import {ApiError, getShownPictures} from './api.js';
 import {h, part, setText, updateTable} from './dom.js';
 import {num, percent} from './format.js';
+import {showTranslations, translates} from './translations.js';
 
 const ASK_AGAIN_MS = 2000;  // at the earliest
 
@@ -42,7 +44,8 @@ export class Pictures {
 
   update() {
     const evaluation = this.store.series.evaluations.at(-1);
-    if (!evaluation || !readsImages(this.store.job) || this.asking) return;
+    const job = this.store.job;
+    if (!evaluation || !(readsImages(job) || translates(job)) || this.asking) return;
     const seen = `${evaluation.step} ${evaluation.time}`;
     if (seen === this.seen || performance.now() - this.askedAt < ASK_AGAIN_MS) return;
     this.ask(seen);
@@ -66,6 +69,7 @@ export class Pictures {
   show(told) {
     const pictures = told.pictures || [];
     this.section.hidden = pictures.length === 0;
+    showTranslations(this.root, told);
     this.store.changed();  // the link to the section comes and goes with it
     const right = pictures.filter((shown) => shown.label === shown.answer).length;
     setText(part(this.root, 'pictures-note'),

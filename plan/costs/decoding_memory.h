@@ -1,0 +1,37 @@
+// Decoding memory: what the translations of an evaluation (evaluation.translate) take on a stage
+// beside what its evaluations take: keys and values of all rows that hypotheses may have, what is held
+// of the sources, the rows of a step and their logits. An upper bound.
+// Threads: pure functions.
+// Units:   bytes; sizes beyond 64 bits come out as the largest number.
+#ifndef STAGECOACH_PLAN_COSTS_DECODING_MEMORY_H_
+#define STAGECOACH_PLAN_COSTS_DECODING_MEMORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "decoding/translation_group.h"
+#include "network/network.h"
+#include "plan/job/job_spec.h"
+
+namespace stagecoach {
+
+// Without the marks of a tokenizer, which its sizes do not depend on.
+TranslationOptions TranslationOf(const TranslateSpec& translate, const Network& network);
+
+struct DecodingSizes {
+  std::vector<int64_t> layers;  // keys, values and held sources of each
+  int64_t rows = 0;             // inputs of steps, on any stage
+  int64_t logits = 0;           // on the last stage
+
+  // Of a stage with layers [first, last) whose evaluations take so much. A step has no more rows
+  // than an evaluation has positions: a beam is no larger than the target's context.
+  int64_t Of(int first, int last, int64_t evaluation) const;
+};
+
+// Nullopt: the job translates nothing, or cannot (ValidateJob).
+std::optional<DecodingSizes> DecodingSizesOf(const JobSpec& spec, const Network& network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_COSTS_DECODING_MEMORY_H_
