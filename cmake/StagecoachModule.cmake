@@ -37,7 +37,7 @@ function(stagecoach_module name)
     set(computes_little TRUE)
   endif()
   set(idle FALSE)
-  if(STAGECOACH_SANITIZE AND (computes_little OR name MATCHES "^(link|stage|plan)"))
+  if(STAGECOACH_SANITIZE AND (computes_little OR name MATCHES "^(data|link|stage|plan)"))
     set(idle TRUE)
   endif()
   if(sources AND idle)
@@ -93,7 +93,8 @@ function(stagecoach_module name)
       endforeach()
     elseif(STAGECOACH_SANITIZE)
       add_test(NAME ${name}_tests COMMAND ${name}_tests --gtest_brief=1)
-      set_tests_properties(${name}_tests PROPERTIES TIMEOUT 600 LABELS "unit;${name}")
+      list(LENGTH tests files)  # the longest first: the last one leaves the other cores idle
+      set_tests_properties(${name}_tests PROPERTIES TIMEOUT 600 COST ${files} LABELS "unit;${name}")
     else()
       gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                            PROPERTIES TIMEOUT 300 LABELS "unit;${name}")
@@ -102,15 +103,19 @@ function(stagecoach_module name)
 endfunction()
 
 # stagecoach_test_program(TARGET SET [IDLE]): how a program of tests is compiled. SET: its precompiled headers; IDLE:
-# what it tests computes little.
+# TRUE if what it tests computes little.
 #
 # Tests are compiled more often than they compute: -Og halves the time to build them, and takes a quarter off that for
 # -O1; more than -O0, which writes out what is inlined otherwise. Under AddressSanitizer a third of the rest goes to the
-# scopes of the temporaries that tests are full of: those are watched in what is tested, not in the tests.
+# scopes of the temporaries that tests are full of: those are watched in what is tested, not in the tests. Sanitized
+# tests have no line numbers, which take their time too: a report names the test, and the lines of what it tests.
 function(stagecoach_test_program target set)
   set(level -Og)
   if(STAGECOACH_SANITIZE AND "${ARGN}")
     set(level -O0)
+  endif()
+  if(STAGECOACH_SANITIZE)
+    list(APPEND level -g0)
   endif()
   if(STAGECOACH_SANITIZE MATCHES "address")
     list(APPEND level -fno-sanitize-address-use-after-scope)

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 TEST(DrainTest, AtAnyMomentAJobEndsItsStepAndTheNextCoordinatorGoesOn) {
   for (const bool save : {false, true}) {
-    AtEveryEvent(kSanitized ? 31 : 5, [save](TestCluster& cluster, int) {
+    AtEveryEvent(kSanitized ? 61 : 5, [save](TestCluster& cluster, int) {
       bool drained = false;
       cluster.loop().Drain(save, [&] { drained = true; });
       const double before = cluster.now();

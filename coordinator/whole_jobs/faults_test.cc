@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Odd, so that both stages are hit everywhere in time.
-constexpr int kStride = kSanitized ? 23 : 3;
+constexpr int kStride = kSanitized ? 61 : 3;
 
 TEST(FaultsTest, SurvivesAStageKilledAtAnyEvent) {
   AtEveryEvent(kStride, [](TestCluster& cluster, int at) {

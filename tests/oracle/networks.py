@@ -3,7 +3,7 @@
 
 usage: networks.py STAGECOACH_ORACLE
 
-`stagecoach-oracle run` computes one step; each network, and the lists of layers in examples/ (layer_lists.py), is
+`stagecoach-oracle runs` computes the steps; each network, and the lists of layers in examples/ (layer_lists.py), is
 written here for PyTorch from its description alone, in float64, with our random numbers for dropout. Compared are
 outputs, loss, measures, the gradient of every parameter and states, for several numbers of stages and micro-batches,
 and the losses of 20 steps with states, from PyTorch's updates on its side and from our gradients on ours. Exit status: 0 equal within the tolerances, 1 not, 77 PyTorch is not installed.
@@ -297,6 +297,28 @@ def mean_loss(objective, output, tensors, options):
     return (F.cross_entropy(rows, flat, reduction="none", **options) * weights).sum() / weights.sum(), weights
 
 
+class Oracle:
+    """`stagecoach-oracle runs`: one process for all runs, as starting it takes longer than a step of a small network."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, "runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+    def run(self, *arguments):
+        line = "\t".join(map(str, arguments))
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        code = self.process.stdout.readline().strip()
+        if code != "0":
+            sys.exit(f"stagecoach-oracle run {line}: " + (f"exit code {code}" if code else "the process ended"))
+
+
 class Network:
     """One network in PyTorch, and beside it the program that computes the same."""
 
@@ -312,7 +334,7 @@ class Network:
         self.file.write_text(json.dumps(model))
 
     def run(self, *arguments):
-        subprocess.run([self.oracle, "run", "--network", self.file, *self.more, *map(str, arguments)], check=True)
+        self.oracle.run("--network", self.file, *self.more, *arguments)
 
     def initial(self, rng):
         path = self.folder / "initial.safetensors"
@@ -431,14 +453,15 @@ def main():
         sys.exit(__doc__.split("\n\n")[1])
     torch.set_num_threads(1)
     checks = failures = 0
-    for name in NETWORKS:
-        for attempt in range(ATTEMPTS):
-            report = compare(sys.argv[1], name, attempt)
-            checks += report.checks
-            if not report.failures:
-                break
-            print(f"  {name}: attempt {attempt + 1} of {ATTEMPTS}: {report.failures} failures")
-        failures += report.failures
+    with Oracle(sys.argv[1]) as oracle:
+        for name in NETWORKS:
+            for attempt in range(ATTEMPTS):
+                report = compare(oracle, name, attempt)
+                checks += report.checks
+                if not report.failures:
+                    break
+                print(f"  {name}: attempt {attempt + 1} of {ATTEMPTS}: {report.failures} failures")
+            failures += report.failures
     print(f"networks: {checks} comparisons, {failures} failures")
     sys.exit(1 if failures else 0)
 

@@ -1,6 +1,6 @@
 // stagecoach-oracle BACKEND FILE: records one back end's numbers for compare.py.
 // stagecoach-oracle --backends: the back ends of this build, one a line.
-// stagecoach-oracle run --help: a step of any network.
+// stagecoach-oracle run --help: a step of any network. stagecoach-oracle runs: many, in one process.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -63,6 +63,7 @@ int Main(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
 #ifdef STAGECOACH_ORACLE_RUN
   if (argc > 1 && std::string(argv[1]) == "run") return stagecoach::OracleRun(argc - 1, argv + 1);
+  if (argc == 2 && std::string(argv[1]) == "runs") return stagecoach::OracleRuns();
 #endif
   return stagecoach::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

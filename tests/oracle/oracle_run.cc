@@ -1,6 +1,7 @@
 #include "tests/oracle/oracle_run.h"
 
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "checkpoint/files/file_system.h"
@@ -241,6 +243,18 @@ int OracleRun(int argc, const char* const* argv) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "stagecoach-oracle: %s\n", std::string(status.message()).c_str());
   return 1;
+}
+
+int OracleRuns() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, '\t');
+    std::vector<const char*> arguments = {"run"};
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    const int code = OracleRun(static_cast<int>(arguments.size()), arguments.data());
+    std::printf("%d\n", code);
+    std::fflush(stdout);
+  }
+  return 0;
 }
 
 }  // namespace stagecoach

@@ -5,8 +5,12 @@
 
 namespace stagecoach {
 
-// Exit code; 2 for a wrong command line, 1 with a message for everything else that is wrong.
+// Exit code of `run`; 2 for a wrong command line, 1 with a message for everything else that is wrong.
 int OracleRun(int argc, const char* const* argv);
+
+// `runs`: one run for each line of standard input, which has its arguments, divided by tabs. Answers
+// with a line that has the exit code of the run. Returns 0 at the end of the input.
+int OracleRuns();
 
 }  // namespace stagecoach
 

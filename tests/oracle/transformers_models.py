@@ -219,8 +219,9 @@ def must_differ(report, what, ours, truth):
 def main():
     torch.set_num_threads(1)
     report = networks.Report("cpu")
-    for name in MODELS:
-        compare(sys.argv[1], name, report)
+    with networks.Oracle(sys.argv[1]) as oracle:
+        for name in MODELS:
+            compare(oracle, name, report)
     print(f"transformers {transformers.__version__}, PyTorch {torch.__version__}: {report.checks} comparisons, "
           f"{report.failures} failures")
     sys.exit(1 if report.failures else 0)

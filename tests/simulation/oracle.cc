@@ -10,7 +10,7 @@
 namespace stagecoach {
 namespace {
 
-using Kind = JobRecord::Kind;
+using RecordKind = JobRecord::Kind;
 
 constexpr size_t kStepWord = 7;  // "step 6 ", of World::TensorsOf
 constexpr double kShortly = 5;   // from a fault's end to that of a job that met it
@@ -109,16 +109,16 @@ class Judge {
     for (const JobRecord& record : job_.records) {
       if (record.number != ++number) Say("record ", record.number, " where ", number, " is due");
       number = record.number;
-      if (record.kind == Kind::kRecovery || record.phase == JobPhase::kHeld) repeats = true;
-      if (record.kind == Kind::kEvaluation) LookAtEvaluation(record);
-      if (record.kind != Kind::kStep) continue;
+      if (record.kind == RecordKind::kRecovery || record.phase == JobPhase::kHeld) repeats = true;
+      if (record.kind == RecordKind::kEvaluation) LookAtEvaluation(record);
+      if (record.kind != RecordKind::kStep) continue;
       if (!std::exchange(repeats, false) && record.step != step + 1) {
         Say("step ", record.step, " follows step ", step, " without a recovery");
       }
       step = record.step;
       LookAtStep(record);
     }
-    if (job_.records.empty() || job_.records.back().kind != Kind::kFinished) {
+    if (job_.records.empty() || job_.records.back().kind != RecordKind::kFinished) {
       Say("the history does not end with the job's end");
     }
   }
@@ -206,11 +206,13 @@ Truth ResultOf(const JobEnding& ending) {
   Truth truth;
   truth.tensors = ending.tensors;
   for (const JobRecord& record : ending.records) {
-    if (record.kind == Kind::kStep) {
+    if (record.kind == RecordKind::kStep) {
       truth.steps[record.step] = {record.loss, record.gradient_norm, record.learning_rate};
     }
-    if (record.kind == Kind::kEvaluation) truth.evaluations[record.step] = EvaluationOf(record);
-    if (record.kind == Kind::kFinished) truth.digest = record.weights_digest;
+    if (record.kind == RecordKind::kEvaluation) {
+      truth.evaluations[record.step] = EvaluationOf(record);
+    }
+    if (record.kind == RecordKind::kFinished) truth.digest = record.weights_digest;
   }
   return truth;
 }

@@ -17,7 +17,7 @@ constexpr double kLeastWork = 0.002, kMostWork = 0.02;
 constexpr double kRegisterDeadlineSeconds = 2, kLongestBackoffSeconds = 1, kRefusedSeconds = 1;
 constexpr int kUnavailableIfGone = 2;
 // As StageRuntime::Drain, with what is left of --exit-timeout.
-constexpr double kDrainIdleSeconds = 2, kDrainSeconds = 25;
+constexpr double kDrainIdleSeconds = 2, kStageDrainSeconds = 25;
 
 }  // namespace
 
@@ -182,7 +182,7 @@ void StageServerProcess::StartDraining() {
   parts_.trace->Note("stage drains", parts_.host);
   mailbox_.StartDraining();
   rested_seconds_ = parts_.network->time().seconds();
-  drain_until_ = rested_seconds_ + kDrainSeconds;
+  drain_until_ = rested_seconds_ + kStageDrainSeconds;
   LookWhetherDrained();
 }
 

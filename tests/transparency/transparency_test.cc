@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -156,6 +157,8 @@ TEST_P(Transparency, EveryPipelineHasTheBitsOfOneStage) {
             options.schedule = schedule;
             options.rematerialization = rematerialization;
             options.order_seed = ++order_seed;
+            // Every value of each option still has its turn.
+            if (kSanitized && order_seed % 5 != 0) continue;
             ExpectSameBits(options, truth);
           }
         }

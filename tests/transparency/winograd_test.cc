@@ -25,8 +25,9 @@ Network WideResnet(Precision precision = Precision::kFloat32) {
 
 class Winograd : public testing::TestWithParam<Precision> {};
 
+// Not on the reference, which has no filtering: its loops over so many channels took most of the time.
 TEST_P(Winograd, HasTheSameBitsInEveryPipeline) {
-  ExpectTheSameBitsInEveryPipeline(WideResnet(GetParam()));
+  ExpectTheSameBitsInEveryPipeline(WideResnet(GetParam()), nullptr, OptimizerSpec(), {CpuDevice()});
 }
 
 TEST_P(Winograd, HasTheReferencesFirstStep) {

@@ -7,9 +7,9 @@ namespace stagecoach {
 namespace {
 
 constexpr double kFirstBackoff = 0.1, kBackoffGrowth = 1.6,
-                 kMostBackoff = 1.0;    // MakeControlChannel
-constexpr double kMostThread = 0.0003;  // between a call and its first byte
-constexpr double kMostRepeat = 0.05;    // until a request comes a second time
+                 kMostBackoff = 1.0;        // MakeControlChannel
+constexpr double kMostCallThread = 0.0003;  // between a call and its first byte
+constexpr double kMostRepeat = 0.05;        // until a request comes a second time
 
 }  // namespace
 
@@ -63,7 +63,7 @@ void SimulatedChannel::Connected(SimulatedNetwork::ConnectionPointer connection)
 void SimulatedChannel::Start(const CallPointer& call) {
   std::erase_if(under_way_, [](const CallPointer& old) { return old->over; });
   under_way_.push_back(call);
-  network_->Post(from_, process_, network_->random().Between(0, kMostThread),
+  network_->Post(from_, process_, network_->random().Between(0, kMostCallThread),
                  [self = shared_from_this(), call] { self->Send(call); });
   if (!network_->Repeats()) return;
   network_->Post(from_, process_, network_->random().Between(0, kMostRepeat),

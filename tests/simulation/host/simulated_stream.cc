@@ -10,8 +10,9 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kMostThread = 0.00005;  // until the process's thread of gRPC gets round to it
-constexpr double kMostBackoff = 1.0;
+constexpr double kMostStreamThread =
+    0.00005;  // until the process's thread of gRPC gets round to it
+constexpr double kMostStreamBackoff = 1.0;
 // Of flips, those outside of a frame: they break the connection, or the rest of it is swallowed.
 constexpr double kBreaks = 0.2, kSwallows = 0.1;
 
@@ -61,7 +62,7 @@ void SimulatedStream::Redial() {
         if (self->links_ == nullptr) return;
         if (connection.ok()) return self->Connected(*std::move(connection));
         self->Post(self->backoff_seconds_, &SimulatedStream::Redial);
-        self->backoff_seconds_ = std::min(self->backoff_seconds_ * 1.6, kMostBackoff);
+        self->backoff_seconds_ = std::min(self->backoff_seconds_ * 1.6, kMostStreamBackoff);
       });
 }
 
@@ -110,7 +111,7 @@ void SimulatedStream::Write(const grpc::ByteBuffer* buffer) {
 }
 
 void SimulatedStream::SendBytes(std::string bytes) {
-  Post(network_->random().Between(0, kMostThread), &SimulatedStream::WriteEnded);
+  Post(network_->random().Between(0, kMostStreamThread), &SimulatedStream::WriteEnded);
   if (network_->Flips(host_, peer_host_)) {
     SeededRandom& random = network_->random();
     const double where = random.Share();

@@ -1,9 +1,5 @@
-// The fortified longjmp takes a jump to another stack for a mistake.
-#undef _FORTIFY_SOURCE
-
 #include "stage/backends/cuda/emulation/emulation.h"
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <memory>
@@ -23,9 +19,13 @@ constexpr uint32_t kWarp = 32;
 
 enum class Wait { kNone, kWarp, kBlock, kDone };
 
+// Where a coroutine goes on. The compiler's jumps: swapcontext is a system call each time, and
+// longjmp looks for handlers of thread cancellation.
+using Place = void* [5];
+
 struct Coroutine {
   ucontext_t context;  // to begin on the own stack
-  jmp_buf place;       // to go on: swapcontext would be a system call each time
+  Place place;
   bool begun = false;
   std::unique_ptr<char[]> stack;
   Wait wait = Wait::kNone;
@@ -41,7 +41,7 @@ struct Block {
   std::vector<std::unique_ptr<Coroutine>> threads;  // kept from block to block
   std::vector<float> shared;
   ucontext_t unused;
-  jmp_buf scheduler;
+  Place scheduler;
   const absl::FunctionRef<void()>* body = nullptr;
   Order order = Order::kAscending;
   uint64_t launches = 0;
@@ -56,7 +56,7 @@ Block& State() {
 void WaitAt(Wait kind) {
   Coroutine& self = *State().threads[thread_index.x];
   self.wait = kind;
-  if (_setjmp(self.place) == 0) _longjmp(State().scheduler, 1);
+  if (__builtin_setjmp(self.place) == 0) __builtin_longjmp(State().scheduler, 1);
 }
 
 // One coroutine runs its place in every block of every grid: to begin one takes three system calls.
@@ -68,8 +68,8 @@ void Enter() {
 }
 
 void Resume(Coroutine& thread) {
-  if (_setjmp(State().scheduler) != 0) return;
-  if (thread.begun) _longjmp(thread.place, 1);
+  if (__builtin_setjmp(State().scheduler) != 0) return;
+  if (thread.begun) __builtin_longjmp(thread.place, 1);
   thread.begun = true;
   CHECK_EQ(getcontext(&thread.context), 0) << "coroutine";
   thread.context.uc_stack.ss_sp = thread.stack.get();
