@@ -12,8 +12,8 @@
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"
 #include "plan/costs/decoding_memory.h"
+#include "plan/data/decoding_checks.h"
 #include "plan/job/data_kinds.h"
-#include "plan/job/decoding_checks.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
@@ -221,10 +221,17 @@ absl::Status ValidateTranslate(const JobSpec& spec, const Network& network) {
   }
   RETURN_IF_ERROR(Annotate(CheckTranslates(spec, network), path));
   // Stages exchange a step's rows in tensors that are no longer than the target's.
-  const int64_t context = TranslationOf(translate, network).context;
-  if (translate.beam <= context) return absl::OkStatus();
-  return FieldError(path + ".beam", absl::StrCat(translate.beam),
-                    absl::StrCat("at most the network's target positions, ", context));
+  const TranslationOptions options = TranslationOf(translate, network);
+  if (translate.beam > options.context) {
+    return FieldError(path + ".beam", absl::StrCat(translate.beam),
+                      absl::StrCat("at most the network's target positions, ", options.context));
+  }
+  const int64_t rows = TranslationGroup::MostRows(options, spec.training.batch_size);
+  if (rows <= kMaxRows) return absl::OkStatus();
+  return FieldError(path, absl::StrCat(rows, " rows of keys and values"),
+                    absl::StrCat("at most ", kMaxRows,
+                                 ": give a smaller beam or tokens, or a smaller "
+                                 "training.batch_size"));
 }
 
 absl::Status ValidateResume(const JobSpec& spec) {

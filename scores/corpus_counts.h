@@ -1,5 +1,5 @@
-// CorpusCounts: what BLEU and chrF2 of a corpus are computed from, of some of its segments. Counts are
-// whole numbers, so parts may be added in any order.
+// CorpusCounts: n-gram counts of some segments, for BLEU and chrF2. Counts are whole numbers, so parts
+// may be added in any order.
 // Threads: pure functions.
 #ifndef STAGECOACH_SCORES_CORPUS_COUNTS_H_
 #define STAGECOACH_SCORES_CORPUS_COUNTS_H_

@@ -233,6 +233,7 @@ void JobScript::NewJob(const Words& words) {
   if (options.contains("classes")) {
     spec.network.objective = CrossEntropySpec{.mean_iou = true, .per_class = true};
   }
+  spec.training.until.bleu = options.contains("bleu") ? std::stod(options.at("bleu")) : 0;
   spec.training.until.mean_iou = options.contains("iou") ? std::stod(options.at("iou")) : 0;
   job->network = ExpandNetwork(spec.network).value();
   job->model_sha256 = ModelSha256(job->network);

@@ -7,7 +7,7 @@
 //                  until=2 ends it by a loss of 2; iou=0.3 ends it by that mean_iou
 //                  average=1: evaluations are of the averages of the weights too
 //                  classes=1: classes are counted, of which reports tell
-//                  translate=1: an evaluation translates so many mini-batches; 0: all
+//                  translate=1: an evaluation translates so many mini-batches; 0: all; bleu=60 ends it
 //   open | restart term=2 | term 7 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   short needed=2 ready=1 alive=1 a:1   the stages that are ready
 //   died a SIGSEGV generation=1 step=0 instruction=forward   as the next process of a tells; term=1

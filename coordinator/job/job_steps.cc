@@ -127,7 +127,7 @@ std::string ReachedText(const UntilSpec& until, double loss, const std::vector<M
       return one.name == wanted || (wanted == kBleu && one.name == AverageOf(kBleu));
     });
     reached = reached && found != measures.end() && found->value >= least;
-    if (reached) words.push_back(absl::StrCat(name, " ", found->value, " >= ", least));
+    if (reached) words.push_back(absl::StrCat(found->name, " ", found->value, " >= ", least));
   }
   return reached ? absl::StrJoin(words, ", ") : "";
 }

@@ -1,8 +1,8 @@
 #include "plan/costs/decoding_memory.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "base/errors/check.h"
 #include "base/numbers/dtype.h"
 #include "network/passes/decoding.h"
 #include "plan/costs/saturate.h"
@@ -35,7 +35,7 @@ TranslationOptions TranslationOf(const TranslateSpec& translate, const Network& 
 }
 
 int64_t DecodingSizes::Of(int first, int last, int64_t evaluation) const {
-  int64_t bytes = SaturatingAdd(evaluation, rows);
+  int64_t bytes = SaturatingAdd(evaluation, rows_held);
   for (int i = first; i < last; ++i) {
     bytes = SaturatingAdd(bytes, layers[static_cast<size_t>(i)]);
   }
@@ -47,9 +47,8 @@ std::optional<DecodingSizes> DecodingSizesOf(const JobSpec& spec, const Network&
   const TranslationOptions options = TranslationOf(*spec.evaluation.translate, network);
   const int64_t sentences = spec.training.batch_size;
   const int64_t pool = TranslationGroup::MostRows(options, sentences);
-  const absl::StatusOr<DecodingForm> form =
-      DecodingOf(network, std::min<int64_t>(pool, std::numeric_limits<int32_t>::max()));
-  if (!form.ok()) return std::nullopt;
+  const absl::StatusOr<DecodingForm> form = DecodingOf(network, pool);
+  CHECK_OK(form.status());
   const DType dtype = ComputeDType(network.precision);
   DecodingSizes sizes;
   for (const NetworkLayer& layer : form->target.layers) {
@@ -66,9 +65,12 @@ std::optional<DecodingSizes> DecodingSizesOf(const JobSpec& spec, const Network&
     bytes = SaturatingAdd(bytes, BytesOf(type.shape, sentences, ElementDType(type.element, dtype)));
   }
   const int64_t beam = options.beam.beam;
-  const int64_t of_row = (options.context + 4) * kIdBytes;
-  sizes.rows = kStepsHeld * SaturatingMultiply(sentences * beam, of_row);
   const int64_t samples = MicroBatchSize(sentences, spec.training.micro_batches, 0);
+  const auto message = [&](int64_t of) {
+    return SaturatingMultiply(of, (beam * (options.context + 3) + 1) * kIdBytes);
+  };
+  sizes.rows_message = message(samples);
+  sizes.rows_held = SaturatingMultiply(message(sentences), kStepsHeld);
   sizes.logits = kLogitsHeld * SaturatingMultiply(samples * beam, network.classes() * 4);
   return sizes;
 }

@@ -1,6 +1,6 @@
-// Decoding memory: what the translations of an evaluation (evaluation.translate) take on a stage
-// beside what its evaluations take: keys and values of all rows that hypotheses may have, what is held
-// of the sources, the rows of a step and their logits. An upper bound.
+// Decoding memory: the extra memory that translations of an evaluation (evaluation.translate) need on
+// a stage: keys and values of all rows that hypotheses may have, values held of the sources, the rows
+// of a step and their logits. An upper bound.
 // Threads: pure functions.
 // Units:   bytes; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_COSTS_DECODING_MEMORY_H_
@@ -21,7 +21,8 @@ TranslationOptions TranslationOf(const TranslateSpec& translate, const Network& 
 
 struct DecodingSizes {
   std::vector<int64_t> layers;  // keys, values and held sources of each
-  int64_t rows = 0;             // inputs of steps, on any stage
+  int64_t rows_message = 0;     // the largest message that says which rows come next
+  int64_t rows_held = 0;        // all such, on any stage
   int64_t logits = 0;           // on the last stage
 
   // Of a stage with layers [first, last) whose evaluations take so much. A step has no more rows
@@ -29,7 +30,7 @@ struct DecodingSizes {
   int64_t Of(int first, int last, int64_t evaluation) const;
 };
 
-// Nullopt: the job translates nothing, or cannot (ValidateJob).
+// Of a valid job. Nullopt: it translates nothing.
 std::optional<DecodingSizes> DecodingSizesOf(const JobSpec& spec, const Network& network);
 
 }  // namespace stagecoach

@@ -36,7 +36,7 @@ class Tokenizer;
 
 // A held-out sentence and its translation, as the files have them.
 struct HeldOutSentence {
-  int64_t number = 0;  // among those held out, in the order of the files
+  int64_t number = 0;  // among those held out, in their order; several files take turns
   std::string_view source, target;
 };
 

@@ -98,13 +98,14 @@ void DecodingExecutor::Begin(const DecodingWork& work) {
 
 absl::StatusOr<Progress> DecodingExecutor::Advance(int most) {
   CHECK(work_.has_value()) << "no pass has begun";
+  blocked_ = false;
   for (int i = 0; i < most; ++i) {
     ASSIGN_OR_RETURN(bool some, SendWaiting());
     if (in_source_) {
       ASSIGN_OR_RETURN(const bool source, AdvanceSource());
       some = some || source;
     } else if (in_target_) {
-      if (last_stage() && groups_.front().search == nullptr && groups_.front().samples < 0) {
+      if (last_stage() && groups_.front().search == nullptr) {
         RETURN_IF_ERROR(BeginSearches());
       }
       ASSIGN_OR_RETURN(const bool sent, SendRows());
@@ -113,7 +114,6 @@ absl::StatusOr<Progress> DecodingExecutor::Advance(int most) {
       some = some || sent || received || computed;
     }
     if (some) {
-      ++advances_;
       TickProgress();
       continue;
     }
@@ -123,7 +123,8 @@ absl::StatusOr<Progress> DecodingExecutor::Advance(int most) {
       return Progress::kFinished;
     }
     RETURN_IF_ERROR(LinkStatus());
-    return i > 0 ? Progress::kAdvanced : Progress::kBlocked;
+    blocked_ = i == 0;
+    return blocked_ ? Progress::kBlocked : Progress::kAdvanced;
   }
   return Progress::kAdvanced;
 }
@@ -205,7 +206,7 @@ absl::StatusOr<bool> DecodingExecutor::SendActivations(BoundaryPort* port) {
                        &to_send_->tensors, to_send_->binding);
 }
 
-// What waits for its copy or for the link. Sources leave before the first activations of rows.
+// Sends messages that wait for a copy or the link. Sources leave before the first activations of rows.
 absl::StatusOr<bool> DecodingExecutor::SendWaiting() {
   bool some = false;
   for (auto* port : {&source_down_, &up_, &down_}) {
@@ -394,8 +395,12 @@ absl::Status DecodingExecutor::LinkStatus() const {
 }
 
 std::string DecodingExecutor::WaitingFor() const {
-  if (!work_.has_value()) return "";
+  if (!work_.has_value() || !blocked_) return "";
   const Fence& fence = work_->fence;
+  for (const auto* port : {&source_down_, &up_, &down_}) {
+    if (!port->has_value() || !(*port)->waiting()) continue;
+    return (*port)->Waiting((*port)->waiting_kind(), fence, (*port)->waiting_micro_batch());
+  }
   if (to_send_.has_value()) {
     const BoundaryPort& port = in_source_ ? *source_down_ : *down_;
     return port.Waiting(MessageKind::kActivation, fence, MicroBatchId(to_send_->group));
@@ -415,6 +420,14 @@ std::string DecodingExecutor::WaitingFor() const {
     return down_->Waiting(MessageKind::kRows, fence, MicroBatchId(next_rows_));
   }
   return up_.has_value() ? up_->Waiting(MessageKind::kActivation, fence, MicroBatchId(group_)) : "";
+}
+
+uint64_t DecodingExecutor::stale_messages() const {
+  uint64_t stale = 0;
+  for (const auto* port : {&source_up_, &source_down_, &up_, &down_}) {
+    if (port->has_value()) stale += (*port)->stale_messages();
+  }
+  return stale;
 }
 
 std::vector<TranslationGroup::Translation> DecodingExecutor::TakeTranslations() {

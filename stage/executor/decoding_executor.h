@@ -57,12 +57,14 @@ class DecodingExecutor {
   void Begin(const DecodingWork& work);
   // At most so many messages and computations.
   absl::StatusOr<Progress> Advance(int most);
-  std::string WaitingFor() const;  // as StageExecutor's
-  MicroBatchId current_micro_batch() const { return MicroBatchId(group_); }
+  std::string WaitingFor() const;             // as StageExecutor's
+  MicroBatchId current_micro_batch() const {  // invalid without a pass
+    return work_.has_value() ? MicroBatchId(group_) : MicroBatchId();
+  }
   // Of the last stage, after kFinished. Numbers are those of the mini-batch's samples.
   std::vector<TranslationGroup::Translation> TakeTranslations();
-  void Abandon();                                  // the pass, after an error or abort
-  uint64_t advances() const { return advances_; }  // messages and computations since construction
+  void Abandon();                   // the pass, after an error or abort
+  uint64_t stale_messages() const;  // dropped since construction
 
  private:
   // Rows that are computed next, or activations of such.
@@ -114,7 +116,7 @@ class DecodingExecutor {
   std::deque<Message> rows_to_send_;
   std::optional<Message> to_send_;  // activations
   std::vector<TranslationGroup::Translation> done_;
-  uint64_t advances_ = 0;
+  bool blocked_ = false;
 };
 
 }  // namespace stagecoach

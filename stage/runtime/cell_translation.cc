@@ -1,6 +1,5 @@
 #include "stage/runtime/cell_translation.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,7 +29,6 @@ absl::StatusOr<std::unique_ptr<CellTranslation>> CellTranslation::Create(const L
   auto made = std::unique_ptr<CellTranslation>(new CellTranslation(loaded));
   const TranslationOptions options = TranslationOf(*spec.evaluation.translate, loaded.network());
   const int64_t rows = TranslationGroup::MostRows(options, spec.training.batch_size);
-  if (rows > std::numeric_limits<int32_t>::max()) return NoMemory(rows, "these are too many");
   ASSIGN_OR_RETURN(made->form_, DecodingOf(loaded.network(), rows));
   absl::StatusOr<std::unique_ptr<CellDecoder>> decoder =
       CellDecoder::Create(made->form_, *loaded.cell, *backend);

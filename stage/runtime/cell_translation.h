@@ -1,8 +1,7 @@
 // CellTranslation: a stage's part in the translations of an evaluation (evaluation.translate): the
 // cell in the form that writes token by token, and its executor. On the last stage also what BLEU and
 // chrF2 are counted from, and the first held-out sentences.
-// It lives from the first mini-batch to the next other work. So keys and values of hypotheses take
-// memory between evaluations only if there is nothing else to do.
+// The next command that does not translate drops it, with the keys and values of hypotheses.
 // Ownership: borrows the loaded cell, which must not be trained meanwhile, back end and clocks.
 // Threads:   executor thread only.
 // Errors:    RESOURCE_EXHAUSTED: no memory for keys and values. FAILED_PRECONDITION: logits are not
@@ -37,6 +36,7 @@ class CellTranslation {
   absl::StatusOr<Progress> Advance() { return executor_->Advance(1); }
   std::string WaitingFor() const { return executor_->WaitingFor(); }
   MicroBatchId current_micro_batch() const { return executor_->current_micro_batch(); }
+  uint64_t stale_messages() const { return executor_->stale_messages(); }
   absl::StatusOr<StepReport> TakeReport();  // after kFinished
   void Abandon() { executor_->Abandon(); }
 

@@ -135,6 +135,21 @@ TEST(CellTranslation, AnyNumberOfStagesGivesTheSameAndTrainingGoesOnAsWithout) {
   }
 }
 
+// Seen: the first step after an evaluation told of keys and values as its own memory.
+TEST(CellTranslation, AStepAfterItTakesWhatAStepTakes) {
+  RuntimeFleet fleet(Translating(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
+  Translate(fleet, 1);
+  const auto after = fleet.RunAll(RuntimeFleet::Train(1, 1, false));
+  const auto next = fleet.RunAll(RuntimeFleet::Train(1, 2, true));
+  ASSERT_TRUE(after.ok() && next.ok()) << after.status() << next.status();
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ((*after)[static_cast<size_t>(k)].memory_peak.parameters,
+              (*next)[static_cast<size_t>(k)].memory_peak.parameters);
+  }
+}
+
 TEST(CellTranslation, AveragesTranslateIfAsked) {
   RuntimeFleet::Options options = Translating(3);
   options.average = {.decay = 0.99};  // still close to the first weights

@@ -104,7 +104,7 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
       MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
                      MicroBatchSize(training.batch_size, training.micro_batches, 0));
   if (const auto decoding = DecodingSizesOf(command.spec, network); decoding.has_value()) {
-    most.from_behind = std::max(most.from_behind, decoding->rows);
+    most.from_behind = std::max(most.from_behind, decoding->rows_message);
   }
   BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
   Allocator& allocator = parts.backend->link_allocator();
@@ -251,6 +251,17 @@ std::string LoadedCell::WaitingFor() const {
 MicroBatchId LoadedCell::current_micro_batch() const {
   return translation != nullptr ? translation->current_micro_batch()
                                 : executor->current_micro_batch();
+}
+
+uint64_t LoadedCell::stale_messages() const {
+  return executor->stale_messages() + stale_translated +
+         (translation != nullptr ? translation->stale_messages() : 0);
+}
+
+void LoadedCell::EndTranslation() {
+  if (translation == nullptr) return;
+  stale_translated += translation->stale_messages();
+  translation.reset();
 }
 
 std::string LoadedCell::Unconnected() const {

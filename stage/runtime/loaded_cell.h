@@ -44,13 +44,16 @@ struct LoadedCell {
   // cells, which are stale after an update.
   enum class Weights { kStale, kLive, kAverages };
   Weights held = Weights::kLive, copied = Weights::kLive;
-  int64_t forecast_bytes = 0;  // of its peak memory, if it is on a host
-  absl::Status aborted;        // not ok: only a newer Load helps
+  uint64_t stale_translated = 0;  // messages of translations that have ended
+  int64_t forecast_bytes = 0;     // of its peak memory, if it is on a host
+  absl::Status aborted;           // not ok: only a newer Load helps
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
   // Of what is at hand.
   std::string WaitingFor() const;
+  uint64_t stale_messages() const;  // dropped since the load
+  void EndTranslation();
   MicroBatchId current_micro_batch() const;
   std::string Unconnected() const;  // neighbours that no link has reached yet, for an error
   // Whether the decision is still to be applied. FAILED_PRECONDITION: it is neither new nor the

@@ -124,6 +124,7 @@ StageEngine::Going StageEngine::Begin(const RunCommand& command) {
 }
 
 absl::Status StageEngine::Start(const RunCommand& command) {
+  if (command.work != WorkKind::kTranslate) loaded_->EndTranslation();
   parts_.backend->allocator().ResetPeak();
   status_.Running(command.fence, *loaded_);
   loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
@@ -137,7 +138,6 @@ absl::Status StageEngine::Start(const RunCommand& command) {
     phases_.Enter(Phase::kOptimizer);
   }
   if (command.work == WorkKind::kTranslate) return BeginTranslation(command);
-  loaded_->translation.reset();
   if (command.work != WorkKind::kNone) BeginProgram(command);
   return absl::OkStatus();
 }

@@ -35,16 +35,15 @@ void StatusBoard::Position(const LoadedCell& loaded) {
 }
 
 void StatusBoard::CopyLocked(const LoadedCell& loaded) {
-  const StageExecutor& executor = *loaded.executor;
   status_.stage = loaded.command.stage;
   status_.bad_records = loaded.data == nullptr ? 0 : loaded.data->bad_records();
   status_.micro_batch = loaded.current_micro_batch();
   status_.waiting_for = loaded.WaitingFor();
   if (loaded.upstream != nullptr) status_.upstream = loaded.upstream->statistics();
   if (loaded.downstream != nullptr) status_.downstream = loaded.downstream->statistics();
-  // The executor dropped stale frames too; it does not tell the links apart.
+  // The executors dropped stale frames too; they do not tell the links apart.
   auto& counted = status_.upstream.has_value() ? status_.upstream : status_.downstream;
-  if (counted.has_value()) counted->stale_frames += executor.stale_messages();
+  if (counted.has_value()) counted->stale_frames += loaded.stale_messages();
 }
 
 StageStatus StatusBoard::Status() const {

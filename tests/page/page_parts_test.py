@@ -36,7 +36,6 @@ class PageParts(parts.PartsTest):
         labels = page.locator('[data-gantt="measured"] .gantt-cell[data-phase="forward"] text').all_text_contents()
         self.assertEqual(labels[:MICRO], [f"F{micro}" for micro in range(MICRO)])
 
-    # 24 pictures of 4 x 4 pixels, of which the network takes every sixth one for another class.
     def test_held_out_sentences_are_shown_with_their_translations(self):
         spec = self.fake.job()["spec"]
         self.fake.says = {"spec": {**spec, "evaluation": {"every_steps": "1", "translate": {"beam": "5"}}}}
@@ -51,6 +50,7 @@ class PageParts(parts.PartsTest):
         self.assertEqual(cells, ["A dog runs.", "Ein Hund läuft.", "Ein Hund rennt.", "<b>Two</b>", "", "Zwei"])
         self.assertRegex(page.locator('[data-part="translations-note"]').inner_text(), r"^after step \d+$")
 
+    # 24 pictures of 4 x 4 pixels, of which the network takes every sixth one for another class.
     def held_out(self, step):
         answers = [{"label": i % 3, "answer": (i + (i % 6 == 5)) % 3, "probability": 0.5 + i / 60, "label_name": "ape bee cow".split()[i % 3],
                     "answer_name": "ape bee cow".split()[(i + (i % 6 == 5)) % 3]} for i in range(24)]

@@ -140,7 +140,7 @@ class PairSet::Reading {
         {static_cast<int32_t>(source.size()), static_cast<int32_t>(target.size()) + 1});
     if (options_.keep_sources) set_.sources_.Add(source);
     if (options_.keep_targets) set_.targets_.Add(target);
-    if (options_.keep_texts) KeepText(pair);
+    if (options_.keep_texts && (held_out_ || !options_.test_files)) KeepText(pair);
     return absl::OkStatus();
   }
 

@@ -52,6 +52,7 @@ class PairSet {
     const Tokenizer* tokenizer = nullptr;                      // with begin and end
     PairLimits limits;                                         // longer pairs are left out
     bool keep_sources = true, keep_targets = true;             // else their lengths alone
+    bool test_files = false;                                   // all that is held out is in them
     bool keep_texts = false;                                   // of held-out pairs, in File::texts
     int64_t most_bytes = std::numeric_limits<int64_t>::max();  // of the text of a file
   };

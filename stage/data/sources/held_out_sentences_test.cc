@@ -1,5 +1,6 @@
 // The texts of held-out sentences, for evaluation.translate.
 #include "stage/data/sources/parallel_text_source_testing.h"
+#include "stage/tokens/tokenizer.h"
 
 namespace stagecoach {
 namespace {
@@ -35,6 +36,17 @@ TEST_F(HeldOutSentencesTest, OfTestFilesAreAsTheFilesHaveThem) {
   ASSERT_NE(source->tokenizer(), nullptr);
   EXPECT_EQ(source->tokenizer()->Decode(std::vector{PairLetter('a'), PairLetter('b')}).value(),
             "ab");
+}
+
+// The first ones are translated, not the shortest.
+TEST_F(HeldOutSentencesTest, ThoseToTranslateComeFirst) {
+  AddPair(Sources(0, 100), Targets(0, 100));
+  AddTests("dddd\nccc\nbb\na\n", "1\n2\n3\n4\n");
+  spec_.training.batch_size = 2;
+  spec_.evaluation.translate->batches = 1;
+  EXPECT_THAT(Sentences(*Open()), ElementsAre("1 ccc=2", "0 dddd=1", "3 a=4", "2 bb=3"));
+  spec_.evaluation.translate->batches = 0;
+  EXPECT_THAT(Sentences(*Open()), ElementsAre("3 a=4", "2 bb=3", "1 ccc=2", "0 dddd=1"));
 }
 
 // The last 2 % of the lines of each file, of which some are left out.

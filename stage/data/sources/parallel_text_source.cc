@@ -249,14 +249,20 @@ class ParallelTextSource final : public BatchSource {
   }
 
   // Those that an evaluation takes, by length; the lengths of each mini-batch are a bucket's, or
-  // the network's.
+  // the network's. Those that are translated come first, so that these are not the shortest.
   void SortHeldOut(const JobSpec& spec, const Network& network) {
     const int64_t size = spec.training.batch_size;
     const int64_t taken = std::min(std::ssize(opened_.held_out), evaluation_batches() * size);
+    const auto& translate = spec.evaluation.translate;
+    const int64_t first = translate.has_value() ? std::min(taken, translate->batches * size) : 0;
     const auto begin = opened_.held_out.begin();
-    std::stable_sort(begin, begin + taken, [this](int32_t a, int32_t b) {
-      return LengthsOf(a).longest() < LengthsOf(b).longest();
-    });
+    const auto sort = [&](int64_t from, int64_t to) {
+      std::stable_sort(begin + from, begin + to, [this](int32_t a, int32_t b) {
+        return LengthsOf(a).longest() < LengthsOf(b).longest();
+      });
+    };
+    sort(0, first);
+    sort(first, taken);
     const PairLimits limits = PairLimitsOf(network);
     for (int64_t first = 0; first < taken; first += size) {
       PairLengths lengths;
@@ -312,6 +318,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> ParallelTextDataSource(
       .limits = PairLimitsOf(network),
       .keep_sources = Reads(reads, {"source"}),
       .keep_targets = Reads(reads, {"tokens", "targets"}),
+      .test_files = !data.test_sources.empty(),
       .keep_texts = spec.evaluation.translate.has_value() && Reads(reads, {"targets"})};
   if (look == SourceLook::kSurvey) options.most_bytes = kMostSurveyedBytes;
   Opened opened{.pairs = PairSet(options)};

@@ -1,5 +1,5 @@
 // Which jobs may translate in their evaluations, and what that takes.
-#include "plan/job/decoding_checks.h"
+#include "plan/data/decoding_checks.h"
 
 #include <functional>
 #include <limits>
@@ -20,18 +20,23 @@ namespace {
 
 using testing::HasSubstr;
 
+NetworkSpec SmallTransformer(int64_t target_context) {
+  NetworkSpec network = TransformerSpec{.vocabulary = 100,
+                                        .source_context = 12,
+                                        .target_context = target_context,
+                                        .width = 8,
+                                        .hidden = 16,
+                                        .heads = 2,
+                                        .encoder_layers = 2,
+                                        .decoder_layers = 3};
+  network.objective = CrossEntropySpec{.ignore_index = 0};
+  return network;
+}
+
 JobSpec Translating() {
   JobSpec spec;
   spec.name = "pairs";
-  spec.network = TransformerSpec{.vocabulary = 100,
-                                 .source_context = 12,
-                                 .target_context = 10,
-                                 .width = 8,
-                                 .hidden = 16,
-                                 .heads = 2,
-                                 .encoder_layers = 2,
-                                 .decoder_layers = 3};
-  spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+  spec.network = SmallTransformer(/*target_context=*/10);
   ParallelTextData data;
   data.tokenizer = "/data/pieces.model";
   data.sources = {"/data/a"};
@@ -66,6 +71,14 @@ TEST(EvaluationTranslate, RefusesWhatCannotBeTranslated) {
       {"evaluation.translate.beam: 65", [](JobSpec* s) { s->evaluation.translate->beam = 65; }},
       {"evaluation.translate.beam: 11; at most the network's target positions, 10",
        [](JobSpec* s) { s->evaluation.translate->beam = 11; }},
+      {"evaluation.translate: 3156213760 rows of keys and values; at most 2147483647: give a "
+       "smaller beam or tokens, or a smaller training.batch_size",
+       [](JobSpec* s) {
+         s->evaluation.translate->beam = 10;
+         s->network = SmallTransformer(/*target_context=*/300);
+         s->training.batch_size = 1 << 20;
+         s->training.micro_batches = 1 << 12;
+       }},
       {"evaluation.translate.length_penalty: -1",
        [](JobSpec* s) { s->evaluation.translate->length_penalty = -1; }},
       {"evaluation.translate.tokens: -1", [](JobSpec* s) { s->evaluation.translate->tokens = -1; }},
@@ -114,8 +127,8 @@ TEST(EvaluationTranslate, CountsKeysValuesAndHeldSources) {
   EXPECT_LE(all, 3 * (pool + held + 6 * floats));
   EXPECT_EQ(sizes->logits, 2 * (2 * 2) * 100 * floats);
   const int last = static_cast<int>(sizes->layers.size());
-  EXPECT_EQ(sizes->Of(0, last, 1000), 1000 + all + sizes->rows + sizes->logits);
-  EXPECT_EQ(sizes->Of(0, 1, 1000), 1000 + sizes->rows) << "an embedding keeps nothing";
+  EXPECT_EQ(sizes->Of(0, last, 1000), 1000 + all + sizes->rows_held + sizes->logits);
+  EXPECT_EQ(sizes->Of(0, 1, 1000), 1000 + sizes->rows_held) << "an embedding keeps nothing";
 
   spec.evaluation.translate.reset();
   EXPECT_FALSE(DecodingSizesOf(spec, network).has_value());

@@ -1,4 +1,4 @@
-#include "plan/job/decoding_checks.h"
+#include "plan/data/decoding_checks.h"
 
 #include <string>
 
