@@ -43,9 +43,10 @@ class Plans:
         path.write_text(json.dumps(spec))
         return path
 
-    def plan(self, spec, memory=0):
+    def plan(self, spec, memory=0, gflops=0):
         """The plan, or None where a stage has too little memory; then `why` says what is missing."""
         limit = ["--memory-per-stage", str(memory)] if memory else []
+        limit += ["--gflops", str(gflops)] if gflops else []
         run = subprocess.run([self.program, "plan", "-o", "json", *limit, self.write(spec)], capture_output=True, text=True)
         if run.returncode == 0:
             return json.loads(run.stdout)

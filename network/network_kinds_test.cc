@@ -21,6 +21,7 @@
 #include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -130,6 +131,28 @@ TEST(Gpt, WeightDecayIsForMatricesOnly) {
     for (const ParameterSpec& parameter : layer.parameters) {
       EXPECT_EQ(parameter.decay, parameter.shape.rank() == 2) << parameter.name;
     }
+  }
+}
+
+// Table 1 of GPipe has 282.2M, 785.8M, 5.3B, 21.0B and 83.9B. 12 d d L + 13 d L + 2 V d + V gives
+// them all: the output has a bias. Ours has none; it has positions and a last norm.
+TEST(Gpt, HasTheParametersOfGPipesTransformers) {
+  constexpr int64_t kWidth = 2048, kVocabulary = 32'000, kContext = 1024;
+  const std::pair<int64_t, int64_t> rows[] = {{3, 284'248'064},
+                                              {13, 787'830'784},
+                                              {103, 5'320'075'264},
+                                              {415, 21'031'856'128},
+                                              {1663, 83'878'979'584}};
+  for (const auto& [layers, parameters] : rows) {
+    const Network network = Expanded(GptSpec{.layers = layers,
+                                             .width = kWidth,
+                                             .heads = 32,
+                                             .context = kContext,
+                                             .vocabulary = kVocabulary});
+    EXPECT_EQ(ParametersOf(network), parameters) << layers;
+    const int64_t of_paper = 12 * kWidth * kWidth * layers + 13 * kWidth * layers +
+                             2 * kVocabulary * kWidth + kVocabulary;
+    EXPECT_EQ(parameters, of_paper + kContext * kWidth + 2 * kWidth - kVocabulary) << layers;
   }
 }
 

@@ -8,10 +8,12 @@ namespace stagecoach {
 CellEnds FindCellEnds(int layers, int stages,
                       absl::FunctionRef<bool(int stage, int first, int last)> fits) {
   CellEnds ends(stages, std::vector<int>(layers));
+  int reached = 0;  // the furthest first layer that the stages before leave to this one
   for (int stage = 0; stage < stages; ++stage) {
     std::iota(ends[stage].begin(), ends[stage].end(), 0);
     const int most = layers - (stages - 1 - stage);
-    const int last_first = stage == 0 ? 0 : most - 1;
+    const int last_first = std::min(reached, most - 1);
+    reached = 0;
     int end = 0;
     for (int first = stage; first <= last_first; ++first) {
       const int least = stage + 1 == stages ? layers : first + 1;
@@ -21,7 +23,9 @@ CellEnds FindCellEnds(int layers, int stages,
       if (end == before) {
         while (end >= least && !fits(stage, first, end)) --end;
       }
-      if (end >= least) ends[stage][first] = end;
+      if (end < least) continue;
+      ends[stage][first] = end;
+      reached = std::max(reached, end);
     }
   }
   return ends;

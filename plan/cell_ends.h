@@ -14,10 +14,11 @@
 namespace stagecoach {
 
 // By stage and first layer, the furthest end of a cell that fits there. It is the first layer
-// itself if none fits, or if the stage cannot have this first layer.
+// itself if none fits, or if the stage cannot have this first layer: cells that fit the stages
+// before do not reach it, or leave no layer for each stage.
 using CellEnds = std::vector<std::vector<int>>;
 
-// Asks `fits` about three times for each stage and layer, and never of a cell that leaves another
+// Asks `fits` at most about three times for each stage and layer, and never of a cell that leaves another
 // stage without a layer. If a cell fits, it is taken to fit without its last layers too. Ends are
 // looked for near those of the cell that begins a layer earlier.
 CellEnds FindCellEnds(int layers, int stages,

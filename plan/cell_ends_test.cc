@@ -31,9 +31,11 @@ Case Draw(std::mt19937& random, int layers, int stages) {
   return drawn;
 }
 
-int FurthestByTryingAll(const Case& drawn, int layers, int stages, int stage, int first) {
+// reached: the furthest end of the stage before.
+int FurthestByTryingAll(const Case& drawn, int layers, int stages, int stage, int first,
+                        int reached) {
   const int most = layers - (stages - 1 - stage);
-  if (first < stage || first >= most || (stage == 0 && first > 0)) return first;
+  if (first < stage || first >= most || first > reached) return first;
   int furthest = first;
   for (int end = stage + 1 == stages ? layers : first + 1; end <= most; ++end) {
     if (drawn.Fits(stage, first, end)) furthest = end;
@@ -56,11 +58,16 @@ TEST(FindCellEnds, FindsWhatTryingAllCellsFinds) {
       return drawn.Fits(stage, first, last);
     });
     ASSERT_EQ(ends.size(), static_cast<size_t>(stages));
+    int reached = 0;
     for (int stage = 0; stage < stages; ++stage) {
+      int furthest = 0;
       for (int first = 0; first < layers; ++first) {
-        ASSERT_EQ(ends[stage][first], FurthestByTryingAll(drawn, layers, stages, stage, first))
+        const int end = FurthestByTryingAll(drawn, layers, stages, stage, first, reached);
+        ASSERT_EQ(ends[stage][first], end)
             << "stage " << stage << " of " << stages << ", first layer " << first;
+        if (end > first) furthest = std::max(furthest, end);
       }
+      reached = furthest;
     }
   }
 }
@@ -72,6 +79,19 @@ TEST(FindCellEnds, AsksAboutThreeTimesForEachStageAndLayer) {
     return last - first <= 40;
   });
   EXPECT_LT(asked, 3 * 4 * 200);
+}
+
+// Symptom: planning near the limit of memory took minutes, most of it about cells that no
+// partition could have.
+TEST(FindCellEnds, DoesNotAskAboutCellsThatNoStageBeforeReaches) {
+  FindCellEnds(200, 4, [&](int stage, int first, int last) {
+    EXPECT_LE(first, 10 * stage);
+    return last - first <= 10;
+  });
+  FindCellEnds(200, 4, [&](int stage, int, int) {
+    EXPECT_EQ(stage, 0) << "on which nothing fits";
+    return false;
+  });
 }
 
 }  // namespace

@@ -237,6 +237,13 @@ std::string Mebibytes(int64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
+std::string Remedy(const StageMemory& memory) {
+  const std::string usual = "more stages, more micro_batches, or rematerialization: always";
+  if (memory.decoding == 0) return usual;
+  return absl::StrCat("a smaller evaluation.translate.beam or tokens (translations take ",
+                      Mebibytes(memory.decoding), " of the activations), or ", usual);
+}
+
 absl::Status CheckMemory(const Plan& plan, int64_t limit) {
   if (limit <= 0) return absl::OkStatus();
   for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
@@ -248,8 +255,8 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
                      Mebibytes(s.memory.parameters), ", gradients ", Mebibytes(s.memory.gradients),
                      ", optimizer ", Mebibytes(s.memory.optimizer), ", activations ",
                      Mebibytes(s.memory.activations), "), a stage has ", Mebibytes(limit),
-                     " (--memory-per-stage, or --memory-limit-bytes of the stage servers)"
-                     "; use more stages, more micro_batches, or rematerialization: always"));
+                     " (--memory-per-stage, or --memory-limit-bytes of the stage servers); use ",
+                     Remedy(s.memory)));
   }
   return absl::OkStatus();
 }

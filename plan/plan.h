@@ -100,7 +100,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
                               const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile);
 
-// Drawn with characters, a lane a stage.
+// Drawn with characters, a lane a stage; of more than 40 stages every n-th and the last.
 std::string FormatTimeline(const Timeline& timeline, int width);
 
 }  // namespace stagecoach

@@ -329,6 +329,32 @@ TEST(FormatTimeline, DrawsEvenWhereThereIsNothingOrNoRoom) {
   EXPECT_THAT(FormatTimeline(*still, 40), HasSubstr("stage 1 |....."));
 }
 
+// Symptom: where a character stood for several micro-batches, rounding gave some stages only
+// recomputation and others only backwards.
+TEST(FormatTimeline, ACharacterIsWhatTakesMostOfItsTime) {
+  const std::vector<StageCost> costs(
+      2, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
+  const auto timeline = Simulate(MakeSchedule({.stages = 2, .micro_batches = 200}), costs, {}, {});
+  const std::string text = FormatTimeline(*timeline, 60);
+  EXPECT_THAT(text, HasSubstr("stage 0 |FFFFFFFFFFFFFBBBBBBBBBBBBBBBBBBBB")) << text;
+  EXPECT_THAT(text, HasSubstr("stage 1 |............BBBBBBBBBBBBBBBBBBBB")) << text;
+}
+
+TEST(FormatTimeline, OfManyStagesDrawsEveryNth) {
+  const auto timeline = Simulate(MakeSchedule({.stages = 128, .micro_batches = 2}),
+                                 std::vector<StageCost>(128, {.forward_seconds = 1}), {}, {});
+  std::istringstream lines(FormatTimeline(*timeline, 80));
+  std::vector<std::string> lanes;
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("stage ")) lanes.push_back(line.substr(0, 9));
+  }
+  ASSERT_EQ(lanes.size(), 33u);
+  EXPECT_EQ(lanes[1], "stage 4  ");
+  EXPECT_EQ(lanes[31], "stage 124");
+  EXPECT_EQ(lanes[32], "stage 127") << "the last in any case";
+}
+
 TEST(PlanLayers, OfAChainGiveAllThatCrossesTheirCuts) {
   const Network network =
       *ExpandNetwork(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16});

@@ -64,6 +64,7 @@ struct StageMemory {
   int64_t optimizer = 0;
   int64_t activations = 0;  // inputs kept, stashes, what is in flight inside a layer or in links
   StageMoment fullest = {};
+  int64_t decoding = 0;  // of activations, if an evaluation's translations are the peak
   int64_t total() const;  // of sizes beyond 64 bits: the largest number
 };
 

@@ -95,12 +95,14 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
   for (const bool evaluation : {false, true}) {
     const std::span<const StageProgram> walked = evaluation ? query.evaluation : programs;
     if (walked.empty()) continue;
-    ActivationPeak peak = PeakOfActivations(network, walked, stage, evaluation, tied, query);
+    const ActivationPeak peak = PeakOfActivations(network, walked, stage, evaluation, tied, query);
+    int64_t bytes = peak.bytes;
     if (evaluation && query.decoding != nullptr) {
-      peak.bytes = query.decoding->Of(query.first_layer, query.last_layer, peak.bytes);
+      bytes = query.decoding->Of(query.first_layer, query.last_layer, bytes);
     }
-    if (evaluation && peak.bytes <= memory.activations) continue;
-    memory.activations = peak.bytes;
+    if (evaluation && bytes <= memory.activations) continue;
+    memory.decoding = bytes - peak.bytes;
+    memory.activations = bytes;
     memory.fullest = peak.moment;
   }
   if (query.card) {

@@ -14,6 +14,7 @@
 #include "plan/costs/decoding_memory.h"
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
+#include "plan/plan.h"
 
 namespace stagecoach {
 namespace {
@@ -132,6 +133,22 @@ TEST(EvaluationTranslate, CountsKeysValuesAndHeldSources) {
 
   spec.evaluation.translate.reset();
   EXPECT_FALSE(DecodingSizesOf(spec, network).has_value());
+}
+
+// Symptom: a plan was refused for keys and values with remedies that do not touch them.
+TEST(EvaluationTranslate, ARefusedPlanSaysWhatWouldNeedLess) {
+  JobSpec spec = Translating();
+  spec.evaluation.translate->beam = 10;
+  const Network network = ExpandJob(spec).value();
+  const auto plan = MakePlan(spec, network, 1, {.stage_memory_limit_bytes = 100'000}, {});
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
+  EXPECT_THAT(std::string(plan.status().message()),
+              HasSubstr("use a smaller evaluation.translate.beam or tokens (translations take 0."));
+  spec.evaluation.translate.reset();
+  EXPECT_THAT(
+      std::string(
+          MakePlan(spec, network, 1, {.stage_memory_limit_bytes = 100'000}, {}).status().message()),
+      HasSubstr("use more stages"));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "plan/measure.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/progress.h"
+#include "services/cli/output/row_runs.h"
 #include "services/cli/output/text.h"
 #include "services/cli/output/throughput.h"
 #include "services/common/convert/fields/enum_name.h"
@@ -230,20 +231,86 @@ std::string OwnShare(const v1::PlannedLayer& layer) {
                                        static_cast<double>(layer.cut_bytes()));
 }
 
-// Of one sample.
+// Longer tables show rows that repeat once.
+constexpr int kLongTable = 40;
+constexpr int kLongestPeriod = 4;  // layers of a block that a network repeats
+
+// Of one sample; without the layer's number and its stage.
+std::vector<std::string> LayerCells(const v1::PlannedLayer& layer) {
+  return {layer.label(),
+          absl::StrJoin(layer.outputs(), ", "),
+          FormatCount(static_cast<double>(layer.parameters())),
+          FormatCount(static_cast<double>(layer.forward_flops())),
+          FormatCount(static_cast<double>(layer.backward_flops())),
+          FormatBytes(layer.cut_bytes()),
+          OwnShare(layer)};
+}
+
+std::vector<RowRun> RunsOf(const std::vector<std::vector<std::string>>& rows, int longest_period) {
+  std::vector<std::string> keys;
+  for (const std::vector<std::string>& row : rows) keys.push_back(absl::StrJoin(row, "\n"));
+  const bool is_long = static_cast<int>(rows.size()) > kLongTable;
+  return FindRowRuns(keys, is_long ? longest_period : 0);
+}
+
 std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
   Table table({"LAYER", "WHAT", "GIVES", "PARAMETERS", "FORWARD FLOPS", "BACKWARD FLOPS", "CUT",
                "OWN", "STAGE"},
               {0, 3, 4, 5, 6, 7, 8});
-  int stage = 0;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<int> stages;
   for (int i = 0; i < plan.layers_size(); ++i) {
-    const v1::PlannedLayer& layer = plan.layers(i);
+    int stage = stages.empty() ? 0 : stages.back();
     while (stage + 1 < plan.stages_size() && i >= plan.stages(stage).last_layer()) ++stage;
-    table.Add({absl::StrCat(i), layer.label(), absl::StrJoin(layer.outputs(), ", "),
-               FormatCount(static_cast<double>(layer.parameters())),
-               FormatCount(static_cast<double>(layer.forward_flops())),
-               FormatCount(static_cast<double>(layer.backward_flops())),
-               FormatBytes(layer.cut_bytes()), OwnShare(layer), absl::StrCat(stage)});
+    rows.push_back(LayerCells(plan.layers(i)));
+    stages.push_back(stage);
+  }
+  for (const RowRun& run : RunsOf(rows, kLongestPeriod)) {
+    const int again = run.first + run.period;
+    for (int i = run.first; i < again; ++i) {
+      std::vector<std::string> row = {absl::StrCat(i)};
+      row.insert(row.end(), rows[i].begin(), rows[i].end());
+      row.push_back(absl::StrCat(stages[i]));
+      table.Add(std::move(row));
+    }
+    if (run.times() == 1) continue;
+    table.Add({LayerRange(again, run.last),
+               absl::StrCat(LayerRange(run.first, again), " again, ", run.times() - 1, " times"),
+               "", "", "", "", "", "", LayerRange(stages[again], stages[run.last - 1] + 1)});
+  }
+  return table.ToString();
+}
+
+// Without the stage's number and its layers.
+std::vector<std::string> StageCells(const v1::PlannedStage& stage) {
+  const v1::MemoryBytes& memory = stage.memory();
+  return {FormatCount(static_cast<double>(stage.parameters())),
+          FormatSeconds(stage.forward_seconds()),
+          FormatSeconds(stage.backward_seconds()),
+          FormatBytes(memory.parameters()),
+          FormatBytes(memory.gradients()),
+          FormatBytes(memory.optimizer()),
+          FormatBytes(memory.activations()),
+          FormatBytes(Total(memory)),
+          stage.process_bytes() > 0 ? FormatBytes(stage.process_bytes()) : "-"};
+}
+
+std::string PlannedStageTable(const v1::PlanJobResponse& plan) {
+  Table table({"STAGE", "LAYERS", "PARAMETERS", "FORWARD", "BACKWARD", "WEIGHTS", "GRADIENTS",
+               "OPTIMIZER", "ACTIVATIONS", "MEMORY", "PROCESS"},
+              {0, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::PlannedStage& stage : plan.stages()) {
+    rows.push_back(StageCells(stage));
+    rows.back().push_back(absl::StrCat(stage.last_layer() - stage.first_layer(), " each"));
+  }
+  for (const RowRun& run : RunsOf(rows, 1)) {
+    const v1::PlannedStage &first = plan.stages(run.first), &last = plan.stages(run.last - 1);
+    std::string layers = LayerRange(first.first_layer(), last.last_layer());
+    if (run.times() > 1) absl::StrAppend(&layers, ", ", rows[run.first].back());
+    std::vector<std::string> row = {LayerRange(run.first, run.last), std::move(layers)};
+    row.insert(row.end(), rows[run.first].begin(), rows[run.first].end() - 1);
+    table.Add(std::move(row));
   }
   return table.ToString();
 }
@@ -251,26 +318,12 @@ std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
 }  // namespace
 
 std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
-  Table table({"STAGE", "LAYERS", "PARAMETERS", "FORWARD", "BACKWARD", "WEIGHTS", "GRADIENTS",
-               "OPTIMIZER", "ACTIVATIONS", "MEMORY", "PROCESS"},
-              {0, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   int64_t parameters = 0;
-  for (int i = 0; i < plan.stages_size(); ++i) {
-    const v1::PlannedStage& stage = plan.stages(i);
-    const v1::MemoryBytes& memory = stage.memory();
-    parameters += stage.parameters();
-    table.Add({absl::StrCat(i), LayerRange(stage.first_layer(), stage.last_layer()),
-               FormatCount(static_cast<double>(stage.parameters())),
-               FormatSeconds(stage.forward_seconds()), FormatSeconds(stage.backward_seconds()),
-               FormatBytes(memory.parameters()), FormatBytes(memory.gradients()),
-               FormatBytes(memory.optimizer()), FormatBytes(memory.activations()),
-               FormatBytes(Total(memory)),
-               stage.process_bytes() > 0 ? FormatBytes(stage.process_bytes()) : "-"});
-  }
+  for (const v1::PlannedStage& stage : plan.stages()) parameters += stage.parameters();
   const std::string rate = RateText(plan.rate_source(), plan.flops_per_second());
   std::string text;
   if (plan.layers_size() > 0) text = absl::StrCat(PlannedLayerTable(plan), "\n");
-  absl::StrAppend(&text, table.ToString(), "\nprecision   ", PrecisionText(plan.precision()),
+  absl::StrAppend(&text, PlannedStageTable(plan), "\nprecision   ", PrecisionText(plan.precision()),
                   "\nparameters  ", parameters, "\nstep time   ",
                   FormatSeconds(plan.step_seconds()), " forecast", rate.empty() ? "" : " ", rate,
                   "\nbubble      ", Percent(plan.bubble()), " forecast, ",
