@@ -18,9 +18,9 @@ namespace stagecoach {
 // before do not reach it, or leave no layer for each stage.
 using CellEnds = std::vector<std::vector<int>>;
 
-// Asks `fits` at most about three times for each stage and layer, and never of a cell that leaves another
-// stage without a layer. If a cell fits, it is taken to fit without its last layers too. Ends are
-// looked for near those of the cell that begins a layer earlier.
+// Asks `fits` at most about three times for each stage and layer, and never of a cell that leaves
+// another stage without a layer. If a cell fits, it is taken to fit without its last layers too.
+// Ends are looked for near those of the cell that begins a layer earlier.
 CellEnds FindCellEnds(int layers, int stages,
                       absl::FunctionRef<bool(int stage, int first, int last)> fits);
 

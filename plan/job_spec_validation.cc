@@ -12,7 +12,7 @@
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"
 #include "plan/costs/decoding_memory.h"
-#include "plan/data/decoding_checks.h"
+#include "plan/decoding_checks.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/learning_rate_kinds.h"

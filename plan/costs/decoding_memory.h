@@ -1,6 +1,6 @@
-// Decoding memory: the extra memory that translations of an evaluation (evaluation.translate) need on
-// a stage: keys and values of all rows that hypotheses may have, values held of the sources, the rows
-// of a step and their logits. An upper bound.
+// Decoding memory: an upper bound for the memory that an evaluation's translations add on a stage.
+// They keep keys and values of all rows that hypotheses may have, and values of the sources. A step
+// has its rows and their logits.
 // Threads: pure functions.
 // Units:   bytes; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_COSTS_DECODING_MEMORY_H_

@@ -91,7 +91,13 @@ absl::Status OpenData(const JobSpec& spec, const Network& network,
                    expected.sha256, "; put the original files back or submit a new job"));
 }
 
-void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
+// All stages run these.
+struct Programs {
+  std::vector<StageProgram> training, evaluation;
+  std::optional<DecodingSizes> decoding;  // of an evaluation's translations
+};
+
+void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   const std::vector<int>& firsts = command.partition.first_layers;
@@ -103,8 +109,8 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   ArrivingMessages most =
       MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
                      MicroBatchSize(training.batch_size, training.micro_batches, 0));
-  if (const auto decoding = DecodingSizesOf(command.spec, network); decoding.has_value()) {
-    most.from_behind = std::max(most.from_behind, decoding->rows_message);
+  if (programs.decoding.has_value()) {
+    most.from_behind = std::max(most.from_behind, programs.decoding->rows_message);
   }
   BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
   Allocator& allocator = parts.backend->link_allocator();
@@ -144,24 +150,19 @@ absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* l
   };
 }
 
-// What all stages run.
-struct Programs {
-  std::vector<StageProgram> training, evaluation;
-};
-
 HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
   const LoadCommand& command = loaded.command;
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
   std::span<const StageProgram> evaluation;
   if (command.spec.evaluation.given()) evaluation = programs.evaluation;
-  const std::optional<DecodingSizes> decoding = DecodingSizesOf(command.spec, loaded.network());
-  return ForecastOnHost(command.spec, loaded.network(), programs.training, evaluation,
-                        {.stage = stage,
-                         .first_layer = command.partition.first(stage),
-                         .last_layer = command.partition.last(stage, layers),
-                         .limit = backend.allocator().Use().limit,
-                         .host = backend.Host(),
-                         .decoding = decoding.has_value() ? &*decoding : nullptr});
+  return ForecastOnHost(
+      command.spec, loaded.network(), programs.training, evaluation,
+      {.stage = stage,
+       .first_layer = command.partition.first(stage),
+       .last_layer = command.partition.last(stage, layers),
+       .limit = backend.allocator().Use().limit,
+       .host = backend.Host(),
+       .decoding = programs.decoding.has_value() ? &*programs.decoding : nullptr});
 }
 
 absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
@@ -334,12 +335,13 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   Programs programs;
   ASSIGN_OR_RETURN(programs.training, MakePrograms(load, network, capacity, false));
   ASSIGN_OR_RETURN(programs.evaluation, MakePrograms(load, network, capacity, true));
+  programs.decoding = DecodingSizesOf(load.spec, network);
   const size_t own = static_cast<size_t>(load.stage.value);
   loaded->training = programs.training[own];
   loaded->first_evaluation = programs.evaluation[own];
   loaded->evaluation = WithoutTiedValues(loaded->first_evaluation);
   // Before the slow part, so that the neighbour finds somebody to connect to.
-  OpenLinks(parts, loaded.get());
+  OpenLinks(parts, programs, loaded.get());
   const int stage = load.stage.value;
   const CellWires wires =
       WiresOfCell(network, load.partition.first(stage), load.partition.last(stage, layers));

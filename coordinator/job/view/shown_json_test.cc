@@ -34,8 +34,22 @@ TEST(ShownJson, AnswersComeBackWithTheNamesOfTheirClasses) {
   EXPECT_EQ(DecodeShownAnswers("")->step, 0u);
 }
 
+TEST(ShownJson, TranslationsComeBackAsTheyWere) {
+  const ShownAnswers shown = {
+      .step = 7,
+      .answers = {},
+      .translations = {{0, "A \"dog\"", "Ein Hund", "Hünd"}, {3, "", "x", ""}}};
+  const auto named = DecodeShownAnswers(EncodeShownAnswers(shown, {}));
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->step, 7u);
+  EXPECT_EQ(named->translations, shown.translations);
+  EXPECT_TRUE(DecodeShownAnswers(R"({"step": 1, "answers": []})")->translations.empty())
+      << "of a job without, or an earlier version";
+}
+
 TEST(ShownJson, RefusesWhatItDidNotWrite) {
-  for (const char* text : {"{", "{}", R"({"step": 1, "answers": [[1]]})", R"({"step": "x"})"}) {
+  for (const char* text : {"{", "{}", R"({"step": 1, "answers": [[1]]})", R"({"step": "x"})",
+                           R"({"step": 1, "answers": [], "translations": [[0, "a", "b"]]})"}) {
     EXPECT_TRUE(absl::IsDataLoss(DecodeShownAnswers(text).status())) << text;
   }
   for (const char* text : {"{", "{}", "[1]", R"(["?"])"}) {

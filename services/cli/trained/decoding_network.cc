@@ -7,7 +7,7 @@
 #include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "network/passes/decoding.h"
-#include "plan/data/decoding_checks.h"
+#include "plan/decoding_checks.h"
 #include "plan/data/json_lines.h"
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"

@@ -1,4 +1,4 @@
-#include "plan/data/decoding_checks.h"
+#include "plan/decoding_checks.h"
 
 #include <string>
 

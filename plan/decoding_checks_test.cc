@@ -1,5 +1,5 @@
 // Which jobs may translate in their evaluations, and what that takes.
-#include "plan/data/decoding_checks.h"
+#include "plan/decoding_checks.h"
 
 #include <functional>
 #include <limits>
