@@ -71,6 +71,17 @@ std::string Shown(std::string_view text, bool lines) {
 
 }  // namespace
 
+size_t UnfinishedBytes(std::string_view text) {
+  for (size_t bytes = 1; bytes <= 3 && bytes <= text.size(); ++bytes) {
+    const std::string_view tail = text.substr(text.size() - bytes);
+    const auto lead = static_cast<uint8_t>(tail[0]);
+    if ((lead & 0xC0) == 0x80) continue;  // the lead stands in front
+    const bool fits = bytes == 1 || SecondByteFits(lead, static_cast<uint8_t>(tail[1]));
+    return fits && SequenceLength(lead) > static_cast<int>(bytes) ? bytes : 0;
+  }
+  return 0;
+}
+
 bool IsUtf8Text(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const size_t length = SequenceAt(text, i);

@@ -82,7 +82,8 @@ std::vector<Text> Continued(const TextOptions& options, const std::vector<Text>&
     TextGroup group(options, prompts, &pool);
     while (!group.over()) {
       const RowBatch batch = group.Rows().value();
-      group.Take(model.Step(0, batch, {.options = {.sample = options.sample}}).value());
+      EXPECT_TRUE(
+          group.Take(model.Step(0, batch, {.options = {.sample = options.sample}}).value()).ok());
       for (const TextGroup::Token& token : group.TakeNew()) {
         texts[static_cast<size_t>(token.text)].push_back(token.token);
       }

@@ -90,7 +90,7 @@ absl::Status TextGroup::ReadToken(Text* text, RowBatch* batch) {
   return absl::OkStatus();
 }
 
-void TextGroup::Take(const CandidatesOfRows& candidates) {
+absl::Status TextGroup::Take(const CandidatesOfRows& candidates) {
   const std::vector<int> of_rows = std::exchange(of_rows_, {});
   CHECK(!of_rows.empty() && candidates.size() == of_rows.size()) << "rows with candidates";
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -102,6 +102,7 @@ void TextGroup::Take(const CandidatesOfRows& candidates) {
     text.tokens.push_back(chosen.token);
     if (!goes_on) End(&text);
   }
+  return absl::OkStatus();
 }
 
 void TextGroup::End(Text* text) {

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "decoding/continuation.h"
 #include "decoding/row_pool.h"
-#include "decoding/token_model.h"
+#include "decoding/token_search.h"
 
 namespace stagecoach {
 
@@ -30,14 +30,14 @@ struct TextOptions {
   int64_t first_text = 0;  // number of the group's first text, for its random numbers
 };
 
-class TextGroup {
+class TextGroup final : public TokenSearch {
  public:
   static constexpr int64_t kPieceRows = 64;
 
   // Prompts have at least one token each. Of a longer one than the context, the last tokens are read.
   TextGroup(const TextOptions& options, std::span<const std::vector<int32_t>> prompts,
             RowPool* pool);
-  ~TextGroup();
+  ~TextGroup() override;
   TextGroup(const TextGroup&) = delete;
   TextGroup& operator=(const TextGroup&) = delete;
 
@@ -45,9 +45,10 @@ class TextGroup {
   static int64_t MostRows(const TextOptions& options,
                           std::span<const std::vector<int32_t>> prompts);
 
-  bool over() const;
-  absl::StatusOr<RowBatch> Rows();
-  void Take(const CandidatesOfRows& candidates);  // of the last Rows
+  bool over() const override;
+  absl::StatusOr<RowBatch> Rows() override;
+  absl::Status Take(const CandidatesOfRows& candidates) override;
+  std::optional<std::vector<int64_t>> Shrink() override { return std::nullopt; }
 
   struct Token {
     int text = 0;
@@ -55,6 +56,7 @@ class TextGroup {
   };
   std::vector<Token> TakeNew();  // since the last call; without the tokens that stopped a text
   bool stopped(int text) const { return At(text).continuation.ended(); }
+  bool live(int text) const { return At(text).live; }
 
  private:
   struct Text {

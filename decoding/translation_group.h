@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "decoding/beam_search.h"
 #include "decoding/row_pool.h"
-#include "decoding/token_model.h"
+#include "decoding/token_search.h"
 
 namespace stagecoach {
 
@@ -23,23 +23,23 @@ struct TranslationOptions {
   int64_t context = 0;  // positions of a translation
 };
 
-class TranslationGroup {
+class TranslationGroup final : public TokenSearch {
  public:
   // numbers: of the sentences, for the caller.
   TranslationGroup(const TranslationOptions& options, std::vector<int64_t> numbers, RowPool* pool);
-  ~TranslationGroup();
+  ~TranslationGroup() override;
   TranslationGroup(const TranslationGroup&) = delete;
   TranslationGroup& operator=(const TranslationGroup&) = delete;
 
   // An upper bound for the rows of so many sentences.
   static int64_t MostRows(const TranslationOptions& options, int64_t sentences);
 
-  bool over() const { return sentences_.empty(); }
-  absl::StatusOr<RowBatch> Rows();
-  absl::Status Take(const CandidatesOfRows& candidates);
+  bool over() const override { return sentences_.empty(); }
+  absl::StatusOr<RowBatch> Rows() override;
+  absl::Status Take(const CandidatesOfRows& candidates) override;
   // If an eighth of the samples or more have ended: the numbers of the others, for TokenModel::Keep.
   // Then the next Rows has only these. Otherwise nullopt.
-  std::optional<std::vector<int64_t>> Shrink();
+  std::optional<std::vector<int64_t>> Shrink() override;
 
   struct Translation {
     int64_t number = 0;

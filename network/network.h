@@ -124,7 +124,8 @@ struct CellWires {
 };
 CellWires WiresOfCell(const Network& network, int first, int last);
 // The first layer that a gradient reaches: it trains something, and none in front of it does. The
-// cuts behind it all have a gradient that comes back, those in front of it none.
+// cuts behind it all have a gradient that comes back, those in front of it none. The number of layers if
+// the network trains nothing (network/passes/freeze.h, FreezeAll).
 int FirstTrainedLayer(const Network& network);
 int64_t WireBytes(const Network& network, const std::vector<WireId>& wires);  // of one sample
 // Bytes that cross a cut behind each layer; behind the last one those that the objective reads. Of

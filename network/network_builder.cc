@@ -226,7 +226,9 @@ absl::StatusOr<Network> NetworkBuilder::Finish(const Ends& ends, const std::stri
   CHECK(output.maker >= 0) << "the output comes from a layer";
   const bool auxiliary = ends.auxiliary.valid();
   CHECK(!auxiliary || network_.wire(ends.auxiliary).maker >= 0) << "outputs come from layers";
-  if (!output.gradient && !(auxiliary && network_.wire(ends.auxiliary).gradient)) {
+  const bool trains = output.gradient || (auxiliary && network_.wire(ends.auxiliary).gradient);
+  // One that only writes has parameters, and trains none of them.
+  if (!trains && parameters_ == 0) {
     return FieldError(path, "no parameters", "must have a layer that can be trained");
   }
   network_.objective.output = ends.output;

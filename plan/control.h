@@ -20,6 +20,7 @@
 #include "plan/measure.h"
 #include "plan/phase.h"
 #include "plan/plan.h"
+#include "plan/written_piece.h"
 
 namespace stagecoach {
 
@@ -109,7 +110,8 @@ struct ApplyDecision {
   friend bool operator==(const ApplyDecision&, const ApplyDecision&) = default;
 };
 
-enum class WorkKind : uint8_t { kNone, kTrain, kEvaluate, kTranslate };
+// kWrite: of a job with `write`, on the lines of mini-batch `evaluation_batch`.
+enum class WorkKind : uint8_t { kNone, kTrain, kEvaluate, kTranslate, kWrite };
 
 struct RunCommand {
   Fence fence;  // fence.step = index of the step to run = steps decided after `apply`
@@ -124,6 +126,9 @@ struct RunCommand {
   uint64_t snapshot_kept = 0;
   bool snapshot_of_load = false;
   bool snapshots_end = false;  // this load takes no more snapshots: drop those held
+  // kWrite: rows of tokens for each group, at most; then it pauses, so that people see what is written.
+  int64_t rounds = 0;
+  bool goes_on = false;  // kWrite: with the mini-batch that the command before paused
 };
 
 // Progress of a stage's snapshots.
@@ -156,6 +161,8 @@ struct StepReport {
   std::vector<ShownAnswer> shown;  // of the first held-out samples, if the mini-batch has them
   std::vector<int64_t> translation_counts;           // scores/corpus_counts.h; kTranslate only
   std::vector<ShownTranslation> shown_translations;  // likewise, of the first held-out sentences
+  std::vector<WrittenPiece> written;                 // kWrite; since the command before
+  bool write_over = false;                           // kWrite: the mini-batch is written
   std::vector<double> layer_squared_norms;           // this stage's layers in order; training only
   bool finite = true;                                // loss and every norm
   double step_seconds = 0;                           // wall time of the work on this stage

@@ -1,17 +1,22 @@
 #include "plan/decoding_checks.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
 #include "network/passes/decoding.h"
 #include "network/passes/later_rows.h"
+#include "plan/costs/decoding_memory.h"
 #include "plan/data/parallel_text.h"
 #include "plan/data/token_inputs.h"
+#include "plan/range_check.h"
 
 namespace stagecoach {
 namespace {
+
+constexpr int64_t kMostPoolRows = (int64_t{1} << 31) - 1;  // BLAS counts in int32
 
 absl::Status CheckReadsTokens(const JobSpec& spec, const Network& network) {
   if (network.InputNamed("tokens").valid()) return absl::OkStatus();
@@ -58,6 +63,89 @@ absl::Status CheckTranslates(const JobSpec& spec, const Network& network) {
   }
   if (network.InputNamed("source").valid()) return CheckForm(spec, network);
   return FieldError("model", spec.network.kind, "reads no source: there is nothing to translate");
+}
+
+absl::Status CheckBeam(const std::string& path, const TranslateSpec& translate, const JobSpec& spec,
+                       const Network& network) {
+  // Stages exchange a step's rows in tensors that are no longer than the target's.
+  const TranslationOptions options = TranslationOf(translate, network);
+  if (translate.beam > options.context) {
+    return FieldError(path + ".beam", absl::StrCat(translate.beam),
+                      absl::StrCat("at most the network's target positions, ", options.context));
+  }
+  const int64_t rows = TranslationGroup::MostRows(options, spec.training.batch_size);
+  if (rows <= kMostPoolRows) return absl::OkStatus();
+  return FieldError(path, absl::StrCat(rows, " rows of keys and values"),
+                    absl::StrCat("at most ", kMostPoolRows,
+                                 ": give a smaller beam or tokens, or a smaller "
+                                 "training.batch_size"));
+}
+
+namespace {
+
+absl::Status CheckLines(const std::vector<std::string>& lines) {
+  if (lines.empty()) {
+    return FieldError("write.lines", "none", "give the sentences or prompts, one at least");
+  }
+  size_t bytes = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    bytes += lines[i].size() + kBytesBesideLine;
+    if (!lines[i].empty()) continue;
+    return FieldError(absl::StrCat("write.lines[", i, "]"), "\"\"", "must not be empty");
+  }
+  if (bytes <= kMostWriteBytes) return absl::OkStatus();
+  return FieldError("write.lines", absl::StrCat(bytes, " bytes"),
+                    absl::StrCat("at most ", kMostWriteBytes, ": divide them into several jobs"));
+}
+
+absl::Status CheckGenerate(const GenerateSpec& generate, const JobSpec& spec,
+                           const Network& network) {
+  RETURN_IF_ERROR(CheckRanges("write.generate.", generate));
+  if (generate.top_p == 0) {
+    return FieldError("write.generate.top_p", "0", "must be above 0; 1 takes all tokens");
+  }
+  RETURN_IF_ERROR(Annotate(CheckWritesText(spec, network), "write.generate"));
+  if (!spec.write->tag.empty()) {
+    return FieldError("write.tag", absl::StrCat("\"", spec.write->tag, "\""),
+                      "stands in front of sources to translate: leave it out");
+  }
+  const int64_t rows = PoolRowsOf(spec, network);
+  if (rows <= kMostPoolRows) return absl::OkStatus();
+  return FieldError("training.batch_size", absl::StrCat(spec.training.batch_size),
+                    absl::StrCat(rows, " rows of keys and values, at most ", kMostPoolRows,
+                                 ": give a smaller one"));
+}
+
+absl::Status CheckTranslations(const TranslateSpec& translate, const JobSpec& spec,
+                               const Network& network) {
+  RETURN_IF_ERROR(CheckRanges("write.translate.", translate));
+  if (translate.batches > 0) {
+    return FieldError("write.translate.batches", absl::StrCat(translate.batches),
+                      "all lines are translated: leave it out");
+  }
+  RETURN_IF_ERROR(Annotate(CheckTranslates(spec, network), "write.translate"));
+  return CheckBeam("write.translate", translate, spec, network);
+}
+
+}  // namespace
+
+absl::Status ValidateWrite(const JobSpec& spec, const Network& network) {
+  if (!spec.write.has_value()) return absl::OkStatus();
+  const WriteSpec& write = *spec.write;
+  RETURN_IF_ERROR(CheckLines(write.lines));
+  if (write.translate.has_value() == write.generate.has_value()) {
+    return FieldError("write", write.translate.has_value() ? "translate and generate" : "neither",
+                      "give translate or generate, and one of them only");
+  }
+  if (!spec.initialize.given() && spec.resume.job.empty()) {
+    return FieldError("write", "no weights",
+                      "name trained ones: initialize.from, or resume.job of this coordinator");
+  }
+  if (spec.evaluation.given()) {
+    return FieldError("evaluation", "given", "a job that writes trains nothing: leave it out");
+  }
+  return write.translate.has_value() ? CheckTranslations(*write.translate, spec, network)
+                                     : CheckGenerate(*write.generate, spec, network);
 }
 
 }  // namespace stagecoach

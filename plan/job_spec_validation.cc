@@ -10,13 +10,12 @@
 #include "base/job_name.h"
 #include "network/lists/cost.h"
 #include "network/names/weight_names.h"
-#include "operations/attributes.h"
-#include "plan/costs/decoding_memory.h"
 #include "plan/decoding_checks.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/job_spec.h"
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
+#include "plan/range_check.h"
 #include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
@@ -24,24 +23,6 @@ namespace {
 
 constexpr int64_t kMaxRows = (int64_t{1} << 31) - 1;  // of one micro-batch; BLAS counts in int32
 constexpr int64_t kMaxRandomElements = int64_t{1} << 34;  // of one dropout mask
-
-// Checks the ranges in a struct's visit.
-class RangeChecker : public AttributeGetter {
- public:
-  using AttributeGetter::AttributeGetter;
-  template <typename T>
-  void Field(std::string_view, const T&) {}
-  template <typename T>
-  void UnlessDefault(std::string_view, const T&) {}
-};
-
-template <typename Spec>
-absl::Status CheckRanges(const std::string& prefix, Spec spec) {
-  const Attributes nothing;  // so it looks at the values that are there
-  RangeChecker checker(nothing, prefix);
-  spec.Visit(checker);
-  return checker.Finish();
-}
 
 absl::Status ValidateName(const std::string& path, const std::string& name) {
   if (IsJobName(name)) return absl::OkStatus();
@@ -220,18 +201,7 @@ absl::Status ValidateTranslate(const JobSpec& spec, const Network& network) {
                       absl::StrCat("at most evaluation.batches = ", spec.evaluation.batches));
   }
   RETURN_IF_ERROR(Annotate(CheckTranslates(spec, network), path));
-  // Stages exchange a step's rows in tensors that are no longer than the target's.
-  const TranslationOptions options = TranslationOf(translate, network);
-  if (translate.beam > options.context) {
-    return FieldError(path + ".beam", absl::StrCat(translate.beam),
-                      absl::StrCat("at most the network's target positions, ", options.context));
-  }
-  const int64_t rows = TranslationGroup::MostRows(options, spec.training.batch_size);
-  if (rows <= kMaxRows) return absl::OkStatus();
-  return FieldError(path, absl::StrCat(rows, " rows of keys and values"),
-                    absl::StrCat("at most ", kMaxRows,
-                                 ": give a smaller beam or tokens, or a smaller "
-                                 "training.batch_size"));
+  return CheckBeam(path, translate, spec, network);
 }
 
 absl::Status ValidateResume(const JobSpec& spec) {
@@ -285,16 +255,23 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
     return FieldError("precision", PrecisionName(spec.precision),
                       absl::StrCat("the network was made for ", PrecisionName(network.precision)));
   }
+  if (!spec.write.has_value() &&
+      FirstTrainedLayer(network) == static_cast<int>(network.layers.size())) {
+    return FieldError("model", "trains nothing", "must have a parameter that is not frozen");
+  }
   RETURN_IF_ERROR(ValidateData(spec.data, network));
   RETURN_IF_ERROR(ValidateTraining(spec.training, network));
-  RETURN_IF_ERROR(ValidateMasks(spec.training, network));
-  RETURN_IF_ERROR(ValidateLeastSamples(spec.training, network));
+  if (!spec.write.has_value()) {
+    RETURN_IF_ERROR(ValidateMasks(spec.training, network));
+    RETURN_IF_ERROR(ValidateLeastSamples(spec.training, network));
+  }
   RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(network.layers.size())));
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   RETURN_IF_ERROR(ValidateTranslate(spec, network));
   RETURN_IF_ERROR(ValidateUntil(spec, network));
   RETURN_IF_ERROR(ValidateResume(spec));
+  RETURN_IF_ERROR(ValidateWrite(spec, network));
   return ValidateInitialize(spec, network);
 }
 

@@ -157,18 +157,19 @@ std::optional<CardProfile> CardOf(const PlanAssumptions& assumptions, int stage)
   return assumptions.cards[stage];
 }
 
-// What the stages run: training steps, and evaluations if the job has some.
+// What the stages run: training steps, and evaluations if the job has some. A job that writes runs
+// forwards only.
 struct Programs {
   std::vector<StageProgram> training, evaluation;
   std::optional<DecodingSizes> decoding;
-  const DecodingSizes* translations() const { return decoding.has_value() ? &*decoding : nullptr; }
+  const DecodingSizes* decodings() const { return decoding.has_value() ? &*decoding : nullptr; }
 };
 // decoding: of the job.
 Programs ProgramsOf(const JobSpec& spec, ScheduleOptions fitted,
                     const std::optional<DecodingSizes>& decoding) {
   Programs programs;
-  programs.training = MakeSchedule(fitted).programs;
-  if (!spec.evaluation.given()) return programs;
+  if (!spec.write.has_value()) programs.training = MakeSchedule(fitted).programs;
+  if (!spec.write.has_value() && !spec.evaluation.given()) return programs;
   fitted.forward_only = true;
   programs.evaluation = MakeSchedule(fitted).programs;
   programs.decoding = decoding;
@@ -190,19 +191,20 @@ StageMemory MemoryOfStage(const JobSpec& spec, const Network& network, const Pro
                            .last_layer = last,
                            .limit = assumptions.stage_memory_limit_bytes,
                            .host = HostOf(assumptions, stage),
-                           .decoding = programs.translations()})
+                           .decoding = programs.decodings(),
+                           .batch_size = ComputedSamples(spec, network)})
         .memory;
   }
   return ForecastStageMemory(network, programs.training, stage,
                              {.first_layer = first,
                               .last_layer = last,
-                              .batch_size = spec.training.batch_size,
+                              .batch_size = ComputedSamples(spec, network),
                               .micro_batches = spec.training.micro_batches,
                               .optimizer = spec.training.optimizer,
                               .average = spec.training.average.decay > 0,
                               .card = card,
                               .evaluation = programs.evaluation,
-                              .decoding = programs.translations()});
+                              .decoding = programs.decodings()});
 }
 
 StagePlan PlanStage(const JobSpec& spec, const Network& network, const Plan& plan,
@@ -237,14 +239,20 @@ std::string Mebibytes(int64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-std::string Remedy(const StageMemory& memory) {
+std::string Remedy(const JobSpec& spec, const StageMemory& memory) {
+  if (spec.write.has_value()) {
+    return absl::StrCat("more stages, or a smaller training.batch_size, ",
+                        spec.write->translate.has_value() ? "write.translate.beam or tokens"
+                                                          : "write.generate.tokens",
+                        " (keys and values take ", Mebibytes(memory.decoding), ")");
+  }
   const std::string usual = "more stages, more micro_batches, or rematerialization: always";
   if (memory.decoding == 0) return usual;
   return absl::StrCat("a smaller evaluation.translate.beam or tokens (translations take ",
                       Mebibytes(memory.decoding), " of the activations), or ", usual);
 }
 
-absl::Status CheckMemory(const Plan& plan, int64_t limit) {
+absl::Status CheckMemory(const JobSpec& spec, const Plan& plan, int64_t limit) {
   if (limit <= 0) return absl::OkStatus();
   for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
     const StagePlan& s = plan.stages[stage];
@@ -256,7 +264,7 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
                      ", optimizer ", Mebibytes(s.memory.optimizer), ", activations ",
                      Mebibytes(s.memory.activations), "), a stage has ", Mebibytes(limit),
                      " (--memory-per-stage, or --memory-limit-bytes of the stage servers); use ",
-                     Remedy(s.memory)));
+                     Remedy(spec, s.memory)));
   }
   return absl::OkStatus();
 }
@@ -412,7 +420,8 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
       MakeSchedule({.kind = spec.pipeline.schedule,
                     .rematerialization = spec.pipeline.rematerialization,
                     .stages = stages,
-                    .micro_batches = static_cast<int>(spec.training.micro_batches)});
+                    .micro_batches = static_cast<int>(spec.training.micro_batches),
+                    .forward_only = spec.write.has_value()});
   ASSIGN_OR_RETURN(const std::vector<Partition> candidates,
                    CandidatePartitions(spec, schedule, seconds));
   // The fastest that fits; if none does, why the first one does not.
@@ -421,7 +430,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
   const auto consider = [&](const Partition& partition) -> absl::Status {
     ASSIGN_OR_RETURN(Plan plan,
                      PlanPartition(spec, network, assumptions, seconds, schedule, partition));
-    const absl::Status fits = CheckMemory(plan, assumptions.stage_memory_limit_bytes);
+    const absl::Status fits = CheckMemory(spec, plan, assumptions.stage_memory_limit_bytes);
     too_large.Update(fits);
     if (!fits.ok() || (best.has_value() && best->step_seconds <= plan.step_seconds)) {
       return absl::OkStatus();

@@ -65,6 +65,13 @@ void CheckpointStore::Abandon(const std::string& temporary) {
   LogFailure(file_system_->RemoveAll(temporary), "abandon checkpoint");
 }
 
+void CheckpointStore::RemoveIfEmpty(const std::string& job) {
+  if (!CheckJobName(job).ok()) return;
+  const absl::StatusOr<std::vector<std::string>> names = file_system_->List(JobFolder(job));
+  if (!names.ok() || !names->empty()) return;
+  LogFailure(file_system_->RemoveAll(JobFolder(job)), "remove an empty folder of checkpoints");
+}
+
 absl::StatusOr<std::vector<CheckpointRef>> CheckpointStore::StepFolders(const std::string& job) {
   std::vector<CheckpointRef> refs;
   if (!CheckJobName(job).ok()) return refs;

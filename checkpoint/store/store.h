@@ -53,6 +53,7 @@ class CheckpointStore {
   absl::StatusOr<CheckpointRef> Commit(const std::string& temporary, const Manifest& manifest,
                                        std::span<const ExpectedTensor> expected);
   void Abandon(const std::string& temporary);  // removes the folder; errors are logged only
+  void RemoveIfEmpty(const std::string& job);  // its folder; likewise
 
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
   // As List, with step folders that lack a manifest. These are damaged: nothing else leaves such a

@@ -329,6 +329,17 @@ TEST_F(StoreTest, AbandonsOnlyWhatWasBegun) {
   EXPECT_FALSE(files_.Exists(temporary));
 }
 
+TEST_F(StoreTest, RemovesOnlyEmptyFoldersOfJobs) {
+  Save(1);
+  store_.RemoveIfEmpty("job");
+  EXPECT_THAT(Steps(), ElementsAre(1));
+  store_.Abandon(*store_.Begin("writes", 1, 0, 0));
+  ASSERT_TRUE(store_.HasFolder("writes"));
+  store_.RemoveIfEmpty("writes");
+  EXPECT_FALSE(store_.HasFolder("writes"));
+  store_.RemoveIfEmpty("none");
+}
+
 TEST_F(StoreTest, SweepsTemporaryFoldersOfEarlierTermsOnly) {
   Save(1);
   const std::string old_folder = *store_.Begin("job", 3, 2, 0);

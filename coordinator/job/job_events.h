@@ -156,6 +156,7 @@ struct CheckFolder {
   Fence fence;
   FolderProbe probe;
   std::vector<int> stages;
+  bool last_use = false;  // the job writes no checkpoints: its folder goes too, if it is empty
 };
 struct SendLoad {
   int stage = 0;

@@ -39,7 +39,7 @@ bool OnlyFails(const std::map<int, absl::Status>& faults) {
 // The next checkpoint is written before the last one may go. Later the disk may be as full as
 // training has made it; each checkpoint then looks for itself.
 int64_t BytesBeforeStart(const JobState& state) {
-  if (HasRun(state)) return 0;
+  if (HasRun(state) || Writes(state)) return 0;
   const CheckpointSpec& checkpoint = state.job->spec.checkpoint;
   const TrainingSpec& training = state.job->spec.training;
   const bool late = (training.steps > 0 && checkpoint.every_steps >= training.steps) ||
@@ -178,6 +178,7 @@ void JobTransition::CheckAnswers() {
   }
   if (state_.checkpoints.probe.folder.empty()) return FinishLoad();
   CheckFolder action;
+  action.last_use = Writes(state_);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     const LoadResult& loaded = state_.slots[k].loaded;
     // A full disk took the answer, not the view.

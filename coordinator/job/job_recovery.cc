@@ -61,7 +61,7 @@ double LastMoved(const JobState& state, const DeadlinePassed& event) {
 
 // The line that goes on with as many stages as are there.
 std::string GoesOnText(const JobState& state) {
-  if (state.furthest_step == 0) return "";
+  if (state.furthest_step == 0 || Writes(state)) return "";
   if (state.checkpoints.last.step < 0) return "; it has no checkpoint to go on from";
   std::string text = absl::StrCat("; to go on from step ", state.checkpoints.last.step);
   // Devices in their places are all needed.
@@ -112,8 +112,9 @@ bool IsOfLastGeneration(const JobState& state, const Fence& fence) {
 // before; what it says of job and step is so in this one too.
 void JobTransition::LateFailure(const Reported& event) {
   const absl::Status& status = event.report.status();
+  const uint64_t step = StepOf(state_, event.fence);
   const std::string place =
-      absl::StrCat("job ", state_.job->id, ", step ", event.fence.step, ", stage ", event.stage);
+      absl::StrCat("job ", state_.job->id, ", step ", step, ", stage ", event.stage);
   const std::string cause = TextAt(status.ToString(), place);
   const FailureClass failure = ClassOf(Activity::kTrain, status, HasRun(state_));
   if (failure == FailureClass::kJob) return Fail(AnnotateAt(status, place));
@@ -128,7 +129,7 @@ void JobTransition::LateFailure(const Reported& event) {
   state_.stages.suspects.insert(state_.stages.suspects.end(), names.begin(), names.end());
   state_.failures.counted_generation = event.fence.generation;
   Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", cause));
-  IsPoison(names, event.fence.step, cause);
+  IsPoison(names, step, cause);
 }
 
 bool JobTransition::IsPoison(const std::set<std::string>& stages, uint64_t step,
@@ -213,13 +214,14 @@ void JobTransition::On(const StageDied& event) {
   const Fence& fence = event.death.fence;
   StageDeaths& deaths = state_.failures.deaths;
   const Fence counted{.term = deaths.term, .generation = deaths.generation};
-  const bool counts = WorkedAt(state_, fence, event.name) && fence.step <= state_.furthest_step &&
+  const uint64_t step = StepOf(state_, fence);
+  const bool counts = WorkedAt(state_, fence, event.name) && step <= state_.furthest_step &&
                       CompareIncarnation(fence, counted) > 0;
   const bool done = state_.activity == Activity::kHeld || state_.activity == Activity::kExport;
   if (!counts || done) return Stale();
-  const bool again = deaths.count > 0 && deaths.step == fence.step &&
-                     deaths.instruction == event.death.instruction;
-  if (!again) deaths = {.step = fence.step, .instruction = event.death.instruction};
+  const bool again =
+      deaths.count > 0 && deaths.step == step && deaths.instruction == event.death.instruction;
+  if (!again) deaths = {.step = step, .instruction = event.death.instruction};
   ++deaths.count;
   deaths.stages.insert(event.name);
   deaths.term = fence.term;

@@ -49,7 +49,7 @@ struct ActionText {
                         " stages=", absl::StrJoin(a.stages, ","));
   }
   std::string operator()(const SendRun& a) const {
-    static constexpr const char* kWork[] = {"nothing", "train", "evaluate", "translate"};
+    static constexpr const char* kWork[] = {"nothing", "train", "evaluate", "translate", "write"};
     std::string text =
         absl::StrCat("run stage=", a.stage, " ", kWork[static_cast<int>(a.command.work)],
                      " step=", a.command.fence.step);
@@ -59,6 +59,10 @@ struct ActionText {
     if (a.command.work == WorkKind::kEvaluate || a.command.work == WorkKind::kTranslate) {
       absl::StrAppend(&text, " batch=", a.command.evaluation_batch,
                       a.command.average ? " average" : "");
+    }
+    if (a.command.work == WorkKind::kWrite) {
+      absl::StrAppend(&text, " batch=", a.command.evaluation_batch, " rounds=", a.command.rounds,
+                      a.command.goes_on ? " goes on" : "");
     }
     if (!a.command.apply.has_value()) return text;
     return absl::StrCat(text, a.command.apply->apply ? " apply=" : " skip=", a.command.apply->step);
@@ -106,8 +110,8 @@ struct ActionText {
 };
 
 std::string RecordText(const JobRecord& record) {
-  static constexpr const char* kKinds[] = {"state",      "step",     "evaluation",
-                                           "checkpoint", "recovery", "finished"};
+  static constexpr const char* kKinds[] = {"state",    "step",     "evaluation", "checkpoint",
+                                           "recovery", "finished", "written"};
   std::string text = absl::StrCat("record ", record.number, " ",
                                   kKinds[static_cast<int>(record.kind)], " step=", record.step);
   if (record.kind == JobRecord::Kind::kState || record.kind == JobRecord::Kind::kFinished) {
@@ -122,6 +126,10 @@ std::string RecordText(const JobRecord& record) {
   }
   for (const Measure& measure : record.measures) {
     absl::StrAppendFormat(&text, " %s=%g", measure.name, measure.value);
+  }
+  for (const WrittenPiece& piece : record.written) {
+    absl::StrAppend(&text, " ", piece.line, "@", piece.offset, "=", Quoted(piece.text),
+                    piece.done ? " done" : "");
   }
   return record.message.empty() ? text : absl::StrCat(text, " ", Quoted(record.message));
 }
@@ -237,9 +245,18 @@ void JobScript::NewJob(const Words& words) {
   spec.training.until.mean_iou = options.contains("iou") ? std::stod(options.at("iou")) : 0;
   job->network = ExpandNetwork(spec.network).value();
   job->model_sha256 = ModelSha256(job->network);
+  if (options.contains("write")) {
+    spec.write = WriteSpec{.generate = GenerateSpec{}};
+    if (spec.resume.job.empty()) spec.initialize.from = "/weights";
+    for (int i = 0; i < Number(options, "write", 0); ++i) {
+      spec.write->lines.push_back(absl::StrCat("line ", i));
+    }
+  }
   state_ = NewJobState(job, 1, JobLimits{});
   tells_folder_ = Number(options, "probe", 0) != 0;
   now_ = 0;
+  tick_ = options.contains("tick") ? std::stod(options.at("tick")) : 0.125;
+  written_ = 0;
   signs_ = DeadlinePassed{};
   stale_ = late_ = false;
   hold_plans_ = Number(options, "hold", 0) != 0;
@@ -319,14 +336,33 @@ HeldShard JobScript::HeldShardOf(uint64_t step, int first, int last) const {
   return held;
 }
 
-std::string JobScript::All() {
+// Of the mini-batch at hand: two more bytes of its first line. The others have no text.
+std::vector<WrittenPiece> JobScript::Pieces(const std::string& how) {
+  if (!state_->writing.goes_on) written_ = 0;
+  if (how == "silent" || how == "end") return {};
+  const int64_t first = 4 * static_cast<int64_t>(state_->step);
+  const bool done = how == "over" || how == "done";
+  std::vector<WrittenPiece> pieces = {{.line = first, .offset = written_, .text = "ab"}};
+  if (how == "stray") pieces[0].line = first + 4;
+  written_ += std::ssize(pieces[0].text);
+  pieces[0].done = done;
+  pieces[0].tokens = done ? 8 : 0;
+  const int64_t lines = std::ssize(state_->job->spec.write->lines);
+  for (int64_t line = first + 1; done && line < std::min(first + 4, lines); ++line) {
+    pieces.push_back({.line = line, .done = true});
+  }
+  return pieces;
+}
+
+std::string JobScript::All(const std::string& how) {
   const Activity activity = state_->activity;
   const char* command = activity == Activity::kLoad          ? "loaded"
                         : activity == Activity::kWriteShards ? "shard"
                                                              : "reported";
   std::string text;
   const int stages = static_cast<int>(state_->slots.size());
-  for (int k = 0; k < stages; ++k) text = Run(absl::StrCat(command, " ", k));  // the last one tells
+  for (int k = 0; k < stages; ++k)
+    text = Run(absl::StrCat(command, " ", k, " ", how));  // the last one tells
   return text;
 }
 
@@ -341,7 +377,7 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "job") return NewJob(words), absl::StrCat(StateText(*state_), "\n");
   if (verb == "stale") return stale_ = true, "";
   if (verb == "late") return late_ = true, "";
-  if (verb == "all") return All();
+  if (verb == "all") return All(second);
   if (verb == "wait") {
     now_ += std::stod(second);
     const bool due =
@@ -355,7 +391,7 @@ std::string JobScript::Run(const std::string& line) {
     (second == "effect" ? signs_.effect_moved_seconds : signs_.stages[second].moved_seconds) = now_;
     return "";
   }
-  now_ += 0.125;  // every event a little later; exact in binary
+  now_ += tick_;  // every event a little later; exact in binary
   if (verb == "open") return Apply(JobOpened{1, false});
   if (verb == "restart") return Apply(JobOpened{uint64_t(Number(options, "term", 2)), true});
   if (verb == "save") return Apply(SaveRequested{});
@@ -444,7 +480,8 @@ std::string JobScript::Run(const std::string& line) {
     return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
   }
   if (verb == "reported") {
-    static const std::set<std::string> kReports = {"nan", "empty", "otherwise", "uncounted"};
+    static const std::set<std::string> kReports = {
+        "nan", "empty", "otherwise", "uncounted", "over", "done", "end", "silent", "stray"};
     StepReport report;
     report.applied = state_->pending;
     if (third == "otherwise") report.applied->learning_rate *= 2;
@@ -467,6 +504,10 @@ std::string JobScript::Run(const std::string& line) {
     if (report.has_loss && state_->activity == Activity::kEvaluate &&
         evaluation.half.batch == evaluation.batches && third != "uncounted") {
       report.translation_counts = CountSegment("a b c d e", "a b c d f").Numbers();
+    }
+    if (report.has_loss && state_->activity == Activity::kWrite) {
+      report.written = Pieces(third);
+      report.write_over = third == "over" || third == "end";
     }
     if (state_->activity == Activity::kTrain && stage() < static_cast<int>(state_->slots.size())) {
       const StageSlot& slot = state_->slots[stage()];

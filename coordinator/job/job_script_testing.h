@@ -7,7 +7,10 @@
 //                  until=2 ends it by a loss of 2; iou=0.3 ends it by that mean_iou
 //                  average=1: evaluations are of the averages of the weights too
 //                  classes=1: classes are counted, of which reports tell
-//                  translate=1: an evaluation translates so many mini-batches; 0: all; bleu=60 ends it
+//                  translate=1: an evaluation translates so many mini-batches; 0: all; bleu=60 ends
+//                  it
+//                  write=6: it writes 6 lines, in mini-batches of 4
+//                  tick=0.03: seconds between events, in place of 0.125
 //   open | restart term=2 | term 7 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   short needed=2 ready=1 alive=1 a:1   the stages that are ready
 //   died a SIGSEGV generation=1 step=0 instruction=forward   as the next process of a tells; term=1
@@ -21,7 +24,10 @@
 //   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT
 //   reported 0 [nan | otherwise | uncounted | CODE] | begun | begun RESOURCE_EXHAUSTED
 //   shard 0 [CODE] | committed [CODE] | exported [CODE]
-//   all            the answers of all stages to the operation at hand
+//   reported 1 [over | done | silent | end | stray]   of a job that writes, whose reports have two
+//                  more bytes: all texts are done and the mini-batch is over with them; all are
+//                  done; there are none; none, and it is over; of a line of the next mini-batch
+//   all            the answers of all stages to the operation at hand; "all over": the last stage's
 //   wait 5         time passes; the deadline, if it was reached, is told
 //   moves b        a heartbeat of stage b tells of progress; "moves effect": file work advances
 //   cancel | stale (the next line's fence is of an older attempt)
@@ -49,7 +55,8 @@ class JobScript {
  private:
   using Words = std::vector<std::string>;
   void NewJob(const Words& words);
-  std::string All();
+  std::string All(const std::string& how);
+  std::vector<WrittenPiece> Pieces(const std::string& how);
   HeldShard HeldShardOf(uint64_t step, int first, int last) const;
   Fence EventFence();
   void AnswerProbe(Transition* transition) const;
@@ -57,7 +64,8 @@ class JobScript {
   std::optional<JobState> state_;
   bool hold_plans_ = false;
   std::optional<MakeJobPlan> held_plan_;
-  double now_ = 0;
+  double now_ = 0, tick_ = 0.125;
+  int64_t written_ = 0;  // bytes of the mini-batch at hand
   DeadlinePassed signs_;
   bool stale_ = false, late_ = false;
   bool tells_folder_ = false;

@@ -154,7 +154,7 @@ void JobTransition::ChooseSnapshot() {
 }
 
 SnapshotPlan SnapshotPlanOf(const JobState& state, size_t stage) {
-  if (state.job->spec.snapshot.never) return {};
+  if (state.job->spec.snapshot.never || Writes(state)) return {};
   SnapshotPlan plan{.key = SnapshotKey(state),
                     .manifest = state.source.manifest,
                     .holders = state.source.holders};
@@ -177,7 +177,7 @@ void JobTransition::BeginSnapshots() {
   JobSnapshots& snapshots = state_.snapshots;
   snapshots.load = {.begun_step = state_.step};
   snapshots.load.possible =
-      !spec().snapshot.never && state_.slots.size() > 1 &&
+      !spec().snapshot.never && !Writes(state_) && state_.slots.size() > 1 &&
       std::all_of(state_.slots.begin(), state_.slots.end(),
                   [](const StageSlot& slot) { return slot.loaded.snapshots; });
   if (!state_.source.manifest.empty()) snapshots.load.loaded_step = state_.step;

@@ -50,6 +50,7 @@ void JobTransition::On(const JobOpened& event) {
 }
 
 void JobTransition::Search(bool own) {
+  if (own && Writes(state_)) return BackToStart();  // it has none
   state_.origin.searches_own = own;
   BeginOperation(Activity::kFindCheckpoint, state_.limits.effect_deadline_seconds);
   actions_.push_back(SearchCheckpoint{FenceOf(state_), own ? state_.job->id : spec().resume.job,
@@ -80,10 +81,14 @@ void JobTransition::On(const CheckpointSearched& event) {
                             " was there, and now the job has no folder; is the storage mounted?"),
                Place(state_)));
   }
-  // No checkpoint of its own: back to where it started.
   state_.checkpoints.last.step = -1;
+  BackToStart();
+}
+
+// The mini-batches of lines that are written stay so.
+void JobTransition::BackToStart() {
   if (!spec().resume.job.empty()) return Search(/*own=*/false);
-  TakeTrainState(state_, TrainState{});
+  if (!Writes(state_)) TakeTrainState(state_, TrainState{});
   state_.origin.applied_steps = 0;
   state_.source = {};
   WaitForStages();
@@ -113,7 +118,11 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
     return Fail(status);
   }
   state_.source = {.folder = found.ref.folder,
-                   .fresh_optimizer = !own && spec().resume.fresh_optimizer};
+                   .fresh_optimizer = !own && (spec().resume.fresh_optimizer || Writes(state_))};
+  if (Writes(state_)) {  // the steps, the loss and the data are of the other job
+    NoteResumed(found.ref);
+    return WaitForStages();
+  }
   TakeTrainState(state_, manifest.state);
   const uint64_t applied = state_.step - state_.results.skipped_steps;
   if (state_.source.fresh_optimizer) state_.optimizer_start = applied;
@@ -133,13 +142,17 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
   } else {
     state_.origin.data_sha256 = manifest.dataset_sha256;
     state_.origin.applied_steps = applied;
-    if (state_.origin.resume_step < 0) {
-      state_.origin.resume_step = static_cast<int64_t>(found.ref.step);
-      Record(JobRecord::Kind::kState, absl::StrCat("begins at the newest checkpoint of job ",
-                                                   found.ref.job, ", step ", found.ref.step));
-    }
+    NoteResumed(found.ref);
   }
   WaitForStages();
+}
+
+void JobTransition::NoteResumed(const CheckpointRef& ref) {
+  if (state_.origin.resume_step >= 0) return;
+  state_.origin.resume_step = static_cast<int64_t>(ref.step);
+  Record(JobRecord::Kind::kState,
+         absl::StrCat(Writes(state_) ? "writes with" : "begins at",
+                      " the newest checkpoint of job ", ref.job, ", step ", ref.step));
 }
 
 // Stages that were left aside for want of the folder are tried again after a while: somebody may
@@ -224,8 +237,9 @@ void JobTransition::On(const StagesOffered& event) {
 }
 
 void JobTransition::PlaceStages() {
-  const bool measure =
-      spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && state_.slots.size() > 1;
+  // A profile measures training, which a job with `write` has no memory for.
+  const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto &&
+                       state_.slots.size() > 1 && !Writes(state_);
   if (!measure || std::exchange(state_.profile_tried, true)) return StartPlanning();
   BeginOperation(Activity::kProfile, state_.limits.profile_deadline_seconds);
   actions_.push_back(SendProfile{state_.slots[0].stage, FenceOf(state_)});
@@ -344,6 +358,10 @@ void JobTransition::FinishLoad() {
   state_.stages.unfit_since_seconds = 0;
   state_.pending.reset();
   BeginSnapshots();
+  if (Writes(state_)) {
+    Enter(JobPhase::kRunning, "");
+    return StartWriting();
+  }
   const int64_t batch = spec().training.batch_size;
   const int64_t batches = (state_.found.data.evaluation_samples + batch - 1) / batch;
   JobEvaluation& evaluation = state_.evaluation;

@@ -25,10 +25,11 @@ JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
 }
 
 Fence FenceOf(const JobState& state) {
-  return {state.job->id, state.term, state.generation, state.step, state.attempt};
+  return {state.job->id, state.term, state.generation, LoadedStep(state), state.attempt};
 }
 
 int64_t TotalSteps(const JobState& state) {
+  if (Writes(state)) return WriteBatches(state.job->spec);
   return StepsOf(state.job->spec.training, state.found.data.train_samples);
 }
 
@@ -108,6 +109,12 @@ absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event) {
 void StartLate(JobState* state, double before, double late_seconds) {
   double& deadline = state->operation.deadline_seconds;
   if (late_seconds > 0 && deadline != 0 && deadline != before) deadline += late_seconds;
+}
+
+void StartLater(JobState* state, double seconds) {
+  JobOperation& operation = state->operation;
+  operation.started_seconds += seconds;
+  if (operation.deadline_seconds != 0) operation.deadline_seconds += seconds;
 }
 
 bool JobTransition::Expects(Activity activity, const Fence& fence) {

@@ -3,6 +3,7 @@
 // persists the records before it carries the actions out.
 //
 //   submitted -> planned -> loading -> running -> finishing -> succeeded
+//   running -> succeeded, of a job that writes texts
 //   planned to finishing --stage lost, deadline--> recovering -> planned
 //   any live one --Cancel--> cancelled
 //   any live one --the coordinator starts and holds its jobs--> held --Resume--> recovering
@@ -34,6 +35,7 @@
 #include "coordinator/job/state/job_failures.h"
 #include "coordinator/job/state/job_load.h"
 #include "coordinator/job/state/job_snapshots.h"
+#include "coordinator/job/state/job_writing.h"
 #include "coordinator/job/view/held_out_watch.h"
 #include "coordinator/job/view/job_view.h"
 #include "plan/control.h"
@@ -169,7 +171,8 @@ struct JobState {
   Activity activity = Activity::kWaitStages;
   std::string message;
 
-  uint64_t term = 1, generation = 1, step = 0;
+  uint64_t term = 1, generation = 1;
+  uint64_t step = 0;         // with `write`: mini-batches of lines that are written
   uint64_t raised_term = 0;  // to be taken with the next generation, if higher
   uint32_t attempt = 0;
   std::vector<StageSlot> slots;  // the placement; while waiting for stages: those that are left
@@ -188,6 +191,7 @@ struct JobState {
   JobEvaluation evaluation;
   JobCheckpoints checkpoints;
   JobSnapshots snapshots;
+  JobWriting writing;
 
   uint64_t furthest_step = 0;    // decided steps, ever
   uint64_t optimizer_start = 0;  // see TrainState
@@ -202,12 +206,14 @@ struct JobState {
 JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits);
 // Steps of the whole job, which the learning rate goes by; 0: it has epochs and has not loaded its
-// data yet.
+// data yet. Of a job with `write`: mini-batches of its lines.
 int64_t TotalSteps(const JobState& state);
 double StepsPerEpochOf(const JobState& state);  // 0: the data is not known yet
 // The step at which the job ends: TotalSteps, or the step that reached training.until.
 uint64_t LastStep(const JobState& state);
-Fence FenceOf(const JobState& state);  // of the operation at hand
+// Of the operation at hand. Its step is that of the weights: a job with `write` leaves them as they
+// were loaded.
+Fence FenceOf(const JobState& state);
 JobView ViewOf(const JobState& state);
 // Whether the job waits for stages. Other jobs need not be offered any.
 bool WaitsForStages(const JobState& state);
@@ -228,6 +234,8 @@ absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event);
 // work, or for the journal. That time is not the stages', so the new deadline, if there is one, is
 // later by it. `before`: the deadline before the transition.
 void StartLate(JobState* state, double before, double late_seconds);
+// The operation at hand began so much later than its transition: its commands were held back.
+void StartLater(JobState* state, double seconds);
 
 }  // namespace stagecoach
 

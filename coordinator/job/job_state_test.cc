@@ -143,6 +143,11 @@ std::vector<JobScript> JobsInEveryState() {
     in_memory.Run(line);
   }
   scripts.push_back(in_memory);
+  JobScript writing;
+  for (const char* line : {"job write=6", "open", "offer a:1 b:1", "all", "all"}) {
+    writing.Run(line);
+  }
+  scripts.push_back(writing);
   JobScript recovering = scripts[9];
   recovering.Run("lost a 1");
   scripts.push_back(recovering);

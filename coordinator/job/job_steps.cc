@@ -147,6 +147,27 @@ void FillRecord(const JobResults& results, const StepDecision& decision, double 
 
 }  // namespace
 
+void ShowReports(JobState& state) {
+  for (StageSlot& slot : state.slots) {
+    slot.phases = slot.report.phases;
+    slot.memory_peak = slot.report.memory_peak;
+    state.results.data_wait_seconds += slot.phases[Phase::kDataWait];
+  }
+}
+
+void NoteProgress(JobState& state, double now) {
+  // Steps that are done again, behind an old checkpoint, are no trouble either if they go on for
+  // long. But where they are done for the last checkpoint alone, each try waits longer, however
+  // long they take.
+  const bool calm = now - state.pace.since_seconds >= kCalmSeconds;
+  if (calm && state.checkpoints.unsaved.empty()) state.failures.setbacks = 0;
+  if (state.step > state.failures.deaths.step) state.failures.deaths.count = 0;
+  if (state.step <= state.furthest_step) return;
+  state.furthest_step = state.step;
+  state.failures.steps.clear();
+  state.failures.setbacks = 0;
+}
+
 void JobTransition::Continue() {
   const EvaluationSpec& evaluation = spec().evaluation;
   const CheckpointSpec& checkpoint = spec().checkpoint;
@@ -173,6 +194,10 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.work = work;
   command.evaluation_batch = evaluation_batch;
   command.average = activity == Activity::kEvaluate && state_.evaluation.average;
+  if (work == WorkKind::kWrite) {
+    command.rounds = state_.writing.rounds;
+    command.goes_on = state_.writing.goes_on;
+  }
   RequestSnapshot(state_, &command);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage, command});
@@ -183,7 +208,7 @@ void JobTransition::On(const Reported& event) {
   const Activity activity = state_.activity;
   if (!event.report.ok() && IsOfLastGeneration(state_, event.fence)) return LateFailure(event);
   if (activity != Activity::kTrain && activity != Activity::kFlush &&
-      activity != Activity::kEvaluate) {
+      activity != Activity::kEvaluate && activity != Activity::kWrite) {
     return Stale();
   }
   if (!Answered(activity, event.fence, event.stage)) return;
@@ -200,6 +225,7 @@ void JobTransition::On(const Reported& event) {
   state_.pending.reset();  // it travelled with this command
   if (activity == Activity::kTrain) return FinishTrain();
   if (activity == Activity::kEvaluate) return FinishEvaluationBatch();
+  if (activity == Activity::kWrite) return FinishWrite();
   Continue();
 }
 
@@ -230,11 +256,7 @@ void JobTransition::FinishTrain() {
   state_.results.tokens_per_second =
       seconds > 0 ? static_cast<double>(decision->targets) / seconds : 0;
   state_.results.bubble = MeasuredBubble(reports, seconds);
-  for (StageSlot& slot : state_.slots) {
-    slot.phases = slot.report.phases;
-    slot.memory_peak = slot.report.memory_peak;
-    state_.results.data_wait_seconds += slot.phases[Phase::kDataWait];
-  }
+  ShowReports(state_);
   const double weight = state_.limits.average_weight;
   double& average = state_.pace.step_seconds;
   average = average == 0 ? seconds : weight * seconds + (1 - weight) * average;
@@ -242,17 +264,7 @@ void JobTransition::FinishTrain() {
   state_.pending = apply;
   ++state_.step;
   state_.evaluation.done = state_.checkpoints.done = false;
-  // Steps that are done again, behind an old checkpoint, are no trouble either if they go on for
-  // long. But where they are done for the last checkpoint alone, each try waits longer, however
-  // long they take.
-  const bool calm = now_.seconds - state_.pace.since_seconds >= kCalmSeconds;
-  if (calm && state_.checkpoints.unsaved.empty()) state_.failures.setbacks = 0;
-  if (state_.step > state_.failures.deaths.step) state_.failures.deaths.count = 0;
-  if (state_.step > state_.furthest_step) {
-    state_.furthest_step = state_.step;
-    state_.failures.steps.clear();
-    state_.failures.setbacks = 0;
-  }
+  NoteProgress(state_, now_.seconds);
   if (!decision->finite) ++state_.results.skipped_steps;
   if (!decision->empty) NoteLoss(state_, *decision);
   FillRecord(state_.results, *decision, apply.learning_rate, Record(JobRecord::Kind::kStep, ""));

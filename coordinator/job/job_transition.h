@@ -5,6 +5,7 @@
 //   job_folder.cc       does everybody see the checkpoint folder?
 //   job_hold.cc         held and resumed
 //   job_steps.cc        train, evaluate
+//   job_write.cc        write texts
 //   job_checkpoints.cc  checkpoint
 //   job_end.cc          does it end well? export
 //   job_snapshots.cc    snapshots in memory
@@ -37,6 +38,15 @@ std::string Place(const JobState& state);
 std::string Place(const JobState& state, int stage);
 std::string StageText(const JobState& state, int stage);
 bool HasRun(const JobState& state);
+bool Writes(const JobState& state);          // it writes texts, and trains nothing
+int64_t WriteBatches(const JobSpec& spec);   // mini-batches of its lines, if it has `write`
+uint64_t LoadedStep(const JobState& state);  // of the weights that a fence is about
+// The step that an answer with this fence is about.
+uint64_t StepOf(const JobState& state, const Fence& fence);
+// What people see of the reports of a command that computed.
+void ShowReports(JobState& state);
+// A command is done: clears what failed before, if the job has got on.
+void NoteProgress(JobState& state, double now);
 // For a message about stages that are missing or left aside; empty if none are.
 std::string UnfitText(const JobState& state, const std::vector<std::string>& passed_over = {});
 void SetWaitDeadline(JobState& state, double now);
@@ -110,7 +120,9 @@ class JobTransition {
   void Hold(const std::string& why);
   void Search(bool own);  // for the newest checkpoint, or that of the job it resumes from
   void WaitForStages();
+  void BackToStart();  // as it has no checkpoint of its own
   void TakeManifest(const FoundCheckpoint& found);
+  void NoteResumed(const CheckpointRef& ref);
   void PlaceStages();
   void StartPlanning();
   void SendLoads();
@@ -130,6 +142,11 @@ class JobTransition {
   void FinishEvaluationBatch();
   void ContinueEvaluation();  // its next mini-batch, half, or end
   void RecordEvaluation();
+
+  void StartWriting();
+  void SendWrite();  // the mini-batch at hand, from its beginning or on
+  void FinishWrite();
+  void RecordWritten(std::vector<WrittenPiece> pieces);
 
   void StartCheckpoint();
   void FinishShards();

@@ -94,6 +94,7 @@ absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, boo
   if (manifest.model_sha256 != job.model_sha256) {
     return Differs("model (sha256)", job.model_sha256, manifest.model_sha256, manifest);
   }
+  if (job.spec.write.has_value()) return absl::OkStatus();
   if (state.seed != job.spec.seed) return Differs("seed", job.spec.seed, state.seed, manifest);
   if (state.batch_size != training.batch_size) {
     return Differs("training.batch_size", training.batch_size, state.batch_size, manifest);

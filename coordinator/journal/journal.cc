@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
+#include "coordinator/job/view/record_page.h"
+#include "coordinator/journal/record_list.h"
 #include "coordinator/journal/row_checksums.h"
 
 namespace stagecoach {
@@ -73,34 +73,13 @@ absl::StatusOr<std::string> ReadSecret(Database& database) {
                          static_cast<uint64_t>(query.Integer(1)));
 }
 
-// "accuracy=0.91 top_5=0.99"
-std::string MeasuresText(const std::vector<Measure>& measures) {
-  std::string text;
-  for (const Measure& measure : measures) {
-    absl::StrAppendFormat(&text, "%s%s=%.17g", text.empty() ? "" : " ", measure.name,
-                          measure.value);
-  }
-  return text;
-}
-
-std::vector<Measure> ReadMeasures(const std::string& text) {
-  std::vector<Measure> measures;
-  for (const absl::string_view entry : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(entry, absl::MaxSplits('=', 1));
-    double value = 0;
-    if (absl::SimpleAtod(parts.second, &value)) measures.push_back({parts.first, value});
-  }
-  return measures;
-}
-
 constexpr char kRecordColumns[] =
     "number, kind, unix_seconds, step, phase, message, loss, learning_rate, gradient_norm, "
     "tokens_per_second, step_seconds, bubble, bubble_ideal, skipped, nonfinite_steps, "
     "weights_digest, measures, crc";
 
 void BindRecord(Statement& statement, const std::string& job, const JobRecord& record) {
-  const std::string measures = MeasuresText(record.measures);
+  const std::string list = ListText(record);
   statement.Bind(job)
       .Bind(static_cast<int64_t>(record.number))
       .Bind(static_cast<int64_t>(record.kind))
@@ -118,13 +97,13 @@ void BindRecord(Statement& statement, const std::string& job, const JobRecord& r
       .Bind(static_cast<int64_t>(record.skipped))
       .Bind(static_cast<int64_t>(record.nonfinite_steps))
       .Bind(record.weights_digest)
-      .Bind(measures)
-      .Bind(static_cast<int64_t>(RecordChecksum(job, record, measures)));
+      .Bind(list)
+      .Bind(static_cast<int64_t>(RecordChecksum(job, record, list)));
 }
 
 absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& row) {
   const int64_t kind = row.Integer(1), phase = row.Integer(4);
-  if (kind < 0 || kind > static_cast<int64_t>(JobRecord::Kind::kFinished) || phase < 0 ||
+  if (kind < 0 || kind > static_cast<int64_t>(JobRecord::Kind::kWritten) || phase < 0 ||
       phase > static_cast<int64_t>(JobPhase::kHeld)) {
     return absl::DataLossError(absl::StrCat("record ", row.Integer(0), " of job ", job,
                                             " has kind ", kind, " and phase ", phase,
@@ -147,13 +126,14 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   record.skipped = row.Integer(13) != 0;
   record.nonfinite_steps = static_cast<uint64_t>(row.Integer(14));
   record.weights_digest = row.Text(15);
-  const std::string measures = row.Text(16);
-  if (row.Integer(17) != RecordChecksum(job, record, measures)) {
+  const std::string list = row.Text(16);
+  if (row.Integer(17) != RecordChecksum(job, record, list)) {
     return absl::DataLossError(absl::StrCat("record ", record.number, " of job ", job,
                                             " has another checksum than it was written with"));
   }
   record.message = ShownText(record.message);
-  record.measures = ReadMeasures(measures);
+  RETURN_IF_ERROR(
+      Annotate(ReadList(list, &record), absl::StrCat("record ", record.number, " of job ", job)));
   return record;
 }
 
@@ -349,7 +329,7 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
                        " FROM records WHERE job = ? AND number > ? ORDER BY number LIMIT ?")));
   query.Bind(job).Bind(static_cast<int64_t>(after)).Bind(static_cast<int64_t>(limit));
   std::vector<JobRecord> records;
-  while (true) {
+  for (size_t bytes = 0; bytes < kPageTextBytes;) {
     const absl::StatusOr<bool> row = query.Step();
     if (!row.ok() && records.empty()) return row.status();
     if (!row.ok() || !*row) return records;
@@ -360,8 +340,10 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
           absl::StrCat("journal ", database_->path(), ": ", std::string(record.status().message()),
                        "; start the version that wrote it, or restore the file from a backup"));
     }
+    bytes += TextBytes(*record);
     records.push_back(*std::move(record));
   }
+  return records;
 }
 
 absl::StatusOr<ShownTexts> Journal::Shown(const std::string& job) {

@@ -67,11 +67,13 @@ class Journal {
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
   absl::StatusOr<ShownTexts> Shown(const std::string& job);
-  // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: the first one
-  // cannot, because it is not as it was written.
+  // Records with number > after, in order, up to one that cannot be read: a page of them
+  // (coordinator/job/view/record_page.h). DATA_LOSS: the first one cannot, because it is not as it
+  // was written.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);
   // Drops every second step record of the older half while there are more than `most` records.
+  // Other kinds stay.
   absl::Status Thin(const std::string& job, int64_t most);
   // The state folder at the last start; empty: this is the first.
   absl::StatusOr<std::string> Place();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_is.h"
 #include "base/testing/temporary_folder.h"
+#include "coordinator/job/view/record_page.h"
 
 namespace stagecoach {
 namespace {
@@ -252,6 +253,60 @@ TEST_F(JournalTest, ThinsOldStepsAndKeepsEverythingElse) {
   for (const JobRecord& record : left) saves += record.kind == JobRecord::Kind::kCheckpoint;
   EXPECT_EQ(saves, 10);
   EXPECT_EQ(left.back().number, 100u);
+}
+
+JobRecord Written(uint64_t number, const std::string& text) {
+  JobRecord record = Record(number, JobRecord::Kind::kWritten);
+  record.written = {{.line = 2, .offset = 3, .text = text, .done = true, .score = -0.1}};
+  return record;
+}
+
+TEST_F(JournalTest, TextsComeBackAsTheyWereWrittenAndAreNeverThinned) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  std::vector<JournalUpdate> updates = {{"a", "", {}}};
+  for (uint64_t n = 1; n <= 3000; ++n) updates[0].records.push_back(Written(n, "\xff\n"));
+  ASSERT_TRUE(journal->Write(updates).ok());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(journal->Thin("a", 50).ok());
+  const std::vector<JobRecord> left = journal->Records("a", 0, 9999).value();
+  ASSERT_EQ(left.size(), 3000u);
+  for (const JobRecord& record : left) {
+    ASSERT_EQ(record.written, updates[0].records[record.number - 1].written);
+    ASSERT_TRUE(record.measures.empty());
+  }
+}
+
+TEST_F(JournalTest, APageOfLongTextsEndsAfterAMebibyte) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  std::vector<JournalUpdate> updates = {{"a", "", {}}};
+  for (uint64_t n = 1; n <= 9; ++n) {
+    updates[0].records.push_back(Written(n, std::string(size_t{1} << (n == 9 ? 22 : 18), 'a')));
+  }
+  ASSERT_TRUE(journal->Write(updates).ok());
+  const std::vector<JobRecord> page = journal->Records("a", 0, 100).value();
+  EXPECT_EQ(page.size(), 4u);
+  EXPECT_TRUE(IsFullPage(page, 100)) << "there may be more";
+  EXPECT_EQ(journal->Records("a", 0, 3)->size(), 3u);
+  const std::vector<JobRecord> last = journal->Records("a", 8, 100).value();
+  ASSERT_EQ(last.size(), 1u) << "one at least";
+  EXPECT_EQ(last[0].written[0].text.size(), size_t{1} << 22);
+}
+
+TEST_F(JournalTest, TextsWhoseBitsChangedEndWhatCanBeRead) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  const std::vector<JournalUpdate> updates = {{"a", "", {Written(1, "one"), Written(2, "two")}}};
+  ASSERT_TRUE(journal->Write(updates).ok());
+  auto database = Database::Open(path());
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE((*database)
+                  ->Execute("UPDATE records SET measures = replace(measures, 'dHdv', 'dHdw') "
+                            "WHERE number = 2")
+                  .ok());
+  EXPECT_EQ(journal->Records("a", 0, 10)->size(), 1u);
+  EXPECT_THAT(journal->Records("a", 1, 10).status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("record 2 of job a")));
 }
 
 TEST_F(JournalTest, RefusesAFileThatIsNoJournal) {

@@ -1,7 +1,8 @@
 // How jobs get into the journal: what waits is written together. If the journal cannot be written,
-// mostly for want of room, training goes on, as after a crash the term is higher anyway. Writing is
-// tried again. But nothing that only memory knows is told as a fact, or a restarted coordinator
-// would contradict it. Nobody is left waiting for it either.
+// mostly for want of room, training goes on, as after a crash the term is higher anyway. Texts are
+// all that their job is for, so it waits before they fill the memory (JobLoop::Perform). Writing to
+// the journal is tried again. But nothing that only memory knows is told as a fact, or a restarted
+// coordinator would contradict it. Nobody is left waiting for it either.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -62,6 +63,7 @@ void JobLoop::Flush() {
     }
     job->unwritten.clear();
     job->unwritten_steps = job->dropped_steps = job->dropped_up_to = 0;
+    job->unwritten_text_bytes = 0;
     job->phase_on_disk = job->state.phase;
     job->step_on_disk = job->state.step;
     job->held_out_on_disk = job->state.evaluation.held_out;
@@ -71,6 +73,7 @@ void JobLoop::Flush() {
     }
   }
   watches_.Pump(written);
+  for (const std::string& id : written) SendHeldBack(*Find(id));
 }
 
 void JobLoop::JournalWorks() {
@@ -91,7 +94,8 @@ void JobLoop::JournalFailed(const absl::Status& why) {
 
 // So that a night without room on the disk does not fill the memory: of more steps than the bound
 // the oldest records go, many at once. A record with the number of the newest of them says how
-// many. A coordinator that ends before there is room repeats these steps anyway. Other kinds stay.
+// many. A coordinator that ends before there is room repeats these steps anyway. Other kinds stay;
+// of those only texts are many, and their job waits.
 void JobLoop::DropOldestSteps(Job& job, std::span<const JobRecord> added) const {
   const auto is_step = [](const JobRecord& r) { return r.kind == JobRecord::Kind::kStep; };
   job.unwritten_steps += static_cast<size_t>(std::count_if(added.begin(), added.end(), is_step));
@@ -131,12 +135,16 @@ absl::Status JobLoop::NotOnDisk(const Job& job) const {
   CHECK(trouble_.has_value()) << "job " << job.state.job->id
                               << " has records that wait for no reason";
   const JobState& state = job.state;
+  const std::string from = state.job->spec.write.has_value()
+                               ? absl::StrCat("writes on from mini-batch ", job.step_on_disk)
+                               : std::string("takes the job up from its newest checkpoint");
   return absl::FailedPreconditionError(absl::StrCat(
       "job ", state.job->id, ": its newest records are not on disk: ", trouble_->why.message(),
       ". On disk the job is ", JobPhaseName(job.phase_on_disk), " at step ", job.step_on_disk,
       "; in memory it is ", JobPhaseName(state.phase), " at step ", state.step,
       ". Writing is tried again every second; if the coordinator ends before it succeeds, the next "
-      "one goes by what is on disk and takes the job up from its newest checkpoint"));
+      "one goes by what is on disk and ",
+      from));
 }
 
 // For a watcher that has all that is on disk.

@@ -4,14 +4,31 @@
 #include <utility>
 
 #include "base/errors/check.h"
+#include "coordinator/job/view/record_page.h"
 #include "coordinator/loop/performer.h"
 
 namespace stagecoach {
 namespace {
 
-// Step records may wait so long to share one transaction; watchers see a record once it is on disk.
+// Records of steps and texts may wait so long to share one transaction; watchers see a record once
+// it is on disk.
 constexpr double kGroupCommitSeconds = 0.05;
 constexpr double kFolderCheckSeconds = 1;  // while nothing is written
+
+// A lost step record costs nothing: a crash repeats the step as well. So it is with texts, whose
+// mini-batch begins anew.
+bool MayWait(JobRecord::Kind kind) {
+  return kind == JobRecord::Kind::kStep || kind == JobRecord::Kind::kWritten;
+}
+
+// What a coordinator that drains sends no more of: it ends between two of them.
+bool GoesOn(WorkKind work) { return work == WorkKind::kTrain || work == WorkKind::kWrite; }
+
+// Nothing has ended the operation of this command.
+bool IsAtHand(const JobState& state, const JobAction& command) {
+  return state.activity == Activity::kWrite &&
+         std::get<SendRun>(command).command.fence == FenceOf(state);
+}
 
 }  // namespace
 
@@ -59,18 +76,24 @@ void JobLoop::Deliver(JobEvent event) {
   // A checkpoint takes the steps in front of it out of what a crash repeats.
   const bool durable =
       std::any_of(transition->records.begin(), transition->records.end(),
-                  [](const JobRecord& r) { return r.kind != JobRecord::Kind::kStep; }) ||
+                  [](const JobRecord& r) { return !MayWait(r.kind); }) ||
       std::any_of(transition->actions.begin(), transition->actions.end(),
                   [](const JobAction& a) { return std::holds_alternative<CommitCheckpoint>(a); });
   job->state = std::move(transition->state);
+  if (!job->held_back.empty() && !IsAtHand(job->state, job->held_back.front())) {
+    job->held_back.clear();
+  }
   if (!transition->records.empty()) {
+    for (const JobRecord& record : transition->records) {
+      job->unwritten_text_bytes += TextBytes(record);
+    }
     job->unwritten.insert(job->unwritten.end(), transition->records.begin(),
                           transition->records.end());
     unwritten_.insert(event.job);
     DropOldestSteps(*job, transition->records);
     if (flush_due_seconds_ == 0) flush_due_seconds_ = Now().seconds + kGroupCommitSeconds;
   }
-  // Persist first, then act. A lost step record costs nothing: a crash repeats the step as well.
+  // Persist first, then act.
   if (durable) Flush();
 
   // Stages come with an offer only, and go one by one or with the end.
@@ -105,21 +128,41 @@ void JobLoop::HoldStages(const Job& job) {
   if (fleet_.Hold(job.state.job->id, held)) placement_due_ = true;
 }
 
-void JobLoop::Perform(const Job& job, const std::vector<JobAction>& actions) {
+void JobLoop::Perform(Job& job, const std::vector<JobAction>& actions) {
+  const bool too_many_texts = job.unwritten_text_bytes > parts_.options.max_unwritten_text_bytes;
   const Performer performer(*this, job);
   for (const JobAction& action : actions) {
     const SendRun* const run = std::get_if<SendRun>(&action);
-    if (draining_ && run != nullptr && run->command.work == WorkKind::kTrain) {
+    if (draining_ && run != nullptr && GoesOn(run->command.work)) {
       stopped_.insert(job.state.job->id);  // the next coordinator takes the job up again
+      continue;
+    }
+    if (too_many_texts && run != nullptr && run->command.work == WorkKind::kWrite) {
+      job.held_since_seconds = Now().seconds;
+      job.held_back.push_back(action);
       continue;
     }
     std::visit(performer, action);
   }
 }
 
+void JobLoop::SendHeldBack(Job& job) {
+  if (job.held_back.empty()) return;
+  StartLater(&job.state, Now().seconds - job.held_since_seconds);
+  Perform(job, std::exchange(job.held_back, {}));
+}
+
+// No stage was told of the operation at hand, so none is late with it.
+bool JobLoop::StandsStill(const std::string& id, const Job& job) const {
+  return stopped_.contains(id) || !job.held_back.empty();
+}
+
 void JobLoop::Drain(bool save, std::function<void()> drained) {
   draining_ = true;
   drained_ = std::move(drained);
+  for (auto& [id, job] : jobs_) {
+    if (!std::exchange(job.held_back, {}).empty()) stopped_.insert(id);
+  }
   if (!save) return;
   for (const std::string& id : LiveJobs()) Deliver({id, Now(), SaveRequested{}});
 }
@@ -169,7 +212,7 @@ void JobLoop::Tick(double heard_seconds) {
     const double deadline = job.state.operation.deadline_seconds;
     if (deadline == 0) continue;
     LookAtEffects(job, now.seconds);
-    if (heard_seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
+    if (heard_seconds >= deadline && !StandsStill(id, job)) due.push_back(id);
   }
   for (const std::string& id : due) Deliver({id, now, SignsOf(*Find(id), heard_seconds)});
   if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) {
@@ -192,7 +235,7 @@ double JobLoop::NextTickSeconds() const {
   double next = fleet_.NextExpirySeconds();
   for (const auto& [id, job] : jobs_) {
     const double deadline = job.state.operation.deadline_seconds;
-    if (deadline > 0 && stopped_.count(id) == 0) next = std::min(next, deadline);
+    if (deadline > 0 && !StandsStill(id, job)) next = std::min(next, deadline);
   }
   if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
   if (PurgeWanted()) next = std::min(next, purge_due_seconds_);

@@ -82,7 +82,7 @@ class JobLoop {
             const JobCaller& caller = {}) const;
   // The spec of any job, from the journal; views of ended jobs have none.
   absl::StatusOr<std::string> SpecText(const std::string& id) const;
-  // Those on disk with number > after, at most `limit` and kRecordsPerPump.
+  // Those on disk with number > after, at most `limit` and kRecordsPerPump, and one page.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
                                                  int limit) const;
   static constexpr int kRecordsPerPump = JobWatches::kMostRecords;
@@ -115,7 +115,11 @@ class JobLoop {
     JobState state;
     JobText text;
     std::vector<JobRecord> unwritten;
-    size_t unwritten_steps = 0;  // of them
+    size_t unwritten_steps = 0;       // of them
+    size_t unwritten_text_bytes = 0;  // of theirs
+    // The commands at hand, while too many texts wait to be written; they are sent afterwards.
+    std::vector<JobAction> held_back;
+    double held_since_seconds = 0;
     // Records of steps that were dropped since the journal was written last, and the newest's
     // number.
     uint64_t dropped_steps = 0, dropped_up_to = 0;
@@ -186,7 +190,9 @@ class JobLoop {
   void Deliver(JobEvent event);
   HiddenPlaces PlacesToHide() const;
   void HoldStages(const Job& job);
-  void Perform(const Job& job, const std::vector<JobAction>& actions);
+  void Perform(Job& job, const std::vector<JobAction>& actions);
+  void SendHeldBack(Job& job);
+  bool StandsStill(const std::string& id, const Job& job) const;
   bool Drained() const;
   void DeliverLost(const std::vector<LostStage>& lost);
   void LookAtEffects(Job& job, double now_seconds);

@@ -14,7 +14,8 @@
 //             Cancel, Watch: NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
 // Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
 // same journal with the next term and takes unfinished jobs up again. While the journal
-//             cannot be written, training goes on, but nobody is told what only memory knows.
+//             cannot be written, training goes on, but nobody is told what only memory knows. A
+//             job that writes texts waits once max_unwritten_text_bytes of them are not on disk.
 //             Watches of such jobs end within seconds with FAILED_PRECONDITION (file, reason,
 //             remedy, how far the job is on disk). Cancel and Resume answer so too. Get and List
 //             show an ended job in the phase that it has on disk, with that text.
@@ -65,8 +66,10 @@ struct JobManagerOptions {
   double load_deadline_seconds = 120;
   int64_t max_failures_per_step = 3;  // as JobLimits has it
   int64_t max_records = 100000;       // kept per job; older step records are thinned
-  int64_t max_unwritten_steps =
-      10000;               // kept per job in memory while the journal cannot be written
+  // Kept per job in memory while the journal cannot be written. The oldest step records are
+  // dropped; a job that writes texts waits.
+  int64_t max_unwritten_steps = 10000;
+  size_t max_unwritten_text_bytes = size_t{4} << 20;
   bool hold_jobs = false;  // at the start: unfinished jobs wait for Resume
   // The jobs are copies from other coordinators. No job changes, and weights lie where they were
   // made.
@@ -135,9 +138,9 @@ class JobManager {
   // A page of the jobs that the caller may see.
   void ListPage(uint64_t before, size_t most, std::function<void(absl::StatusOr<Page>)> done,
                 const JobCaller& caller = {});
-  // Records on disk with number > after, in order, at most `limit` and kMostRecords. If there are
-  // fewer, no more exist now, or the next one cannot be read. FAILED_PRECONDITION: the first one
-  // cannot be read.
+  // Records on disk with number > after, in order, at most `limit` and kMostRecords. If they are no
+  // full page (coordinator/job/view/record_page.h), no more exist now, or the next one cannot be
+  // read. FAILED_PRECONDITION: the first one cannot be read.
   void Records(const std::string& id, uint64_t after, int limit,
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;

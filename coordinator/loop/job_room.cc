@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kMostPlanning = 256;  // requests at a time
 
-constexpr char kSmallerSpec[] = "name a network in the place of a long list of layers";
+constexpr char kSmallerSpec[] =
+    "divide the lines of `write` among several jobs, and name a network in the place of a long "
+    "list of layers";
 
 // taken: of a text that says whose.
 absl::Status RoomForSpec(int64_t bytes, int64_t taken, int64_t most, const std::string& whose) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/job/view/record_page.h"
 
 namespace stagecoach {
 
@@ -72,11 +73,12 @@ void JobWatches::PumpOne(uint64_t watch_id) {
     if (!watch.watcher(record)) return Drop(watch_id);
     if (record.kind == JobRecord::Kind::kFinished) return EndOne(watch_id, absl::OkStatus());
   }
-  if (!records->empty() && records->size() < kMostRecords) {  // do they end at a damaged one?
+  const bool full = IsFullPage(*records, kMostRecords);
+  if (!records->empty() && !full) {  // do they end at a damaged one?
     const absl::Status next = Read(watch.job, watch.cursor, 1).status();
     if (!next.ok()) return EndOne(watch_id, next);
   }
-  if (records->size() == kMostRecords) {
+  if (full) {
     watch.idle = false;
     post_([this, watch_id] { PumpOne(watch_id); });
   } else if (const auto outlook = outlook_(watch.job); outlook.has_value()) {

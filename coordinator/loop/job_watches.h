@@ -22,7 +22,8 @@ namespace stagecoach {
 
 class JobWatches {
  public:
-  static constexpr int kMostRecords = 256;  // of one turn: the loop has other work in between
+  // Of one turn, which is a page of them: the loop has other work in between.
+  static constexpr int kMostRecords = 256;
   // Outlook of a job whose watcher has all records on disk. nullopt: more will come. OK: the job
   // has ended. An error: new records cannot be written.
   using Outlook = std::function<std::optional<absl::Status>(const std::string& job)>;
@@ -30,8 +31,8 @@ class JobWatches {
   JobWatches(Journal* journal, std::function<void(std::function<void()>)> post, Outlook outlook)
       : journal_(*journal), post_(std::move(post)), outlook_(std::move(outlook)) {}
 
-  // Records with number > after, at most `limit` and kMostRecords. FAILED_PRECONDITION: the first
-  // one cannot be read.
+  // Records with number > after, at most `limit` and kMostRecords, and one page.
+  // FAILED_PRECONDITION: the first one cannot be read.
   absl::StatusOr<std::vector<JobRecord>> Read(const std::string& job, uint64_t after,
                                               int limit) const;
   void Add(uint64_t watch_id, const std::string& job, uint64_t after, JobManager::Watcher watcher,

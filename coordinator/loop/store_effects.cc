@@ -55,6 +55,7 @@ FolderChecked RunCheck(CheckpointStore& store, FileSystem& file_system, const Ch
     if (!status.ok()) result.faults[stage] = std::move(status);
   }
   store.Abandon(action.probe.folder);
+  if (action.last_use) store.RemoveIfEmpty(action.fence.job);
   return result;
 }
 

@@ -26,6 +26,9 @@
 
 namespace stagecoach {
 
+// What a played last stage writes of a line with weights of this sum of squares; a byte is a token.
+std::string SimulatedText(int64_t line, double weights);
+
 // 7 layers, 7 steps, a checkpoint and an evaluation every 3 steps.
 JobSpec SmallJob(int stages);
 
@@ -55,6 +58,8 @@ struct SimulatedStage : StageMachine {
   std::map<int, float> layers;  // a weight each
   uint64_t next_step = 0;
   std::optional<uint64_t> undecided;
+  std::optional<uint64_t> writes;  // mini-batch of lines that is not over
+  int64_t written = 0;             // bytes of each of its texts
 };
 
 // Writes the shard of a stage with these layers; all numbers of a layer are the same.
@@ -174,6 +179,7 @@ class SimulatedCluster : private StageClient {
   void FinishPass(const std::string& key, const RunCommand& command);
   void BreakPasses(const std::string& job, const absl::Status& reason);
   StepReport ReportOf(const SimulatedStage& stage, const RunCommand& command, double loss);
+  void Write(SimulatedStage& stage, const RunCommand& command, double weights, StepReport* report);
   absl::StatusOr<ShardInfo> DoWriteShard(SimulatedStage& stage, const WriteShardCommand& command);
   void Watch(const std::string& id);
   void InLoop(const std::function<void()>& work);  // counts its time

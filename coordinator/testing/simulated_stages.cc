@@ -68,6 +68,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
   stage.command = command;
   stage.next_step = command.fence.step;
   stage.undecided.reset();
+  stage.writes.reset();
   RETURN_IF_ERROR(ReadLayers(stage));
   result.fingerprint = stage.fingerprint;
   const int k = command.stage.value;
@@ -197,7 +198,9 @@ void SimulatedCluster::FinishPass(const std::string& key, const RunCommand& comm
   passes_.erase(found);
   for (const auto& [k, cell] : cells) {
     if (command.work == WorkKind::kTrain) cell->undecided = command.fence.step;
-    const StepReport report = ReportOf(*cell, command, loss);
+    StepReport report = ReportOf(*cell, command, loss);
+    const bool last = k + 1 == cell->command.partition.stages();
+    if (command.work == WorkKind::kWrite && last) Write(*cell, command, loss, &report);
     After(kLatency * (1 + k), [done = pass.waiting[k], report] { done(report); });
   }
 }
@@ -219,6 +222,7 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
       report.layer_squared_norms.push_back(gradient * gradient);
     }
   }
+  if (command.work == WorkKind::kWrite) return report;
   if (stage.command.stage.value + 1 == stage.command.partition.stages()) {
     report.has_loss = true;
     report.targets = 16;
@@ -227,6 +231,38 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
     report.finite = !bad;
   }
   return report;
+}
+
+std::string SimulatedText(int64_t line, double weights) {
+  return absl::StrCat("text ", line, " of ", weights, std::string(static_cast<size_t>(line), '.'));
+}
+
+// Each round writes a byte of each text.
+void SimulatedCluster::Write(SimulatedStage& stage, const RunCommand& command, double weights,
+                             StepReport* report) {
+  const uint64_t batch = command.evaluation_batch;
+  if (command.goes_on != stage.writes.has_value() || stage.writes.value_or(batch) != batch) {
+    violations.push_back(absl::StrCat("writes mini-batch ", batch, ", ", command.fence.ToString()));
+  }
+  if (!command.goes_on) stage.written = 0;
+  const JobSpec& spec = stage.command.spec;
+  const int64_t lines = spec.training.batch_size;
+  const int64_t first = static_cast<int64_t>(batch) * lines;
+  report->write_over = true;
+  for (int64_t line = first; line < std::min(first + lines, std::ssize(spec.write->lines));
+       ++line) {
+    const std::string text = SimulatedText(line, weights);
+    if (stage.written >= std::ssize(text)) continue;
+    WrittenPiece piece{.line = line, .offset = stage.written};
+    piece.text =
+        text.substr(static_cast<size_t>(stage.written), static_cast<size_t>(command.rounds));
+    piece.done = stage.written + command.rounds >= std::ssize(text);
+    if (piece.done) piece.tokens = std::ssize(text);
+    report->write_over = report->write_over && piece.done;
+    report->written.push_back(std::move(piece));
+  }
+  stage.written += command.rounds;
+  stage.writes = report->write_over ? std::nullopt : std::optional(batch);
 }
 
 void SimulatedCluster::BreakPasses(const std::string& job, const absl::Status& reason) {

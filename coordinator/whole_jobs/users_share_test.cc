@@ -9,6 +9,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -88,7 +89,9 @@ TEST_F(UsersShareTest, ASpecThatIsTooLargeForAnyShareIsRefusedForGood) {
   options_.max_spec_bytes = 4 * (bytes_ - 1);
   Begin(0);
   EXPECT_THAT(Submit(kAnn, "a"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no room at any time")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("no room at any time"),
+                             HasSubstr("divide the lines of `write` among several jobs"))));
   EXPECT_TRUE(Submit(kOperator, "a").ok());
 }
 

@@ -82,13 +82,7 @@ LayerGraph AsTrained(const Network& network, const NetworkLayer& layer) {
   return graph;
 }
 
-}  // namespace
-
-absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
-                               const std::string& path) {
-  if (patterns.empty()) return network;
-  RETURN_IF_ERROR(CheckPatterns(patterns, path));
-  RETURN_IF_ERROR(MarkFrozen(patterns, path, &network));
+absl::StatusOr<Network> WithoutGradientsOfFrozen(Network network) {
   SharedLists lists;
   for (NetworkLayer& layer : network.layers) {
     LayerGraph graph = AsTrained(network, layer);
@@ -99,6 +93,23 @@ absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& 
     }
   }
   return network;
+}
+
+}  // namespace
+
+absl::StatusOr<Network> FreezeAll(Network network) {
+  for (NetworkLayer& layer : network.layers) {
+    for (ParameterSpec& parameter : layer.parameters) parameter.trained = false;
+  }
+  return WithoutGradientsOfFrozen(std::move(network));
+}
+
+absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
+                               const std::string& path) {
+  if (patterns.empty()) return network;
+  RETURN_IF_ERROR(CheckPatterns(patterns, path));
+  RETURN_IF_ERROR(MarkFrozen(patterns, path, &network));
+  return WithoutGradientsOfFrozen(std::move(network));
 }
 
 }  // namespace stagecoach

@@ -18,6 +18,9 @@ namespace stagecoach {
 absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
                                const std::string& path);
 
+// The same network with nothing to train: for jobs that write texts.
+absl::StatusOr<Network> FreezeAll(Network network);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_NETWORK_PASSES_FREEZE_H_

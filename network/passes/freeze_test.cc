@@ -70,6 +70,18 @@ TEST(Freeze, GradientsPassThroughFrozenLayersBehindTrainedOnes) {
   EXPECT_FALSE(network.layers[3].lists->parameter_gradients[1].valid()) << "no buffer for the bias";
 }
 
+TEST(Freeze, ANetworkThatTrainsNothingHasNoBackward) {
+  const auto network = FreezeAll(FourLayers());
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(FirstTrainedLayer(*network), 4);
+  for (const NetworkLayer& layer : network->layers) {
+    ExpectListsCanBeFollowed(*layer.lists);
+    for (const ValueId gradient : layer.lists->parameter_gradients) EXPECT_FALSE(gradient.valid());
+    for (const ValueId gradient : layer.lists->output_gradients) EXPECT_FALSE(gradient.valid());
+  }
+  EXPECT_THAT(WiresOfCell(*network, 1, 4).sent_gradients, IsEmpty());
+}
+
 // One operation gives both gradients: the buffer of the frozen one is there, and nobody reads it.
 TEST(Freeze, AGradientThatComesWithAnothersHasABuffer) {
   const Network network = Frozen({"model/0001/weight"});

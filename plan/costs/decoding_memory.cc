@@ -4,8 +4,10 @@
 
 #include "base/errors/check.h"
 #include "base/numbers/dtype.h"
+#include "decoding/text_group.h"
 #include "network/passes/decoding.h"
 #include "plan/costs/saturate.h"
+#include "plan/data/token_inputs.h"
 
 namespace stagecoach {
 namespace {
@@ -17,6 +19,10 @@ constexpr int64_t kLogitsHeld = 2;  // of the network, and in float32
 
 int64_t BytesOf(const Shape& shape, int64_t times, DType dtype) {
   return SaturatingMultiply(SaturatingMultiply(shape.elements(), DTypeSize(dtype)), times);
+}
+
+int64_t BeamOf(const JobSpec& spec) {
+  return spec.write.has_value() ? spec.write->translate->beam : spec.evaluation.translate->beam;
 }
 
 }  // namespace
@@ -42,12 +48,43 @@ int64_t DecodingSizes::Of(int first, int last, int64_t evaluation) const {
   return last == static_cast<int>(layers.size()) ? SaturatingAdd(bytes, logits) : bytes;
 }
 
+int64_t MostPromptTokens(const std::string& prompt) {
+  constexpr int64_t kMarks = 8;  // of a line: a space in front, its end, what a normalizer adds
+  return std::ssize(prompt) + kMarks * (1 + std::count(prompt.begin(), prompt.end(), '\n'));
+}
+
+int64_t ComputedSamples(const JobSpec& spec, const Network& network) {
+  const int64_t batch = spec.training.batch_size, micro_batches = spec.training.micro_batches;
+  if (!spec.write.has_value() || !spec.write->generate.has_value()) return batch;
+  const int64_t group = MicroBatchSize(batch, micro_batches, 0), context = ContextOf(network);
+  return micro_batches * ((std::max(group, TextGroup::kPieceRows) + context - 1) / context);
+}
+
+int64_t PoolRowsOf(const JobSpec& spec, const Network& network) {
+  const int64_t batch = spec.training.batch_size;
+  if (!spec.write.has_value()) {
+    return TranslationGroup::MostRows(TranslationOf(*spec.evaluation.translate, network), batch);
+  }
+  const WriteSpec& write = *spec.write;
+  if (write.translate.has_value()) {
+    return TranslationGroup::MostRows(TranslationOf(*write.translate, network), batch);
+  }
+  const int64_t context = ContextOf(network);
+  int64_t most = 1, rows = 0;
+  for (size_t i = 0; i < write.lines.size(); ++i) {
+    if (static_cast<int64_t>(i) % batch == 0) rows = 0;
+    const int64_t tokens = MostPromptTokens(write.lines[i]) + write.generate->tokens;
+    rows = SaturatingAdd(rows, 1 + std::min(context, tokens));
+    most = std::max(most, rows);
+  }
+  return most;
+}
+
 std::optional<DecodingSizes> DecodingSizesOf(const JobSpec& spec, const Network& network) {
-  if (!spec.evaluation.translate.has_value()) return std::nullopt;
-  const TranslationOptions options = TranslationOf(*spec.evaluation.translate, network);
-  const int64_t sentences = spec.training.batch_size;
-  const int64_t pool = TranslationGroup::MostRows(options, sentences);
-  const absl::StatusOr<DecodingForm> form = DecodingOf(network, pool);
+  if (!spec.write.has_value() && !spec.evaluation.translate.has_value()) return std::nullopt;
+  const bool generates = spec.write.has_value() && spec.write->generate.has_value();
+  const int64_t batch = spec.training.batch_size;
+  const absl::StatusOr<DecodingForm> form = DecodingOf(network, PoolRowsOf(spec, network));
   CHECK_OK(form.status());
   const DType dtype = ComputeDType(network.precision);
   DecodingSizes sizes;
@@ -62,16 +99,20 @@ std::optional<DecodingSizes> DecodingSizesOf(const JobSpec& spec, const Network&
   for (const DecodingForm::Held& held : form->held) {
     const ValueType& type = form->source.wire(held.made).type;
     int64_t& bytes = sizes.layers[static_cast<size_t>(held.layer)];
-    bytes = SaturatingAdd(bytes, BytesOf(type.shape, sentences, ElementDType(type.element, dtype)));
+    bytes = SaturatingAdd(bytes, BytesOf(type.shape, batch, ElementDType(type.element, dtype)));
   }
-  const int64_t beam = options.beam.beam;
-  const int64_t samples = MicroBatchSize(sentences, spec.training.micro_batches, 0);
+  // Rows of a step of a group, and of all groups.
+  const int64_t group = MicroBatchSize(batch, spec.training.micro_batches, 0);
+  const int64_t beam = generates ? 1 : BeamOf(spec);
+  const int64_t piece = generates ? std::min(TextGroup::kPieceRows, form->context) : 0;
+  const int64_t rows = std::max(group * beam, piece);
+  const int64_t all_rows = std::max(batch * beam, spec.training.micro_batches * piece);
   const auto message = [&](int64_t of) {
-    return SaturatingMultiply(of, (beam * (options.context + 3) + 1) * kIdBytes);
+    return SaturatingMultiply(of, (form->context + 4) * kIdBytes);
   };
-  sizes.rows_message = message(samples);
-  sizes.rows_held = SaturatingMultiply(message(sentences), kStepsHeld);
-  sizes.logits = kLogitsHeld * SaturatingMultiply(samples * beam, network.classes() * 4);
+  sizes.rows_message = message(rows);
+  sizes.rows_held = SaturatingMultiply(message(all_rows), kStepsHeld);
+  sizes.logits = kLogitsHeld * SaturatingMultiply(rows, network.classes() * 4);
   return sizes;
 }
 

@@ -1,6 +1,6 @@
-// Decoding memory: an upper bound for the memory that an evaluation's translations add on a stage.
-// They keep keys and values of all rows that hypotheses may have, and values of the sources. A step
-// has its rows and their logits.
+// Decoding memory: an upper bound for the memory that writing token by token adds on a stage: for an
+// evaluation's translations, or for a job with `write`. It keeps keys and values of all rows that
+// hypotheses may have, and values of the sources. A step has its rows and their logits.
 // Threads: pure functions.
 // Units:   bytes; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_COSTS_DECODING_MEMORY_H_
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "decoding/translation_group.h"
@@ -15,6 +16,16 @@
 #include "plan/job/job_spec.h"
 
 namespace stagecoach {
+
+// Most rows of keys and values that a mini-batch of the job has, which writes. A prompt is counted with a
+// token for each byte, and a few.
+int64_t PoolRowsOf(const JobSpec& spec, const Network& network);
+// Most tokens of that prompt.
+int64_t MostPromptTokens(const std::string& prompt);
+
+// Samples of a mini-batch whose forward needs as much as the steps of writing. A step of continuations
+// has few rows, but a sample of the network has all positions.
+int64_t ComputedSamples(const JobSpec& spec, const Network& network);
 
 // Without the marks of a tokenizer, which its sizes do not depend on.
 TranslationOptions TranslationOf(const TranslateSpec& translate, const Network& network);

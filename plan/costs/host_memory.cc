@@ -203,10 +203,11 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                             std::span<const StageProgram> evaluation, const HostQuery& query) {
   const TrainingSpec& training = spec.training;
   const int first = query.first_layer, last = query.last_layer;
+  const int64_t batch_size = query.batch_size > 0 ? query.batch_size : training.batch_size;
   HostForecast forecast{.memory = ForecastStageMemory(network, programs, query.stage,
                                                       {.first_layer = first,
                                                        .last_layer = last,
-                                                       .batch_size = training.batch_size,
+                                                       .batch_size = batch_size,
                                                        .micro_batches = training.micro_batches,
                                                        .optimizer = training.optimizer,
                                                        .average = training.average.decay > 0,
@@ -214,7 +215,7 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                                                        .decoding = query.decoding})};
   int64_t& activations = forecast.memory.activations;
   const auto add = [&](int64_t bytes) { activations = SaturatingAdd(activations, bytes); };
-  const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
+  const int64_t samples = MicroBatchSize(batch_size, training.micro_batches, 0);
   const KernelWorkspace workspace = HostWorkspace(network, first, last, samples, query.host);
   const int64_t threads = std::max(1, query.host.threads);
   add(SmallTensorBytes(network, first, last, training.micro_batches, training.optimizer));

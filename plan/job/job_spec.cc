@@ -17,6 +17,7 @@ absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
   if (const std::string weights = SampleWeightsPath(spec.data); !weights.empty()) {
     ASSIGN_OR_RETURN(network, WithSampleWeights(std::move(network), weights));
   }
+  if (spec.write.has_value()) return FreezeAll(std::move(network));
   return Freeze(std::move(network), spec.training.freeze, "training.freeze");
 }
 

@@ -193,6 +193,10 @@ struct SnapshotSpec {
 // Mini-batches of an evaluation, at most. What is held out has fewer, so the most is all of them.
 inline constexpr int64_t kMostEvaluationBatches = 1'000'000;
 inline constexpr int64_t kMostBeam = 64;
+// Sentences to translate are sorted by length among so many mini-batches of lines.
+inline constexpr int64_t kSortedWriteBatches = 16;
+// Of lines, with kBytesBesideLine for each: a coordinator takes messages of 1 MiB.
+inline constexpr size_t kMostWriteBytes = size_t{768} << 10, kBytesBesideLine = 4;
 
 // Translations of held-out sentences by beam search (decoding/beam_search.h).
 struct TranslateSpec {
@@ -208,6 +212,43 @@ struct TranslateSpec {
     visit.Count("batches", batches, 0, kMostEvaluationBatches);
   }
   friend bool operator==(const TranslateSpec&, const TranslateSpec&) = default;
+};
+
+// Texts that continue prompts (decoding/text_group.h).
+struct GenerateSpec {
+  int64_t tokens = 200;      // most of a text
+  double temperature = 0.8;  // 0: always the likeliest
+  int64_t top_k = 0;         // of the likeliest tokens; 0: of all
+  double top_p = 1;
+  std::vector<std::string>
+      stops;  // tokens that end a text: pieces of the tokenizer, or single bytes
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("tokens", tokens, 1, kMaxSteps);
+    visit.Between("temperature", temperature, 0, 1e6);
+    visit.Count("top_k", top_k, 0, kMaxSteps);
+    visit.Between("top_p", top_p, 0, 1);
+    visit.Field("stops", stops);
+  }
+  friend bool operator==(const GenerateSpec&, const GenerateSpec&) = default;
+};
+
+// Texts that the job writes with trained weights, in the place of training: translations of the lines,
+// or continuations. A mini-batch of lines has training.batch_size of them, in training.micro_batches
+// groups. The seed of the job is that of the choice.
+struct WriteSpec {
+  std::vector<std::string> lines;
+  std::string tag;  // in front of each source; empty: none
+  std::optional<TranslateSpec> translate;
+  std::optional<GenerateSpec> generate;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Field("lines", lines);
+    visit.Field("tag", tag);
+    visit.Field("translate", translate);
+    visit.Field("generate", generate);
+  }
+  friend bool operator==(const WriteSpec&, const WriteSpec&) = default;
 };
 
 struct EvaluationSpec {
@@ -271,6 +312,7 @@ struct JobSpec {
   EvaluationSpec evaluation;
   InitializeSpec initialize;
   ResumeSpec resume;
+  std::optional<WriteSpec> write;  // given: the job trains nothing
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Field("name", name);
@@ -283,6 +325,7 @@ struct JobSpec {
     visit.Field("evaluation", evaluation);
     visit.UnlessDefault("initialize", initialize);
     visit.UnlessDefault("resume", resume);
+    visit.Field("write", write);
   }
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

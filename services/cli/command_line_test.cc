@@ -36,9 +36,11 @@ class CommandLineTest : public testing::Test {
 
 TEST_F(CommandLineTest, HelpIsDataAndNoError) {
   EXPECT_EQ(Run({"--help"}), 0);
-  for (const char* command : {"local", "submit", "watch", "list", "describe", "cancel", "plan",
-                              "checkpoints", "export", "health", "version", "generate", "classify",
-                              "segment", "translate", "perplexity", "score", "tokenizer", "trace", "logs", "resume", "ui"}) {
+  for (const char* command :
+       {"local",    "submit",      "watch",     "list",       "describe", "cancel",
+        "plan",     "checkpoints", "export",    "health",     "version",  "generate",
+        "classify", "segment",     "translate", "perplexity", "score",    "tokenizer",
+        "trace",    "logs",        "resume",    "ui"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }
@@ -63,6 +65,15 @@ TEST_F(CommandLineTest, MistakesGiveTwo) {
   EXPECT_EQ(Run({"logs", "job", "--stage", "-1"}), 2);
   EXPECT_EQ(Run({"logs", "job", "--tail", "0"}), 2);
   EXPECT_EQ(Run({"logs", "job", "--format", "xml"}), 2);
+  for (const char* command : {"generate", "translate"}) {
+    EXPECT_EQ(Run({command, "job", "--stages", "0"}), 2);
+    EXPECT_EQ(Run({command, "job", "--batch", "0"}), 2);
+    EXPECT_THAT(notes_.str(), HasSubstr("--batch: Value 0 not in range"));
+    EXPECT_EQ(Run({command, "job", "--local-stages", "many"}), 2);
+    EXPECT_EQ(Run({command, "job", "--stages", "2", "--local-stages", "2"}), 2);
+    EXPECT_EQ(Run({command, "job", "--stages", "2", "--threads", "2"}), 2);
+    EXPECT_THAT(notes_.str(), HasSubstr("--threads excludes --stages"));
+  }
   EXPECT_EQ(out_.str(), "");
   EXPECT_NE(notes_.str(), "");
 }

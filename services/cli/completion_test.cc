@@ -129,12 +129,17 @@ TEST_F(CompletionTest, AValueOfNoKnownKindIsCompletedToNothing) {
   EXPECT_EQ(Answer({"list", "--address", ""}), "");
   EXPECT_EQ(Answer({"list", "--timeout", ""}), "");
   EXPECT_EQ(Answer({"local", "--stages", ""}), "");
+  EXPECT_EQ(Answer({"translate", "--local-stages", ""}), "");
   EXPECT_EQ(Answer({"health", ""}), "");
   EXPECT_EQ(Answer({"describe", "tiny-1", ""}), "");
   EXPECT_EQ(Answer({"list", ""}), "");
 }
 
 TEST_F(CompletionTest, OptionsAreThoseOfTheCommandAndTheSharedOnesOnce) {
+  for (const char* command : {"generate", "translate"}) {
+    EXPECT_THAT(Answer({command, "--"}),
+                AllOf(HasSubstr("--stages\twrite on"), HasSubstr("--local-stages\twrite on")));
+  }
   const std::string options = Answer({"trace", "--"});
   EXPECT_THAT(options, AllOf(HasSubstr("--file\tChrome trace"), HasSubstr("--address\t"),
                              HasSubstr("--help\t"), Not(HasSubstr("--stages"))));

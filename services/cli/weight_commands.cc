@@ -39,7 +39,7 @@ void AddClassify(CommandTree& tree) {
       tree.Add("classify", "Tell what pictures show, with trained weights", RunClassify);
   AddWeightOptions(command, "--weights", &options.weights);
   command->add_option("--top", options.top, "so many classes of each picture, at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->check(CLI::Range(int64_t{1}, kMaxSteps))
       ->capture_default_str();
   AddPictures(command, &options.pictures);
 }
@@ -74,6 +74,21 @@ void AddTokenizer(CLI::App* command, std::string* tokenizer) {
       ->type_name("PATH");
 }
 
+void AddWritingStages(CLI::App* command, WritingStages* stages) {
+  CLI::Option* const cluster =
+      command
+          ->add_option("--stages", stages->cluster,
+                       "write on so many stages of the coordinator's cluster, as a job, and not on "
+                       "this machine")
+          ->check(CLI::Range(int64_t{1}, kMaxStages))
+          ->excludes("--threads");
+  command
+      ->add_option("--local-stages", stages->local,
+                   "write on so many stage processes, which the command starts on this machine")
+      ->check(CLI::Range(int64_t{1}, kMaxStages))
+      ->excludes(cluster);
+}
+
 void AddGenerate(CommandTree& tree) {
   const auto [command, options] =
       tree.Add("generate", "Write text with trained weights", RunGenerate);
@@ -81,18 +96,18 @@ void AddGenerate(CommandTree& tree) {
   CLI::Option* const prompt = command->add_option("--prompt", options.prompt, "text to go on from");
   command
       ->add_option("--prompts", options.prompts,
-                   "file of prompts, one a line, that are continued together; - for standard input")
+                   "file of prompts, one a line; - for standard input")
       ->type_name("FILE")
       ->excludes(prompt);
   AddTokenizer(command, &options.tokenizer);
   command->add_option("--tokens", options.tokens, "how many to write")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->check(CLI::Range(int64_t{1}, kMaxSteps))
       ->capture_default_str();
   command->add_option("--temperature", options.temperature, "0: always the likeliest")
       ->check(Between(0.0, 100.0))
       ->capture_default_str();
   command->add_option("--top-k", options.top_k, "choose among so many likeliest; 0: among all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->check(CLI::Range(int64_t{0}, kMaxSteps))
       ->capture_default_str();
   command
       ->add_option("--top-p", options.top_p,
@@ -105,6 +120,10 @@ void AddGenerate(CommandTree& tree) {
       ->type_name("TOKEN")
       ->allow_extra_args(false);
   command->add_option("--seed", options.seed, "of the random choice")->capture_default_str();
+  command->add_option("--batch", options.batch, "prompts that are continued together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+  AddWritingStages(command, &options.stages);
 }
 
 void AddTranslate(CommandTree& tree) {
@@ -128,10 +147,11 @@ void AddTranslate(CommandTree& tree) {
   command
       ->add_option("--tokens", options.tokens,
                    "most tokens of a translation; default: the network's target_context")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(CLI::Range(int64_t{1}, kMaxSteps));
   command->add_option("--batch", options.batch, "sentences that are translated together")
       ->check(CLI::Range(int64_t{1}, int64_t{1024}))
       ->capture_default_str();
+  AddWritingStages(command, &options.stages);
 }
 
 void AddPerplexity(CommandTree& tree) {

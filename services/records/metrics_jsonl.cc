@@ -31,6 +31,8 @@ const char* EventName(JobRecord::Kind kind) {
       return "recovery";
     case JobRecord::Kind::kFinished:
       return "finished";
+    case JobRecord::Kind::kWritten:
+      return "written";
     case JobRecord::Kind::kState:
       break;
   }
@@ -140,6 +142,10 @@ std::string MetricsLine(const JobRecord& record, bool replayed,
       break;
     case JobRecord::Kind::kFinished:
       AddFinished(record, &line);
+      break;
+    case JobRecord::Kind::kWritten:  // the texts are for the job's watchers
+      line["tokens_per_second"] = record.tokens_per_second;
+      line["step_seconds"] = record.step_seconds;
       break;
   }
   // Messages may quote bytes of files; a number that is not finite becomes null.

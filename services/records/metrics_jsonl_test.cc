@@ -90,6 +90,16 @@ TEST(MetricsLine, OtherRecords) {
             "\"loss\":2.31,\"weights_digest\":\"sha256:ab\"}\n");
 }
 
+TEST(MetricsLine, TextsStayOut) {
+  JobRecord record = RecordOf(5, JobRecord::Kind::kWritten, 2);
+  record.tokens_per_second = 80;
+  record.step_seconds = 0.25;
+  record.written = {{.line = 3, .text = "a secret", .done = true, .tokens = 7}};
+  EXPECT_EQ(MetricsLine(record, false, {}),
+            "{\"number\":5,\"unix_seconds\":1700000000.5,\"event\":\"written\",\"step\":2,"
+            "\"tokens_per_second\":80.0,\"step_seconds\":0.25}\n");
+}
+
 class RepairTest : public testing::Test {
  protected:
   void Put(const std::string& text) { folder_.Write("metrics.jsonl", text); }
@@ -114,10 +124,11 @@ TEST_F(RepairTest, TheTailTellsWhereToGoOn) {
                            MetricsLine(Step(2, 1), false, {}) + MetricsLine(Step(3, 2), false, {}) +
                            MetricsLine(RecordOf(4, JobRecord::Kind::kEvaluation, 2), false, {}) +
                            MetricsLine(RecordOf(5, JobRecord::Kind::kRecovery, 1), false, {}) +
-                           MetricsLine(Step(6, 1), true, {});
+                           MetricsLine(Step(6, 1), true, {}) +
+                           MetricsLine(RecordOf(7, JobRecord::Kind::kWritten, 9), false, {});
   Put(text);
   const MetricsTail tail = Repair();
-  EXPECT_EQ(tail.number, 6u);
+  EXPECT_EQ(tail.number, 7u);
   EXPECT_EQ(tail.furthest_step, 2u);
   EXPECT_EQ(tail.furthest_evaluation, 2u);
   EXPECT_FALSE(tail.finished);

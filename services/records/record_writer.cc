@@ -74,6 +74,7 @@ struct RecordWriter::Shared {
         return false;
       }
       queue.push_back({id, opening, record});
+      queue.back().record.written.clear();  // the files have no texts
     }
     changed.notify_one();
     return true;

@@ -34,6 +34,12 @@ struct HostBatch {
 
 class Tokenizer;
 
+// Of a job with `write`: a sentence or a prompt.
+struct LineToWrite {
+  int64_t number = 0;  // of WriteSpec::lines
+  std::string_view text;
+};
+
 // A held-out sentence and its translation, as the files have them.
 struct HeldOutSentence {
   int64_t number = 0;  // among those held out, in their order; several files take turns
@@ -67,6 +73,9 @@ class BatchSource {
   // Of a source of pairs of a job with evaluation.translate, where targets are read: the sentences of
   // an evaluation's micro-batch, in its order, and the tokenizer that its ids are made with.
   virtual std::vector<HeldOutSentence> Sentences(uint64_t, MicroBatchId) const { return {}; }
+  // Of a job with `write`: the lines of a mini-batch's micro-batch, in its order.
+  virtual std::vector<LineToWrite> Lines(uint64_t, MicroBatchId) const { return {}; }
+  // Of such jobs; null: tokens are bytes.
   virtual const Tokenizer* tokenizer() const { return nullptr; }
   // The number of records left out because they cannot be read.
   virtual int64_t bad_records() const { return 0; }

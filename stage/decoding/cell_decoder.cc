@@ -98,7 +98,11 @@ absl::StatusOr<Tensors> CellDecoder::Step(int group, Tensors inputs, const Bindi
   CHECK(held_.empty() || found != groups_.end()) << "group " << group << " has not begun";
   Binding with_source = binding;
   if (found != groups_.end()) {
-    CHECK_EQ(binding.samples, found->second.binding.samples) << "samples of group " << group;
+    if (binding.samples != found->second.binding.samples) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("group ", group, " has rows of ", binding.samples,
+                       " samples, and began with ", found->second.binding.samples));
+    }
     const Lengths& lengths = found->second.binding.lengths;
     with_source.lengths.Set(Length::kSource, lengths.of(Length::kSource));
   }

@@ -32,17 +32,16 @@ std::vector<ValueType> RowTypes(const DecodingForm& form) {
   return types;
 }
 
-// The group behind this one, in a circle, that is not over; the same if it is the only one.
-template <typename IsOver>
-int Next(int group, int groups, IsOver over) {
-  for (int i = 1; i <= groups; ++i) {
-    const int next = (group + i) % groups;
-    if (!over(next)) return next;
+}  // namespace
+
+template <typename IsEnd>
+int DecodingExecutor::Next(int group, IsEnd ends) const {
+  for (int i = 1; i <= work_->groups; ++i) {
+    const int next = (group + i) % work_->groups;
+    if (!ends(groups_[static_cast<size_t>(next)])) return next;
   }
   return group;
 }
-
-}  // namespace
 
 DecodingExecutor::DecodingExecutor(const Parts& parts)
     : parts_(parts), row_types_(RowTypes(*parts.form)) {
@@ -83,17 +82,27 @@ DecodingExecutor::~DecodingExecutor() = default;
 void DecodingExecutor::Begin(const DecodingWork& work) {
   CHECK(!work_.has_value()) << "a pass is under way";
   CHECK_GT(work.groups, 0);
+  CHECK(!last_stage() || std::ssize(work.searches) == work.groups) << "a search for each group";
+  if (work.goes_on) {
+    CHECK(paused_ && std::ssize(groups_) == work.groups) << "no pass has paused";
+  } else {
+    for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {
+      parts_.decoder->Drop(group);
+    }
+    groups_.clear();
+    groups_.resize(static_cast<size_t>(work.groups));
+  }
   work_ = work;
-  groups_.clear();
-  groups_.resize(static_cast<size_t>(work.groups));
-  rows_over_.assign(groups_.size(), false);
-  group_ = next_rows_ = 0;
-  done_.clear();
+  paused_ = asked_all_ = false;
+  for (Group& group : groups_) group.rounds_asked = group.rounds = 0;
+  const int last = work.groups - 1;  // the first ones are behind it
+  group_ = Next(last, [](const Group& group) { return group.over; });
+  next_rows_ = Next(last, [](const Group& group) { return group.rows_over; });
   const CellWires& of_source = parts_.decoder->source_wires();
-  in_source_ = !of_source.loaded.empty() || !of_source.received.empty();
+  in_source_ = !work.goes_on && (!of_source.loaded.empty() || !of_source.received.empty());
+  if (in_source_) group_ = 0;
   // A stage whose layers are all in front of the first token has no more to do.
   in_target_ = last_stage() || down_.has_value();
-  if (last_stage()) pool_ = std::make_unique<RowPool>(static_cast<int32_t>(parts_.form->pool));
 }
 
 absl::StatusOr<Progress> DecodingExecutor::Advance(int most) {
@@ -105,9 +114,7 @@ absl::StatusOr<Progress> DecodingExecutor::Advance(int most) {
       ASSIGN_OR_RETURN(const bool source, AdvanceSource());
       some = some || source;
     } else if (in_target_) {
-      if (last_stage() && groups_.front().search == nullptr) {
-        RETURN_IF_ERROR(BeginSearches());
-      }
+      if (last_stage() && !std::exchange(asked_all_, true)) RETURN_IF_ERROR(AskAll());
       ASSIGN_OR_RETURN(const bool sent, SendRows());
       ASSIGN_OR_RETURN(const bool received, ReceiveRows());
       ASSIGN_OR_RETURN(const bool computed, AdvanceTarget());
@@ -118,8 +125,7 @@ absl::StatusOr<Progress> DecodingExecutor::Advance(int most) {
       continue;
     }
     if (Finished()) {
-      for (int group = 0; group < work_->groups; ++group) parts_.decoder->Drop(group);
-      work_.reset();
+      EndPass();
       return Progress::kFinished;
     }
     RETURN_IF_ERROR(LinkStatus());
@@ -134,8 +140,17 @@ bool DecodingExecutor::Finished() const {
   for (const auto* port : {&source_down_, &up_, &down_}) {
     if (port->has_value() && (*port)->waiting()) return false;
   }
-  return !in_target_ ||
-         std::all_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.over; });
+  return !in_target_ || std::all_of(groups_.begin(), groups_.end(),
+                                    [this](const Group& group) { return Ends(group); });
+}
+
+void DecodingExecutor::EndPass() {
+  paused_ = in_target_ && std::any_of(groups_.begin(), groups_.end(),
+                                      [](const Group& group) { return !group.over; });
+  // A stage with nothing but sources has all to go on.
+  paused_ = paused_ || (!in_target_ && work_->rounds > 0);
+  for (int group = 0; group < work_->groups && !paused_; ++group) parts_.decoder->Drop(group);
+  work_.reset();
 }
 
 // --- The source, group after group.
@@ -220,7 +235,7 @@ absl::StatusOr<bool> DecodingExecutor::SendWaiting() {
 // --- Rows go up, ahead of what is computed.
 
 absl::StatusOr<bool> DecodingExecutor::ReceiveRows() {
-  if (last_stage() || rows_over_[static_cast<size_t>(next_rows_)]) return false;
+  if (last_stage() || RowsEnd(At(next_rows_))) return false;
   ASSIGN_OR_RETURN(
       std::optional<BoundaryPort::Arrived> arrived,
       down_->TryReceive(MessageKind::kRows, work_->fence, MicroBatchId(next_rows_), Binding{-1}));
@@ -228,12 +243,14 @@ absl::StatusOr<bool> DecodingExecutor::ReceiveRows() {
   Message rows{
       .group = next_rows_, .binding = arrived->binding, .tensors = std::move(arrived->tuple)};
   if (up_.has_value()) rows_to_send_.push_back(rows);
-  rows_over_[static_cast<size_t>(next_rows_)] = rows.binding.samples == 0;
-  std::optional<Message>& place = groups_[static_cast<size_t>(next_rows_)].rows;
-  CHECK(!place.has_value()) << "rows of group " << next_rows_ << " are due";
-  place = std::move(rows);
-  next_rows_ = Next(next_rows_, work_->groups,
-                    [this](int group) { return rows_over_[static_cast<size_t>(group)]; });
+  Group& group = At(next_rows_);
+  if (group.rows.has_value()) {
+    return absl::FailedPreconditionError(absl::StrCat("rows of group ", next_rows_, " came twice"));
+  }
+  group.rows_over = rows.binding.samples == 0;
+  if (!group.rows_over) ++group.rounds_asked;
+  group.rows = std::move(rows);
+  next_rows_ = Next(next_rows_, [this](const Group& other) { return RowsEnd(other); });
   return true;
 }
 
@@ -257,12 +274,11 @@ absl::StatusOr<bool> DecodingExecutor::AdvanceTarget() {
     if (sent) to_send_.reset();
     return sent;
   }
-  Group& group = groups_[static_cast<size_t>(group_)];
-  if (group.over || !group.rows.has_value()) return false;
+  Group& group = At(group_);
+  if (Ends(group) || !group.rows.has_value()) return false;
   const int at_hand = group_;
   const auto go_on = [this] {
-    group_ = Next(group_, work_->groups,
-                  [this](int other) { return groups_[static_cast<size_t>(other)].over; });
+    group_ = Next(group_, [this](const Group& other) { return Ends(other); });
   };
   if (group.rows->binding.samples == 0) {
     group.over = true;
@@ -282,6 +298,7 @@ absl::StatusOr<bool> DecodingExecutor::AdvanceTarget() {
   const Message rows = *std::exchange(group.rows, std::nullopt);
   parts_.phases->Enter(Phase::kForward, MicroBatchId(at_hand));
   ASSIGN_OR_RETURN(Tensors made, Compute(rows, std::move(received)));
+  ++group.rounds;
   go_on();
   if (last_stage()) {
     RETURN_IF_ERROR(Search(at_hand, made.front()));
@@ -291,14 +308,25 @@ absl::StatusOr<bool> DecodingExecutor::AdvanceTarget() {
   return true;
 }
 
+absl::Status DecodingExecutor::CheckKept(int at, const std::vector<int64_t>& samples) const {
+  const int64_t held = groups_[static_cast<size_t>(at)].samples;
+  for (const int64_t sample : samples) {
+    if (sample >= 0 && (sample < held || !parts_.form->has_source())) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("group ", at, " keeps sample ", sample, " of ", held));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Tensors> DecodingExecutor::Compute(const Message& rows, Tensors received) {
-  Group& group = groups_[static_cast<size_t>(rows.group)];
+  Group& group = At(rows.group);
   if (group.samples >= 0 && group.samples != rows.binding.samples) {
     std::vector<int32_t> kept(static_cast<size_t>(rows.binding.samples));
     parts_.backend->CopyToHost(rows.tensors[kKept],
                                std::as_writable_bytes(std::span<int32_t>(kept)));
     RETURN_IF_ERROR(parts_.backend->Synchronize());
     const std::vector<int64_t> samples(kept.begin(), kept.end());
+    RETURN_IF_ERROR(CheckKept(rows.group, samples));
     RETURN_IF_ERROR(parts_.decoder->Keep(rows.group, samples));
   }
   group.samples = rows.binding.samples;
@@ -310,42 +338,34 @@ absl::StatusOr<Tensors> DecodingExecutor::Compute(const Message& rows, Tensors r
   return parts_.decoder->Step(rows.group, std::move(inputs), rows.binding);
 }
 
-absl::Status DecodingExecutor::BeginSearches() {
-  int64_t first = 0;
+absl::Status DecodingExecutor::AskAll() {
   for (int i = 0; i < work_->groups; ++i) {
-    ASSIGN_OR_RETURN(const HostBatch batch,
-                     parts_.data->Evaluation(work_->batch, MicroBatchId(i), {}));
-    std::vector<int64_t> numbers(static_cast<size_t>(batch.samples));
-    std::iota(numbers.begin(), numbers.end(), first);
-    first += batch.samples;
-    Group& group = groups_[static_cast<size_t>(i)];
-    group.search =
-        std::make_unique<TranslationGroup>(work_->options, std::move(numbers), pool_.get());
-    RETURN_IF_ERROR(AskRows(i, std::nullopt));
+    if (!At(i).over) RETURN_IF_ERROR(AskRows(i));
   }
   return absl::OkStatus();
 }
 
 absl::Status DecodingExecutor::Search(int at, const Tensor& logits) {
-  Group& group = groups_[static_cast<size_t>(at)];
+  Group& group = At(at);
   const RowBatch asked = *std::exchange(group.asked, std::nullopt);
   ASSIGN_OR_RETURN(const CandidatesOfRows candidates,
                    CandidatesOf(logits, asked, work_->choice, *parts_.backend));
-  RETURN_IF_ERROR(group.search->Take(candidates));
-  for (TranslationGroup::Translation& one : group.search->TakeDone()) {
-    done_.push_back(std::move(one));
-  }
-  return AskRows(at, group.search->Shrink());
+  TokenSearch& search = SearchOf(at);
+  RETURN_IF_ERROR(search.Take(candidates));
+  group.kept = search.Shrink();
+  return Pauses(group.rounds) ? absl::OkStatus() : AskRows(at);
 }
 
-absl::Status DecodingExecutor::AskRows(int at, const std::optional<std::vector<int64_t>>& kept) {
-  Group& group = groups_[static_cast<size_t>(at)];
+absl::Status DecodingExecutor::AskRows(int at) {
+  Group& group = At(at);
+  TokenSearch& search = SearchOf(at);
+  const std::optional<std::vector<int64_t>> kept = std::exchange(group.kept, std::nullopt);
   Message rows{.group = at, .binding = Binding{0}, .tensors = {}};
   rows.binding.lengths.Set(Length::kTarget, 1);
   RowBatch batch;
   std::vector<int32_t> numbers;  // of the samples, in the step before
-  if (!group.search->over()) {
-    ASSIGN_OR_RETURN(batch, group.search->Rows());
+  if (!search.over()) {
+    ASSIGN_OR_RETURN(batch, search.Rows());
     rows.binding.samples = batch.samples;
     rows.binding.lengths.Set(Length::kTarget, batch.rows);
     numbers.resize(static_cast<size_t>(batch.samples));
@@ -411,7 +431,7 @@ std::string DecodingExecutor::WaitingFor() const {
                : "";
   }
   const Group& group = groups_[static_cast<size_t>(group_)];
-  if (group.over) {
+  if (Ends(group)) {
     return rows_to_send_.empty()
                ? ""
                : up_->Waiting(MessageKind::kRows, fence, MicroBatchId(rows_to_send_.front().group));
@@ -430,20 +450,15 @@ uint64_t DecodingExecutor::stale_messages() const {
   return stale;
 }
 
-std::vector<TranslationGroup::Translation> DecodingExecutor::TakeTranslations() {
-  std::sort(done_.begin(), done_.end(),
-            [](const auto& a, const auto& b) { return a.number < b.number; });
-  return std::exchange(done_, {});
-}
-
 void DecodingExecutor::Abandon() {
-  if (!work_.has_value()) return;
-  for (int group = 0; group < work_->groups; ++group) parts_.decoder->Drop(group);
+  for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {
+    parts_.decoder->Drop(group);
+  }
   work_.reset();
   groups_.clear();
+  paused_ = false;
   rows_to_send_.clear();
   to_send_.reset();
-  done_.clear();
   for (auto* port : {&source_up_, &source_down_, &up_, &down_}) {
     if (port->has_value()) (*port)->DropWaiting();
   }

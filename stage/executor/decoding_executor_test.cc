@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/numbers/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,7 +42,8 @@ struct Options {
   int groups = 3;
   int64_t samples = 10;  // held out
   int beam = 2;
-  int capacity = 2;  // messages of a link
+  int capacity = 2;    // messages of a link
+  int64_t rounds = 0;  // behind so many a pass pauses
   uint64_t order = 0;
 };
 
@@ -77,8 +80,22 @@ class Pipeline {
       Build(k, bounds[static_cast<size_t>(k)], bounds[static_cast<size_t>(k) + 1]);
   }
 
+  // Passes until all is over.
   absl::Status Run(uint64_t attempt = 0) {
-    for (Stage& stage : stages_) stage.executor->Begin(Work(attempt));
+    bool goes_on = false;
+    BeginSearches();
+    do {
+      RETURN_IF_ERROR(RunPass(attempt++, goes_on));
+      ++passes_;
+      goes_on = std::any_of(groups_.begin(), groups_.end(),
+                            [](const auto& group) { return !group->over(); });
+      EXPECT_EQ(stages_.back().executor->paused() && options_.rounds == 0, false);
+    } while (goes_on);
+    return absl::OkStatus();
+  }
+
+  absl::Status RunPass(uint64_t attempt, bool goes_on) {
+    for (Stage& stage : stages_) stage.executor->Begin(Work(attempt, goes_on));
     std::vector<int> running(stages_.size());
     for (size_t k = 0; k < running.size(); ++k) running[k] = static_cast<int>(k);
     int blocked = 0;
@@ -95,7 +112,27 @@ class Pipeline {
   }
 
   std::vector<TranslationGroup::Translation> Translations() {
-    return stages_.back().executor->TakeTranslations();
+    std::vector<TranslationGroup::Translation> all;
+    for (const auto& group : groups_) {
+      for (TranslationGroup::Translation& one : group->TakeDone()) all.push_back(std::move(one));
+    }
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return a.number < b.number; });
+    return all;
+  }
+  int passes() const { return passes_; }
+
+  void BeginSearches() {
+    groups_.clear();
+    pool_ = std::make_unique<RowPool>(static_cast<int32_t>(form_.pool));
+    int64_t first = 0;
+    for (int g = 0; g < options_.groups; ++g) {
+      std::vector<int64_t> numbers(
+          static_cast<size_t>(source_.Evaluation(0, MicroBatchId(g), {}).value().samples));
+      std::iota(numbers.begin(), numbers.end(), first);
+      first += std::ssize(numbers);
+      groups_.push_back(std::make_unique<TranslationGroup>(search_, numbers, pool_.get()));
+    }
   }
 
   // The same by one cell, a group at a time.
@@ -134,7 +171,9 @@ class Pipeline {
 
   DecodingExecutor& executor(int k) { return *At(k).executor; }
   int layers() const { return static_cast<int>(network_.layers.size()); }
-  DecodingWork Work(uint64_t attempt) const {
+  DecodingWork Work(uint64_t attempt, bool goes_on = false) const {
+    std::vector<TokenSearch*> searches;
+    for (const auto& group : groups_) searches.push_back(group.get());
     return {.fence = {.job = "a",
                       .term = 1,
                       .generation = 1,
@@ -142,8 +181,10 @@ class Pipeline {
                       .attempt = static_cast<uint32_t>(attempt)},
             .batch = 0,
             .groups = options_.groups,
-            .options = search_,
-            .choice = choice_};
+            .searches = std::move(searches),
+            .choice = choice_,
+            .rounds = options_.rounds,
+            .goes_on = goes_on};
   }
 
  private:
@@ -190,6 +231,9 @@ class Pipeline {
   const MadeUpPairs source_;
   StepChoice choice_;
   std::vector<Stage> stages_;
+  std::unique_ptr<RowPool> pool_;
+  std::vector<std::unique_ptr<TranslationGroup>> groups_;
+  int passes_ = 0;
 };
 
 std::vector<TranslationGroup::Translation> Translated(const Options& options) {
@@ -241,6 +285,34 @@ TEST(DecodingExecutor, ManyStagesGroupsAndOrdersGiveTheSame) {
   }
 }
 
+// A pass that pauses has the same groups and rows in the same order.
+TEST(DecodingExecutor, PausesChangeNothing) {
+  const auto expected = Translated({});
+  for (const int64_t rounds : {1, 2, 3, 7, 100}) {
+    for (const std::vector<int>& cuts : {std::vector<int>{}, std::vector{9}, std::vector{3, 8, 11},
+                                         std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
+      SCOPED_TRACE(absl::StrCat(rounds, " rounds, ", cuts.size() + 1, " stages"));
+      Pipeline pipeline({.cuts = cuts, .groups = 4, .capacity = 1, .rounds = rounds});
+      const absl::Status status = pipeline.Run();
+      ASSERT_TRUE(status.ok()) << status;
+      ExpectSame(pipeline.Translations(), expected);
+      EXPECT_EQ(pipeline.passes() > 1, rounds < kContext) << pipeline.passes();
+    }
+  }
+}
+
+// A pause ends with the mini-batch it belongs to.
+TEST(DecodingExecutor, AnotherMiniBatchMayFollowAPause) {
+  const auto expected = Translated({.cuts = {4, 9}});
+  Pipeline pipeline({.cuts = {4, 9}, .rounds = 2});
+  pipeline.BeginSearches();
+  ASSERT_TRUE(pipeline.RunPass(0, false).ok());
+  for (int k = 0; k < 3; ++k) EXPECT_TRUE(pipeline.executor(k).paused()) << k;
+  const absl::Status status = pipeline.Run(/*attempt=*/1);
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectSame(pipeline.Translations(), expected);
+}
+
 // The last mini-batch of an evaluation may leave groups without a sentence.
 TEST(DecodingExecutor, GroupsMayBeEmpty) {
   for (const int64_t samples : {0, 1, 3, 7}) {
@@ -253,6 +325,7 @@ TEST(DecodingExecutor, GroupsMayBeEmpty) {
 TEST(DecodingExecutor, BeginsAgainAfterItWasAbandoned) {
   const auto expected = Translated({.cuts = {4, 9}});
   Pipeline pipeline({.cuts = {4, 9}});
+  pipeline.BeginSearches();
   for (int k = 0; k < 3; ++k) pipeline.executor(k).Begin(pipeline.Work(0));
   bool over = false;  // the first stage has a part of the encoder only
   for (int i = 0; i < 40; ++i) {

@@ -5,6 +5,32 @@
 #include "stage/runtime/stage_mailbox.h"
 
 namespace stagecoach {
+namespace {
+
+absl::Status CheckWriting(const RunCommand& command, const JobSpec& spec) {
+  const auto refused = [&command](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("work: ", why, " (", command.fence.ToString(), ")"));
+  };
+  const bool writes = command.work == WorkKind::kWrite;
+  if (spec.write.has_value() != writes && command.work != WorkKind::kNone) {
+    return refused(writes ? "only jobs with `write` write"
+                          : "a job with `write` does nothing else");
+  }
+  if (!writes) {
+    const bool pauses = command.rounds != 0 || command.goes_on;
+    return pauses ? refused("only writing has rounds and goes on") : absl::OkStatus();
+  }
+  const auto lines = static_cast<uint64_t>(spec.write->lines.size());
+  const auto batch = static_cast<uint64_t>(spec.training.batch_size);
+  if (command.evaluation_batch >= (lines + batch - 1) / batch) {
+    return refused(absl::StrCat("mini-batch ", command.evaluation_batch, " of ", lines, " lines, ",
+                                batch, " each"));
+  }
+  return command.rounds >= 0 ? absl::OkStatus() : refused("rounds must be >= 0");
+}
+
+}  // namespace
 
 absl::Status CheckLoad(const LoadCommand& command, const LoadedCell* loaded) {
   if (loaded == nullptr) return absl::OkStatus();
@@ -39,6 +65,7 @@ absl::Status CheckFence(const Fence& fence, const LoadedCell* loaded) {
 }
 
 absl::Status CheckRun(const RunCommand& command, const LoadedCell& loaded) {
+  RETURN_IF_ERROR(CheckWriting(command, loaded.command.spec));
   const bool translates = command.work == WorkKind::kTranslate;
   const bool evaluates = command.work == WorkKind::kEvaluate || translates;
   if (translates && !loaded.command.spec.evaluation.translate.has_value()) {

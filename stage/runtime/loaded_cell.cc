@@ -85,16 +85,18 @@ absl::Status OpenData(const JobSpec& spec, const Network& network,
   }
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
   const DatasetManifest& found = loaded->result.data;
-  return absl::FailedPreconditionError(
-      absl::StrCat(DataFilesText(spec.data), ": ", found.bytes, " bytes, sha256 ", found.sha256,
-                   "; the job was started with ", expected.bytes, " bytes, sha256 ",
-                   expected.sha256, "; put the original files back or submit a new job"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      spec.write.has_value() ? absl::StrCat("write.lines, data.", spec.data.kind, ".tokenizer")
+                             : DataFilesText(spec.data),
+      ": ", found.bytes, " bytes, sha256 ", found.sha256, "; the job was started with ",
+      expected.bytes, " bytes, sha256 ", expected.sha256,
+      "; put the original files back or submit a new job"));
 }
 
 // All stages run these.
 struct Programs {
   std::vector<StageProgram> training, evaluation;
-  std::optional<DecodingSizes> decoding;  // of an evaluation's translations
+  std::optional<DecodingSizes> decoding;  // of texts
 };
 
 void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
@@ -105,10 +107,9 @@ void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCell* 
   const bool is_last = stage + 1 == command.partition.stages();
   const int end =
       is_last ? static_cast<int>(network.layers.size()) : firsts[static_cast<size_t>(stage) + 1];
-  const TrainingSpec& training = command.spec.training;
-  ArrivingMessages most =
-      MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
-                     MicroBatchSize(training.batch_size, training.micro_batches, 0));
+  ArrivingMessages most = MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
+                                         MicroBatchSize(ComputedSamples(command.spec, network),
+                                                        command.spec.training.micro_batches, 0));
   if (programs.decoding.has_value()) {
     most.from_behind = std::max(most.from_behind, programs.decoding->rows_message);
   }
@@ -153,16 +154,18 @@ absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* l
 HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
   const LoadCommand& command = loaded.command;
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
-  std::span<const StageProgram> evaluation;
-  if (command.spec.evaluation.given()) evaluation = programs.evaluation;
-  return ForecastOnHost(
-      command.spec, loaded.network(), programs.training, evaluation,
-      {.stage = stage,
-       .first_layer = command.partition.first(stage),
-       .last_layer = command.partition.last(stage, layers),
-       .limit = backend.allocator().Use().limit,
-       .host = backend.Host(),
-       .decoding = programs.decoding.has_value() ? &*programs.decoding : nullptr});
+  const bool writes = command.spec.write.has_value();
+  std::span<const StageProgram> training, evaluation;
+  if (!writes) training = programs.training;
+  if (writes || command.spec.evaluation.given()) evaluation = programs.evaluation;
+  return ForecastOnHost(command.spec, loaded.network(), training, evaluation,
+                        {.stage = stage,
+                         .first_layer = command.partition.first(stage),
+                         .last_layer = command.partition.last(stage, layers),
+                         .limit = backend.allocator().Use().limit,
+                         .host = backend.Host(),
+                         .decoding = programs.decoding.has_value() ? &*programs.decoding : nullptr,
+                         .batch_size = ComputedSamples(command.spec, loaded.network())});
 }
 
 absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
@@ -231,7 +234,7 @@ StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
 
 LoadedCell::~LoadedCell() {
   // The executors borrow the links, which must not call back into a cell that is gone.
-  translation.reset();
+  writing.reset();
   executor.reset();
   for (Link* link : {upstream.get(), downstream.get()}) {
     if (link != nullptr) link->SetReadyCallback(nullptr);
@@ -246,23 +249,22 @@ void LoadedCell::CloseLinks(const absl::Status& reason) {
 }
 
 std::string LoadedCell::WaitingFor() const {
-  return translation != nullptr ? translation->WaitingFor() : executor->WaitingFor();
+  return writing != nullptr ? writing->WaitingFor() : executor->WaitingFor();
 }
 
 MicroBatchId LoadedCell::current_micro_batch() const {
-  return translation != nullptr ? translation->current_micro_batch()
-                                : executor->current_micro_batch();
+  return writing != nullptr ? writing->current_micro_batch() : executor->current_micro_batch();
 }
 
 uint64_t LoadedCell::stale_messages() const {
-  return executor->stale_messages() + stale_translated +
-         (translation != nullptr ? translation->stale_messages() : 0);
+  return executor->stale_messages() + stale_written +
+         (writing != nullptr ? writing->stale_messages() : 0);
 }
 
-void LoadedCell::EndTranslation() {
-  if (translation == nullptr) return;
-  stale_translated += translation->stale_messages();
-  translation.reset();
+void LoadedCell::EndWriting() {
+  if (writing == nullptr) return;
+  stale_written += writing->stale_messages();
+  writing.reset();
 }
 
 std::string LoadedCell::Unconnected() const {
@@ -333,7 +335,8 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   RETURN_IF_ERROR(CheckPlanSize(load.spec, load.partition.stages()));
   const int capacity = parts.link.capacity_messages;
   Programs programs;
-  ASSIGN_OR_RETURN(programs.training, MakePrograms(load, network, capacity, false));
+  ASSIGN_OR_RETURN(programs.training,
+                   MakePrograms(load, network, capacity, load.spec.write.has_value()));
   ASSIGN_OR_RETURN(programs.evaluation, MakePrograms(load, network, capacity, true));
   programs.decoding = DecodingSizesOf(load.spec, network);
   const size_t own = static_cast<size_t>(load.stage.value);

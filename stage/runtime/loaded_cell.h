@@ -21,7 +21,7 @@
 #include "stage/cell/optimizer.h"
 #include "stage/executor/executor.h"
 #include "stage/files/data_roots.h"
-#include "stage/runtime/cell_translation.h"
+#include "stage/runtime/cell_writing.h"
 
 namespace stagecoach {
 
@@ -34,7 +34,7 @@ struct LoadedCell {
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Link> upstream, downstream;
   std::unique_ptr<StageExecutor> executor;
-  std::unique_ptr<CellTranslation> translation;  // of the evaluation at hand; null: none
+  std::unique_ptr<CellWriting> writing;  // of the texts at hand; null: none
   LoadResult result;
 
   uint64_t next_step = 0;                      // steps decided so far
@@ -44,16 +44,16 @@ struct LoadedCell {
   // cells, which are stale after an update.
   enum class Weights { kStale, kLive, kAverages };
   Weights held = Weights::kLive, copied = Weights::kLive;
-  uint64_t stale_translated = 0;  // messages of translations that have ended
-  int64_t forecast_bytes = 0;     // of its peak memory, if it is on a host
-  absl::Status aborted;           // not ok: only a newer Load helps
+  uint64_t stale_written = 0;  // messages of writing that has ended
+  int64_t forecast_bytes = 0;  // of its peak memory, if it is on a host
+  absl::Status aborted;        // not ok: only a newer Load helps
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
   // Of what is at hand.
   std::string WaitingFor() const;
   uint64_t stale_messages() const;  // dropped since the load
-  void EndTranslation();
+  void EndWriting();
   MicroBatchId current_micro_batch() const;
   std::string Unconnected() const;  // neighbours that no link has reached yet, for an error
   // Whether the decision is still to be applied. FAILED_PRECONDITION: it is neither new nor the

@@ -22,6 +22,8 @@ namespace {
 // The clock may be a test's, so a wait looks at it again after this long.
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(50);
 
+bool IsWriting(WorkKind work) { return work == WorkKind::kTranslate || work == WorkKind::kWrite; }
+
 bool SameWork(const RunCommand& a, const RunCommand& b) {
   return a.fence == b.fence && a.work == b.work && a.evaluation_batch == b.evaluation_batch &&
          a.average == b.average;
@@ -124,7 +126,8 @@ StageEngine::Going StageEngine::Begin(const RunCommand& command) {
 }
 
 absl::Status StageEngine::Start(const RunCommand& command) {
-  if (command.work != WorkKind::kTranslate) loaded_->EndTranslation();
+  const bool writes = IsWriting(command.work);
+  if (!writes) loaded_->EndWriting();
   parts_.backend->allocator().ResetPeak();
   status_.Running(command.fence, *loaded_);
   loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
@@ -137,7 +140,7 @@ absl::Status StageEngine::Start(const RunCommand& command) {
     snapshots_.Take(command, *loaded_);
     phases_.Enter(Phase::kOptimizer);
   }
-  if (command.work == WorkKind::kTranslate) return BeginTranslation(command);
+  if (writes) return BeginWriting(command);
   if (command.work != WorkKind::kNone) BeginProgram(command);
   return absl::OkStatus();
 }
@@ -184,23 +187,22 @@ void StageEngine::BeginProgram(const RunCommand& command) {
 }
 
 // Only evaluations send the values of tied parameters.
-absl::Status StageEngine::BeginTranslation(const RunCommand& command) {
+absl::Status StageEngine::BeginWriting(const RunCommand& command) {
   if (loaded_->copied != loaded_->held) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("translations follow an evaluation with the same weights (",
-                     command.fence.ToString(), ")"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "an evaluation with the same weights comes before texts (", command.fence.ToString(), ")"));
   }
-  if (loaded_->translation == nullptr) {
-    ASSIGN_OR_RETURN(loaded_->translation,
-                     CellTranslation::Create(*loaded_, parts_.backend, &phases_, parts_.clock));
+  if (loaded_->writing == nullptr) {
+    ASSIGN_OR_RETURN(loaded_->writing,
+                     CellWriting::Create(*loaded_, parts_.backend, &phases_, parts_.clock));
   }
-  loaded_->translation->Begin(command);
+  RETURN_IF_ERROR(loaded_->writing->Begin(command));
   run_->stall = StallTimer(parts_.clock);
   return absl::OkStatus();
 }
 
 absl::StatusOr<StepReport> StageEngine::TakeReport() {
-  if (loaded_->translation != nullptr) return loaded_->translation->TakeReport();
+  if (loaded_->writing != nullptr) return loaded_->writing->TakeReport();
   loaded_->copied = loaded_->held;
   return loaded_->executor->TakeReport();
 }
@@ -209,9 +211,8 @@ StageEngine::Going StageEngine::Advance() {
   CHECK(run_.has_value()) << "nothing runs";
   const absl::Status interruption = Interruption();
   if (!interruption.ok()) return End(interruption);
-  const absl::StatusOr<Progress> progress = loaded_->translation != nullptr
-                                                ? loaded_->translation->Advance()
-                                                : loaded_->executor->Advance(1);
+  const absl::StatusOr<Progress> progress =
+      loaded_->writing != nullptr ? loaded_->writing->Advance() : loaded_->executor->Advance(1);
   if (!progress.ok()) return End(progress.status());
   status_.Position(*loaded_);
   if (*progress == Progress::kFinished) {
@@ -280,7 +281,7 @@ void StageEngine::FailCell(const absl::Status& reason) {
   // through with by then.
   loaded_->aborted = absl::Status(reason.code(), reason.message());
   loaded_->executor->Abandon();
-  if (loaded_->translation != nullptr) loaded_->translation->Abandon();
+  if (loaded_->writing != nullptr) loaded_->writing->Abandon();
   snapshots_.End();
   phases_.Enter(Phase::kIdle);
   status_.AtRest("aborted", *loaded_);

@@ -90,7 +90,7 @@ class StageEngine {
   Going End(absl::StatusOr<StepReport> report);  // of the Run at hand
   StepReport Finished(StepReport report);
   void BeginProgram(const RunCommand& command);
-  absl::Status BeginTranslation(const RunCommand& command);
+  absl::Status BeginWriting(const RunCommand& command);
   absl::StatusOr<StepReport> TakeReport();
   absl::StatusOr<std::chrono::nanoseconds> Wait();
   absl::Status Interruption() const;

@@ -134,7 +134,7 @@ class TranslateData(unittest.TestCase):
         self.assertIn("apt-get: not found", refused.exception.code)
 
 
-class Translate(harness.EndToEndTest):
+class PairsTest(harness.EndToEndTest):
     def pairs_job(self, evaluation=None, **training):
         """Of a tiny network on made-up manuals, by the example's own commands."""
         write_manuals(self.folder / "help")
@@ -151,6 +151,8 @@ class Translate(harness.EndToEndTest):
                              data={"text": None, "parallel_text": {"tokenizer": "pieces.model", "buckets": 4, **files}},
                              training={"steps": 12, **training}, evaluation=evaluation or {})
 
+
+class Translate(PairsTest):
     def test_each_step_has_its_padding_and_the_weights_translate_on_every_stage_count(self):
         job = self.pairs_job()
         of_runs, translations = [], []

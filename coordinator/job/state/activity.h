@@ -21,6 +21,7 @@ enum class Activity : uint8_t {
   kTrain,
   kFlush,  // the last decision, applied without new work
   kEvaluate,
+  kWrite,
   kBeginCheckpoint,
   kWriteShards,
   kCommit,
@@ -45,10 +46,11 @@ inline constexpr ActivityTraits kActivities[] = {
     {"plan", WaitsFor::kNobody, false},           {"probe_folder", WaitsFor::kFiles, false},
     {"load", WaitsFor::kStages, false},           {"check_folder", WaitsFor::kFiles, false},
     {"train", WaitsFor::kStages, true},           {"flush", WaitsFor::kStages, true},
-    {"evaluate", WaitsFor::kStages, true},        {"begin_checkpoint", WaitsFor::kFiles, true},
-    {"write_shards", WaitsFor::kStages, true},    {"commit", WaitsFor::kFiles, true},
-    {"export", WaitsFor::kFiles, true},           {"back_off", WaitsFor::kNobody, false},
-    {"ended", WaitsFor::kNobody, false},          {"held", WaitsFor::kNobody, false},
+    {"evaluate", WaitsFor::kStages, true},        {"write", WaitsFor::kStages, true},
+    {"begin_checkpoint", WaitsFor::kFiles, true}, {"write_shards", WaitsFor::kStages, true},
+    {"commit", WaitsFor::kFiles, true},           {"export", WaitsFor::kFiles, true},
+    {"back_off", WaitsFor::kNobody, false},       {"ended", WaitsFor::kNobody, false},
+    {"held", WaitsFor::kNobody, false},
 };
 static_assert(std::size(kActivities) == static_cast<size_t>(Activity::kHeld) + 1);
 

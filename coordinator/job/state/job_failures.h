@@ -39,6 +39,9 @@ struct FormerGeneration {
 struct JobFailures {
   std::map<uint64_t, StepFailures> steps;  // since the furthest step was reached
   StageDeaths deaths;
+  // With `write`: how far any try of the mini-batch at hand came (job_write.cc). Not in the
+  // journal: a restarted coordinator forgets earlier failures when the mini-batch first gets on.
+  int64_t furthest_written = 0;
   int64_t loads = 0;                // of stages' own, since the last load that worked
   int64_t setbacks = 0;             // recoveries since it last got on
   uint64_t counted_generation = 0;  // the last one whose failure was counted

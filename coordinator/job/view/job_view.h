@@ -13,6 +13,7 @@
 #include "plan/job/job_spec.h"
 #include "plan/measure.h"
 #include "plan/phase.h"
+#include "plan/written_piece.h"
 
 namespace stagecoach {
 
@@ -89,7 +90,7 @@ struct JobView : JobResults {
   bool set_aside = false;
   uint64_t generation = 0;
   uint64_t records = 0;     // number of the last one
-  uint64_t step = 0;        // applied or skipped
+  uint64_t step = 0;        // applied or skipped; with `write`: mini-batches of lines written
   int64_t total_steps = 0;  // 0: it counts in epochs and has not loaded its data
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
@@ -104,11 +105,19 @@ struct JobView : JobResults {
 
 // One line of a job's history, numbered from 1; what `watch` shows and ndjson prints.
 struct JobRecord {
-  enum class Kind : uint8_t { kState, kStep, kEvaluation, kCheckpoint, kRecovery, kFinished };
+  enum class Kind : uint8_t {
+    kState,
+    kStep,
+    kEvaluation,
+    kCheckpoint,
+    kRecovery,
+    kFinished,
+    kWritten
+  };
   uint64_t number = 0;
   Kind kind = Kind::kState;
   double unix_seconds = 0;
-  uint64_t step = 0;  // kStep: 1-based count of finished steps
+  uint64_t step = 0;  // finished steps, with a kStep's own; with `write`: mini-batches of lines
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // kCheckpoint: empty, or why it failed
   // The message with the cluster's paths and addresses, for the log only; neither stored nor sent.
@@ -121,6 +130,7 @@ struct JobRecord {
   bool skipped = false;           // kStep: non-finite, not applied
   uint64_t nonfinite_steps = 0;
   std::string weights_digest;
+  std::vector<WrittenPiece> written;  // kWritten; none: a mini-batch of lines is over
 };
 
 // The held-out pictures that people are shown, and what the network says of them, as

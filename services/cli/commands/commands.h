@@ -13,6 +13,7 @@
 #include "services/cli/client/job_client.h"
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/output/console.h"
+#include "services/cli/trained/text_writer.h"
 
 namespace stagecoach {
 
@@ -88,6 +89,13 @@ struct WeightOptions {
   int64_t threads = 0;   // 0: all cores
 };
 
+// Stages that write texts, in the place of this machine: of the coordinator's cluster, or of one
+// that the command starts here. One of the two at most; 0: none.
+struct WritingStages {
+  int64_t cluster = 0, local = 0;
+  bool given() const { return cluster > 0 || local > 0; }
+};
+
 struct GenerateOptions {
   WeightOptions weights;
   std::string prompt = "\n";
@@ -99,6 +107,8 @@ struct GenerateOptions {
   double top_p = 1;
   std::vector<std::string> stops;
   uint64_t seed = 1;
+  int64_t batch = kPromptsTogether;  // prompts that are continued together
+  WritingStages stages;
 };
 int RunGenerate(const GenerateOptions& options, CommandContext& context);
 
@@ -111,6 +121,7 @@ struct TranslateOptions {
   double length_penalty = 0.6;
   int64_t tokens = 0;  // of a translation; 0: as many as the network has positions
   int64_t batch = 32;  // sentences that are translated together
+  WritingStages stages;
 };
 int RunTranslate(const TranslateOptions& options, CommandContext& context);
 

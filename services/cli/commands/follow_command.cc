@@ -30,19 +30,24 @@ std::optional<v1::Job> GetOrNothing(JobClient& client, const std::string& id) {
   return std::move(*job);
 }
 
-void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobResponse& last,
-               CommandContext& context) {
+// The data of a job that writes texts are the texts, and it makes no weights.
+void ReportEnd(JobClient& client, const std::string& id, bool writes,
+               const v1::WatchJobResponse& last, CommandContext& context) {
   const v1::FinishedRecord& finished = last.finished();
   Console& console = *context.console;
   const std::optional<v1::Job> job = GetOrNothing(client, id);
   if (context.output == OutputFormat::kJson && job.has_value()) {
     console.Print(ToJson(*job, OutputFormat::kJson));
   } else if (context.output == OutputFormat::kTable) {
-    std::string line =
-        absl::StrCat("job ", id, " ", console.ColoredState(StateName(finished.state())),
-                     " at step ", last.step());
-    if (last.step() > 0) absl::StrAppendFormat(&line, ", loss %.4f", finished.loss());
-    console.PrintLine(line);
+    const std::string state = StateName(finished.state());
+    std::string line = absl::StrCat("job ", id, " ", writes ? state : console.ColoredState(state),
+                                    " at step ", last.step());
+    if (writes) {
+      console.Note(line);
+    } else {
+      if (last.step() > 0) absl::StrAppendFormat(&line, ", loss %.4f", finished.loss());
+      console.PrintLine(line);
+    }
     if (job.has_value() && !job->weights_folder().empty()) {
       console.PrintLine(absl::StrCat("weights ", job->weights_folder()));
     }
@@ -59,6 +64,7 @@ void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobRespo
 // A job that succeeded has more steps to ask for; without a checkpoint there is nothing to go on
 // from.
 std::string HowToGoOn(const v1::Job& job, const std::string& resume) {
+  if (job.spec().has_write()) return "";
   if (job.state() == v1::JOB_STATE_SUCCEEDED) {
     return absl::StrCat("\nto train on:  ", resume, " --steps N");
   }
@@ -84,9 +90,12 @@ int Follow(const std::string& id, bool quiet, CommandContext& context) {
 int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
                     uint64_t after) {
   FollowOptions options;
-  options.after = after;
+  const bool writes = job.spec().has_write();
+  // A line's text is the pieces of all its records.
+  options.after = writes ? 0 : after;
   const std::string& id = job.id();
   absl::StatusOr<v1::WatchJobResponse> last = absl::InternalError("not followed yet");
+  absl::Status whole;  // what was shown
   if (quiet) {
     QuietSink sink;
     last = FollowJob(client, id, options, sink, context.stop);
@@ -94,22 +103,32 @@ int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandCo
     FollowView view(job, context.output, context.console, SystemClock::Get(),
                     [&client, &id] { return GetOrNothing(client, id); });
     last = FollowJob(client, id, options, view, context.stop);
+    whole = view.CheckWhole(id);
   }
   if (!last.ok()) return context.console->Fail(last.status());
-  ReportEnd(client, id, *last, context);
+  ReportEnd(client, id, writes, *last, context);
+  const bool succeeded = last->finished().state() == v1::JOB_STATE_SUCCEEDED;
+  if (succeeded && !whole.ok()) return context.console->Fail(whole);
   return ExitCodeOf(last->finished().state());
 }
 
 int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
                 const std::string& resume, CommandContext& context) {
-  const v1::WatchJobResponse last = FinishedRecordOf(job);
-  if (context.output == OutputFormat::kNdjson)
-    context.console->PrintLine(ToNdjson(last, /*replayed=*/false));
-  ReportEnd(client, job.id(), last, context);
+  int code = ExitCodeOf(job.state());
+  const bool writes = job.spec().has_write();
+  if (writes) {  // its result is in its history
+    code = FollowAndReport(client, job, /*quiet=*/false, context);
+  } else {
+    const v1::WatchJobResponse last = FinishedRecordOf(job);
+    if (context.output == OutputFormat::kNdjson)
+      context.console->PrintLine(ToNdjson(last, /*replayed=*/false));
+    ReportEnd(client, job.id(), /*writes=*/false, last, context);
+  }
   context.console->Note(absl::StrCat(
       "job ", job.id(), " ended at ", FormatUnixTime(job.finished_unix_seconds()),
-      " with this spec already: nothing was run\nto run it anew: ", anew, HowToGoOn(job, resume)));
-  return ExitCodeOf(job.state());
+      " with this spec already: ", writes ? "its texts are of that run" : "nothing was run",
+      "\nto run it anew: ", anew, HowToGoOn(job, resume)));
+  return code;
 }
 
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,

@@ -14,12 +14,14 @@
 namespace stagecoach {
 
 // Follows and shows the job from the record after `after` on; returns the exit code. `quiet`: shows
-// only the end.
+// only the end. A job that writes texts is shown from its beginning. If it succeeded and not all of
+// its texts were shown, that is a failure.
 int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
                     uint64_t after = 0);
 
-// For a job that ended before the command: shows its result and the next commands, not its history
-// again. Returns the exit code. `anew`: how to run it anew; `resume`: the command that goes on.
+// For a job that ended before the command: shows its result and the next commands, and its history
+// only if it wrote texts: they are its result. Returns the exit code. `anew`: how to run it anew;
+// `resume`: the command that goes on.
 int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
                 const std::string& resume, CommandContext& context);
 

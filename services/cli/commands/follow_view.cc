@@ -20,15 +20,20 @@ FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console
       console_(console),
       clock_(clock),
       get_job_(std::move(get_job)),
-      progress_(job.total_steps(), job.spec()) {}
+      writes_(job.spec().has_write()),
+      write_(job.spec().write()),
+      texts_(write_.lines_size()),
+      progress_(job.total_steps(), job.spec()),
+      states_(console) {}
 
 FollowView::~FollowView() { console_->EndBar(); }
 
 void FollowView::OnRecord(const v1::WatchJobResponse& record) {
   if (format_ == OutputFormat::kNdjson) {
-    const std::string event = ToNdjson(record, replays_.Take(record));
+    const std::string event = ToNdjson(record, replays_.Take(record), writes_);
     if (!event.empty()) console_->PrintLine(event);
-    if (record.has_state()) ShowState(record.state());
+    if (record.has_state()) states_.Show(record.state());
+    texts_.Take(record.written(), {});  // counts the whole lines
     return;
   }
   if (record.has_step_done()) {
@@ -40,6 +45,10 @@ void FollowView::OnRecord(const v1::WatchJobResponse& record) {
 
 void FollowView::OnStep(const v1::WatchJobResponse& record) {
   progress_.OnStep(record.step(), record.step_done());
+  ShowProgress();
+}
+
+void FollowView::ShowProgress() {
   const double now = clock_->MonotonicSeconds();
   if (now >= next_get_seconds_) {
     next_get_seconds_ = now + kSecondsBetweenGets;
@@ -48,9 +57,25 @@ void FollowView::OnStep(const v1::WatchJobResponse& record) {
   }
   if (console_->has_bar()) {
     console_->DrawBar(progress_.Bar(console_->columns()));
+  } else if (writes_) {
+    console_->Note(progress_.ConsoleLine());
   } else {
     ShowLine(progress_.ConsoleLine());
   }
+}
+
+void FollowView::OnWritten(const v1::WatchJobResponse& record) {
+  const auto show = [this](const WrittenLine& line) {
+    const std::string text = absl::StrCat(
+        write_.has_generate() ? write_.lines(static_cast<int>(line.line)) : "", line.text);
+    if (format_ == OutputFormat::kTable) {
+      console_->PrintLine(text);
+    } else {
+      console_->Note(text);
+    }
+  };
+  texts_.Take(record.written(), {.on_text = nullptr, .on_line = show});
+  if (progress_.OnWritten(record.step(), record.unix_seconds())) ShowProgress();
 }
 
 // The log of a run is data, unless something else is asked for on standard output or a bar shows
@@ -76,18 +101,10 @@ void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
     console_->Note(
         absl::StrCat("recovery step=", record.step(), ": ", record.recovery().message()));
   } else if (record.has_state()) {
-    ShowState(record.state());
+    states_.Show(record.state());
+  } else if (record.has_written()) {
+    OnWritten(record);
   }
-}
-
-// The message too: a job that waits stays in its state while the number of ready stages changes.
-void FollowView::ShowState(const v1::StateRecord& state) {
-  const std::string& why = state.message();
-  const std::string text =
-      absl::StrCat("job is ", state.detail(), why.empty() ? "" : absl::StrCat(": ", why));
-  if (text == shown_state_) return;
-  shown_state_ = text;
-  console_->Note(text);
 }
 
 void FollowView::OnOutage(const absl::Status& why) {

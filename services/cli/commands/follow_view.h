@@ -1,5 +1,5 @@
 // FollowView: shows a followed job: events as ndjson, a progress bar on a terminal, or one line a
-// step.
+// step. Of a job that writes texts the whole lines are the data, in order, and steps are notes.
 // Threads:   the following thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_VIEW_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_VIEW_H_
@@ -13,6 +13,8 @@
 #include "services/cli/output/console.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/progress.h"
+#include "services/cli/output/state_notes.h"
+#include "services/cli/output/written_texts.h"
 
 namespace stagecoach {
 
@@ -26,21 +28,27 @@ class FollowView final : public RecordSink {
 
   void OnRecord(const v1::WatchJobResponse& record) override;
   void OnOutage(const absl::Status& why) override;
+  // Of a job that succeeded: DATA_LOSS if the records had not all its texts.
+  absl::Status CheckWhole(const std::string& job) const { return texts_.CheckWhole(job); }
 
  private:
   void OnStep(const v1::WatchJobResponse& record);
+  void OnWritten(const v1::WatchJobResponse& record);
+  void ShowProgress();
   void ShowLine(const std::string& line);
   void ShowEvent(const v1::WatchJobResponse& record);
-  void ShowState(const v1::StateRecord& state);
 
   const OutputFormat format_;
   Console* const console_;
   const Clock* const clock_;
   const std::function<std::optional<v1::Job>()> get_job_;
+  const bool writes_;      // texts, in the place of training
+  const v1::Write write_;  // their lines
+  WrittenTexts texts_;
   ProgressState progress_;
   Replays replays_;
   double next_get_seconds_ = 0;
-  std::string shown_state_;  // last state, in words
+  StateNotes states_;
 };
 
 }  // namespace stagecoach

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -29,6 +30,10 @@ absl::StatusOr<size_t> ReadInput(const CommandContext& context, std::span<uint8_
 }
 
 }  // namespace
+
+std::string InputName(const std::string& file) {
+  return file.empty() || file == "-" ? "standard input" : ShownName(file);
+}
 
 absl::Status ReadInputLines(const std::string& file, const CommandContext& context, size_t most,
                             TakeLine take) {

@@ -16,6 +16,9 @@
 
 namespace stagecoach {
 
+// "standard input" of "" and "-", else the file, for errors.
+std::string InputName(const std::string& file);
+
 // file: empty or "-" is standard input. most: bytes of a part of a line.
 absl::Status ReadInputLines(const std::string& file, const CommandContext& context, size_t most,
                             TakeLine take);

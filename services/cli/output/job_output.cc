@@ -156,7 +156,8 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   }
   AppendField("Precision", PrecisionText(job.spec().precision()), &text);
   AppendField("Step", Steps(job), &text);
-  AppendField("Loss", LossText(job), &text);
+  const bool writes = job.spec().has_write();
+  if (!writes) AppendField("Loss", LossText(job), &text);
   if (job.has_evaluation_loss()) {
     AppendField("Held-out loss", absl::StrFormat("%.4f", job.evaluation_loss()), &text);
     for (const v1::Measure& measure : job.evaluation_measures()) {
@@ -164,7 +165,11 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
       AppendField(absl::StrCat("Held-out ", measure.name()), MeasureText(measure), &text);
     }
   }
-  if (job.step_seconds() > 0) {
+  if (writes && job.tokens_per_second() > 0) {  // forecast and bubble are of training
+    AppendField("Throughput", absl::StrCat(FormatCount(job.tokens_per_second()), " tokens/s"),
+                &text);
+  }
+  if (!writes && job.step_seconds() > 0) {
     const std::string source =
         RateText(job.forecast_rate_source(), job.forecast_flops_per_second());
     AppendField("Step time",
@@ -179,7 +184,7 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
                 absl::StrCat(Percent(job.bubble()), " (ideal ", Percent(job.bubble_ideal()), ")"),
                 &text);
   }
-  AppendField("Skipped steps", absl::StrCat(job.skipped_steps()), &text);
+  if (!writes) AppendField("Skipped steps", absl::StrCat(job.skipped_steps()), &text);
   AppendField("Recoveries", absl::StrCat(job.recoveries()), &text);
   if (job.has_last_checkpoint_step()) {
     AppendField("Checkpoint", absl::StrCat("step ", job.last_checkpoint_step()), &text);

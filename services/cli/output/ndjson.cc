@@ -33,11 +33,26 @@ std::string StepEvent(uint64_t step, const v1::StepRecord& done, bool replayed) 
                       MeasureFields(done.measures()), "}");
 }
 
-std::string FinishedEvent(uint64_t step, const v1::FinishedRecord& finished) {
+std::string WrittenEvent(uint64_t step, const v1::WrittenRecord& written) {
+  std::string texts;
+  for (const v1::WrittenPiece& piece : written.texts()) {
+    absl::StrAppend(&texts, texts.empty() ? "" : ",", "{\"line\":", piece.line(),
+                    ",\"offset\":", piece.offset(), ",\"text\":", JsonText(piece.text()));
+    if (piece.done()) {
+      absl::StrAppend(&texts, ",\"done\":true,\"tokens\":", piece.tokens(),
+                      ",\"score\":", JsonNumber(piece.score()),
+                      ",\"ended\":", piece.ended() ? "true" : "false");
+    }
+    texts += "}";
+  }
+  return absl::StrCat("{\"event\":\"written\",\"step\":", step, ",\"texts\":[", texts, "]}");
+}
+
+std::string FinishedEvent(uint64_t step, const v1::FinishedRecord& finished, bool writes) {
   const bool succeeded = finished.state() == v1::JOB_STATE_SUCCEEDED;
   return absl::StrCat(
       "{\"event\":\"finished\",\"state\":", JsonText(StateName(finished.state())),
-      ",\"step\":", step, ",\"loss\":", step == 0 ? "null" : JsonNumber(finished.loss()),
+      ",\"step\":", step, ",\"loss\":", writes || step == 0 ? "null" : JsonNumber(finished.loss()),
       ",\"weights_digest\":",
       finished.weights_digest().empty() ? "null" : JsonText(finished.weights_digest()),
       succeeded ? "" : absl::StrCat(",\"message\":", JsonText(finished.message())), "}");
@@ -53,7 +68,7 @@ bool Replays::Take(const v1::WatchJobResponse& record) {
   return replayed;
 }
 
-std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed) {
+std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed, bool writes) {
   const uint64_t step = record.step();
   switch (record.kind_case()) {
     case v1::WatchJobResponse::kStepDone:
@@ -72,7 +87,9 @@ std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed) {
       return absl::StrCat("{\"event\":\"recovery\",\"step\":", step,
                           ",\"message\":", JsonText(record.recovery().message()), "}");
     case v1::WatchJobResponse::kFinished:
-      return FinishedEvent(step, record.finished());
+      return FinishedEvent(step, record.finished(), writes);
+    case v1::WatchJobResponse::kWritten:
+      return WrittenEvent(step, record.written());
     case v1::WatchJobResponse::kState:
     case v1::WatchJobResponse::KIND_NOT_SET:
       return "";

@@ -106,6 +106,13 @@ TEST(Ndjson, AStepAndAnEvaluationThatComeAgainSaySo) {
             R"({"event":"evaluation","step":2,"loss":1.5,"replayed":true})");
 }
 
+TEST(Ndjson, ARecordWithoutTextsSaysThatAStepIsDone) {
+  v1::WatchJobResponse record;
+  record.set_step(3);
+  record.mutable_written();
+  EXPECT_EQ(ToNdjson(record, false), R"({"event":"written","step":3,"texts":[]})");
+}
+
 TEST(JsonNumber, TheTextReadsBackAsTheSameBits) {
   for (const double value :
        {0.1, 1.0 / 3, 1e-310, 1.7976931348623157e308, -0.0, 5e-324, 123456789.0}) {
@@ -213,6 +220,27 @@ TEST(Progress, TheEtaIsUnknownBeforeTheFirstStepAndFollowsSlowly) {
   record.set_step_seconds(11);  // one slow step is not the new pace
   progress.OnStep(2, record);
   EXPECT_DOUBLE_EQ(progress.EtaSeconds(), 98 * 2);
+}
+
+v1::JobSpec WritingSpec() {
+  v1::JobSpec spec;
+  spec.mutable_training()->set_batch_size(4);
+  for (int i = 0; i < 10; ++i) spec.mutable_write()->add_lines("a");
+  return spec;
+}
+
+TEST(Progress, AStepOfAJobThatWritesIsAMiniBatchOfLines) {
+  ProgressState progress(3, WritingSpec());
+  EXPECT_EQ(progress.Bar(80), "[>                       ]   0% 0/3");
+  EXPECT_FALSE(progress.OnWritten(0, 100));
+  EXPECT_FALSE(progress.OnWritten(0, 101));
+  EXPECT_TRUE(progress.OnWritten(1, 102));
+  EXPECT_EQ(progress.ConsoleLine(), "step=1/3 lines=4/10 step_s=2.000 mem_peak_gib=0.00 eta=4s");
+  EXPECT_EQ(progress.Bar(80), "[========>               ]  33% 1/3  ETA 4s");
+  EXPECT_EQ(progress.Bar(12), " 33% 1/3  ET");
+  EXPECT_FALSE(progress.OnWritten(1, 103)) << "pieces that come again after a loss of stages";
+  EXPECT_TRUE(progress.OnWritten(3, 106));
+  EXPECT_EQ(progress.ConsoleLine(), "step=3/3 lines=10/10 step_s=2.000 mem_peak_gib=0.00 eta=0s");
 }
 
 TEST(Text, ForPeople) {
@@ -332,6 +360,22 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   in_epochs.mutable_summary()->set_epochs(2);
   EXPECT_THAT(JobTable(jobs, console), HasSubstr("vit-1  vit   0, 2 epochs"));
   EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("total_steps":"200")"));
+}
+
+TEST(JobOutput, AJobThatWritesHasNoLossAndNoForecast) {
+  v1::Job job;
+  *job.mutable_spec() = WritingSpec();
+  job.set_step(2);
+  job.set_total_steps(3);
+  job.set_step_seconds(0.5);
+  job.set_forecast_step_seconds(7);
+  job.set_tokens_per_second(900);
+  std::ostringstream out, notes;
+  const std::string text = JobDescription(job, Console(out, notes, {}));
+  EXPECT_THAT(text, HasSubstr("Throughput:     900 tokens/s\n"));
+  for (const char* of_training : {"Loss", "forecast", "Bubble", "Skipped"}) {
+    EXPECT_THAT(text, testing::Not(HasSubstr(of_training)));
+  }
 }
 
 TEST(JobOutput, ClassesStandInATableOfTheirOwn) {

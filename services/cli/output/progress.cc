@@ -55,6 +55,19 @@ void ProgressState::OnStep(uint64_t step, const v1::StepRecord& record) {
                               : average_step_seconds_ + kNewest * (seconds - average_step_seconds_);
 }
 
+bool ProgressState::OnWritten(uint64_t step, double unix_seconds) {
+  const uint64_t steps = step > step_ ? step - step_ : 0;
+  if (steps > 0) {
+    v1::StepRecord record;
+    record.set_step_seconds(written_unix_seconds_ == 0 ? 0
+                                                       : (unix_seconds - written_unix_seconds_) /
+                                                             static_cast<double>(steps));
+    OnStep(step, record);
+  }
+  if (steps > 0 || written_unix_seconds_ == 0) written_unix_seconds_ = unix_seconds;
+  return steps > 0;
+}
+
 void ProgressState::OnStages(const v1::Job& job) {
   if (job.total_steps() > 0) steps_ = job.total_steps();
   for (const v1::JobStage& stage : job.stages()) {
@@ -70,7 +83,17 @@ double ProgressState::EtaSeconds() const {
          static_cast<double>(std::max<int64_t>(0, steps_ - static_cast<int64_t>(step_)));
 }
 
+std::string ProgressState::WritingLine() const {
+  const int64_t lines = spec_.write().lines_size();
+  const int64_t done = static_cast<int64_t>(step_) * spec_.training().batch_size();
+  return absl::StrFormat("step=%d/%d lines=%d/%d step_s=%.3f mem_peak_gib=%.2f eta=%s", step_,
+                         steps_, std::min(done, lines), lines, last_.step_seconds(),
+                         static_cast<double>(memory_peak_bytes_) / (1 << 30),
+                         FormatDuration(EtaSeconds()));
+}
+
 std::string ProgressState::ConsoleLine() const {
+  if (spec_.has_write()) return WritingLine();
   const Throughput rate = ThroughputOf(spec_, last_.tokens_per_second(), last_.step_seconds());
   return absl::StrFormat(
              "step=%d/%d examples=%d loss=%.4f lr=%.1e grad_norm=%.3f step_s=%.3f %s_s=%.0f "
@@ -104,8 +127,13 @@ std::string ProgressState::Bar(int columns) const {
     const std::string line = BarText(share, room, counts.size()) + counts;
     return line.substr(0, room);
   }
-  const std::string loss = absl::StrFormat("loss %.3f", last_.loss());
   const std::string eta = FormatDuration(EtaSeconds());
+  if (spec_.has_write()) {
+    const std::string left = absl::StrCat("  ETA ", eta);
+    return absl::StrCat(BarText(share, room, counts.size() + left.size()), counts, left)
+        .substr(0, room);
+  }
+  const std::string loss = absl::StrFormat("loss %.3f", last_.loss());
   // Loss and time left stay the longest; the counts go before them.
   const size_t kept = loss.size() + std::string_view("  ETA ").size() + eta.size();
   if (counts.size() + 2 + kept > room) counts = absl::StrFormat("%.0f%%", share * 100);

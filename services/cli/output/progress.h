@@ -3,7 +3,8 @@
 //   step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 tokens_s=117029
 //   bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 eta=2m03s     (one line)
 // The network's other measures follow, as accuracy=0.9121. A job on pictures has pictures_s in the
-// place of tokens_s.
+// place of tokens_s. A job that writes texts trains nothing:
+//   step=2/3 lines=64/70 step_s=0.140 mem_peak_gib=0.07 eta=2m03s
 // Threads: thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
@@ -28,6 +29,8 @@ class ProgressState {
   ProgressState(int64_t steps, v1::JobSpec spec) : steps_(steps), spec_(std::move(spec)) {}
 
   void OnStep(uint64_t step, const v1::StepRecord& record);
+  // Texts were written; a step is a mini-batch of lines. True: steps are done since the last call.
+  bool OnWritten(uint64_t step, double unix_seconds);
   void OnStages(const v1::Job& job);  // takes the peak memory
 
   uint64_t step() const { return step_; }
@@ -43,10 +46,12 @@ class ProgressState {
 
  private:
   std::string SharesText() const;  // the network's other measures, for the bar
+  std::string WritingLine() const;
 
   int64_t steps_;
   const v1::JobSpec spec_;
   uint64_t step_ = 0;
+  double written_unix_seconds_ = 0;  // of the last step done, or of the first text; 0: none yet
   v1::StepRecord last_;
   double average_step_seconds_ = 0;  // 0: no step yet
   int64_t memory_peak_bytes_ = 0;    // of the largest stage

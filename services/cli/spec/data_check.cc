@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "base/errors/status.h"
-#include "plan/job/data_kinds.h"
 #include "services/cli/spec/file_head.h"
 
 namespace stagecoach {
@@ -24,8 +23,14 @@ absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFi
 
 }  // namespace
 
+std::vector<DataFile> FilesRead(const DataSpec& data, bool writes) {
+  std::vector<DataFile> files = DataFiles(data);
+  if (writes) std::erase_if(files, [](const DataFile& file) { return file.field != "tokenizer"; });
+  return files;
+}
+
 absl::Status CheckDataFiles(const JobSpec& spec, const Network& network) {
-  for (const DataFile& file : DataFiles(spec.data)) {
+  for (const DataFile& file : FilesRead(spec.data, spec.write.has_value())) {
     if (!file.folder && !file.beside) RETURN_IF_ERROR(CheckFile(spec, network, file));
   }
   return absl::OkStatus();

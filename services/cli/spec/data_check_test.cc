@@ -51,6 +51,19 @@ TEST_F(CheckData, ACompressedFileIsRefusedBeforeItIsSubmitted) {
   EXPECT_TRUE(CheckFilesOf(spec).ok());
 }
 
+// Its stages read the tokenizer alone, and the client asked for the data that trained.
+TEST_F(CheckData, AJobThatWritesNeedsNoDataButTheTokenizer) {
+  JobSpec spec = JobOn("\x1f\x8b\x08 and nineteen bytes or more");
+  ASSERT_FALSE(CheckFilesOf(spec).ok());
+  spec.write.emplace();
+  EXPECT_TRUE(CheckFilesOf(spec).ok());
+  spec.data = ParallelTextData{.tokenizer = "/pieces", .sources = {"/a"}, .targets = {"/b"}};
+  const std::vector<DataFile> files = FilesRead(spec.data, /*writes=*/true);
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0].path, "/pieces");
+  EXPECT_EQ(FilesRead(spec.data, /*writes=*/false).size(), 3u);
+}
+
 // Seen: `validate` and `submit` took an empty file; the job failed when its stages had loaded.
 TEST_F(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
   for (const int bytes : {0, 18}) {

@@ -43,7 +43,7 @@ absl::Status LocateHere(const SpecFile& spec_file, const absl::Status& status) {
 
 absl::Status CheckDataHere(const ValidSpecFile& spec_file) {
   const JobSpec& spec = spec_file.job;
-  for (const DataFile& file : DataFiles(spec.data)) {
+  for (const DataFile& file : FilesRead(spec.data, spec.write.has_value())) {
     const std::string why = WhyUnreadable(file);
     if (why.empty()) continue;
     return LocateError(

@@ -4,6 +4,7 @@
 #define STAGECOACH_SERVICES_CLI_TESTING_FAKE_JOB_CLIENT_H_
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ class FakeJobClient final : public JobClient {
   absl::Status reachable;              // of all calls but Watch
   std::vector<uint64_t> watched_from;  // `after` of every watch
   int submits = 0;
+  absl::Status submit_refused;         // of every Submit
+  absl::Status submit_answer_lost;     // of every Submit that takes the job
+  std::function<void()> on_submit;     // called at the end of every Submit that takes the job
+  std::vector<std::string> cancelled;  // of every Cancel
+  std::function<void()> on_watch;      // called at the beginning of every watch; empty: none
   v1::ExportWeightsResponse exported;
   bool exported_average = false;
   std::vector<int64_t> exported_steps;      // `step` of every Export
@@ -44,6 +50,7 @@ class FakeJobClient final : public JobClient {
   absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) override {
     ++submits;
     if (!reachable.ok()) return reachable;
+    if (!submit_refused.ok()) return submit_refused;
     if (job.id() == id && job.spec().SerializeAsString() != spec.SerializeAsString()) {
       return absl::AlreadyExistsError("job " + id);
     }
@@ -51,6 +58,8 @@ class FakeJobClient final : public JobClient {
     *job.mutable_spec() = spec;
     job.mutable_summary()->set_name(spec.name());
     job.set_total_steps(spec.training().steps());
+    if (on_submit) on_submit();
+    if (!submit_answer_lost.ok()) return submit_answer_lost;
     return job;
   }
   absl::StatusOr<v1::Job> Get(const std::string& id) override {
@@ -64,7 +73,10 @@ class FakeJobClient final : public JobClient {
     *response.add_jobs() = job;
     return response;
   }
-  absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return Get(id); }
+  absl::StatusOr<v1::Job> Cancel(const std::string& id) override {
+    cancelled.push_back(id);
+    return Get(id);
+  }
   absl::StatusOr<v1::ResumeJobResponse> Resume(const std::string& id, int64_t stages) override {
     resumed_stages.push_back(stages);
     if (!reachable.ok()) return reachable;
@@ -112,6 +124,7 @@ class FakeJobClient final : public JobClient {
                      const std::function<void(const v1::WatchJobResponse&)>& on_record,
                      StopSignal*) override {
     watched_from.push_back(after);
+    if (on_watch) on_watch();
     WatchPlan plan{records.size(), absl::OkStatus()};
     if (!watches.empty()) {
       plan = watches.front();

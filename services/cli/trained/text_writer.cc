@@ -6,29 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "decoding/text_group.h"
-#include "services/cli/trained/token_text.h"
+#include "stage/tokens/token_text.h"
 
 namespace stagecoach {
 namespace {
-
-absl::StatusOr<int32_t> StopId(const Tokenizer* tokenizer, int64_t vocabulary,
-                               const std::string& stop) {
-  if (tokenizer == nullptr) {
-    const int32_t byte = stop.size() == 1 ? static_cast<unsigned char>(stop.front()) : -1;
-    if (byte >= 0 && byte < vocabulary) return byte;
-    return absl::InvalidArgumentError(absl::StrCat("--stop: \"", stop, "\" is not one of the ",
-                                                   vocabulary, " bytes that the model writes"));
-  }
-  if (stop == "\n") return tokenizer->end();
-  for (int32_t id = 0; id < tokenizer->ids(); ++id) {
-    if (tokenizer->piece(id).text == stop) return id;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--stop: \"", stop,
-                   "\" is no piece of the tokenizer; `stagecoach tokenizer show` lists them"));
-}
 
 // The prompts' texts while they are written.
 struct Writing {
@@ -49,13 +33,10 @@ struct Writing {
   }
 };
 
-// So many prompts are continued together: more would need memory, and gain little.
-constexpr size_t kTogether = 64;
-
 using Prompts = std::span<const std::vector<int32_t>>;
 
-Prompts GroupAt(size_t first, Prompts prompts) {
-  return prompts.subspan(first, std::min(kTogether, prompts.size() - first));
+Prompts GroupAt(size_t first, size_t batch, Prompts prompts) {
+  return prompts.subspan(first, std::min(batch, prompts.size() - first));
 }
 
 // The prompts from `first` on. False: the reader has seen enough.
@@ -67,7 +48,7 @@ absl::StatusOr<bool> WriteGroup(TokenModel& model, const StepChoice& choice,
   while (!group.over()) {
     ASSIGN_OR_RETURN(const RowBatch rows, group.Rows());
     ASSIGN_OR_RETURN(const CandidatesOfRows candidates, model.Step(0, rows, choice));
-    group.Take(candidates);
+    RETURN_IF_ERROR(group.Take(candidates));
     for (const TextGroup::Token& token : group.TakeNew()) {
       if (!writing->Add({first + token.text, token.token})) return false;
     }
@@ -79,10 +60,10 @@ absl::StatusOr<bool> WriteGroup(TokenModel& model, const StepChoice& choice,
   return writing->goes_on;
 }
 
-int64_t MostRowsOfGroups(const TextOptions& options, Prompts prompts) {
+int64_t MostRowsOfGroups(const TextOptions& options, size_t batch, Prompts prompts) {
   int64_t most = 0;
-  for (size_t i = 0; i < prompts.size(); i += kTogether) {
-    most = std::max(most, TextGroup::MostRows(options, GroupAt(i, prompts)));
+  for (size_t i = 0; i < prompts.size(); i += batch) {
+    most = std::max(most, TextGroup::MostRows(options, GroupAt(i, batch, prompts)));
   }
   return most;
 }
@@ -99,7 +80,7 @@ absl::StatusOr<std::vector<WrittenText>> WriteTexts(
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& prompt : prompts) {
     writing.texts.emplace_back(tokenizer, network.trained.network.classes());
-    absl::StatusOr<std::vector<int32_t>> begun = writing.texts.back().Begin(prompt);
+    absl::StatusOr<std::vector<int32_t>> begun = writing.texts.back().Begin("--prompt", prompt);
     if (prompts.size() > 1) begun = Annotate(begun, absl::StrCat("prompt ", ids.size() + 1));
     ASSIGN_OR_RETURN(ids.emplace_back(), std::move(begun));
   }
@@ -109,19 +90,21 @@ absl::StatusOr<std::vector<WrittenText>> WriteTexts(
                     .seed = options.seed};
   for (const std::string& stop : options.stops) {
     ASSIGN_OR_RETURN(texts.stops.emplace_back(),
-                     StopId(tokenizer, network.trained.network.classes(), stop));
+                     StopToken(tokenizer, network.trained.network.classes(), "--stop", stop));
   }
   const StepChoice choice{.options = {.sample = texts.sample,
                                       .temperature = options.temperature,
                                       .top_k = options.top_k,
                                       .top_p = options.top_p}};
-  const int64_t pool_rows = MostRowsOfGroups(texts, ids);
+  CHECK_GT(options.batch, 0);
+  const auto batch = static_cast<size_t>(options.batch);
+  const int64_t pool_rows = MostRowsOfGroups(texts, batch, ids);
   ASSIGN_OR_RETURN(const std::unique_ptr<TokenModel> model, network.Model(pool_rows));
   RowPool pool(static_cast<int32_t>(pool_rows));
-  for (size_t first = 0; first < ids.size(); first += kTogether) {
+  for (size_t first = 0; first < ids.size(); first += batch) {
     texts.first_text = static_cast<int64_t>(first);
-    ASSIGN_OR_RETURN(const bool goes_on,
-                     WriteGroup(*model, choice, texts, GroupAt(first, ids), &pool, &writing));
+    ASSIGN_OR_RETURN(const bool goes_on, WriteGroup(*model, choice, texts,
+                                                    GroupAt(first, batch, ids), &pool, &writing));
     if (!goes_on) break;
   }
   return std::move(writing.written);

@@ -1,10 +1,11 @@
 // TextWriter: continues prompts with trained weights, on one cell that holds the whole network.
 // Ownership: borrows the network.  Threads: one thread.
-// Determinism: token i of prompt j is a function of weights, prompt, options, i and j. On other back
-//            ends than the reference, the number of prompts may change the last bits of its logits.
-// Errors:    INVALID_ARGUMENT: a prompt without tokens, or with ids beyond the vocabulary; a stop that
-//            is no token. RESOURCE_EXHAUSTED: no memory for keys and values. FAILED_PRECONDITION:
-//            logits are not finite.
+// Determinism: token i of prompt j is a function of weights, prompt, i, j and all options but batch.
+//            On other back ends than the reference, the number of prompts that are continued
+//            together may change the last bits of its logits.
+// Errors:    INVALID_ARGUMENT: a prompt without tokens, or with ids beyond the vocabulary; a stop
+//            that is no token. RESOURCE_EXHAUSTED: no memory for keys and values.
+//            FAILED_PRECONDITION: logits are not finite.
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_TEXT_WRITER_H_
 #define STAGECOACH_SERVICES_CLI_TRAINED_TEXT_WRITER_H_
 
@@ -19,12 +20,17 @@
 
 namespace stagecoach {
 
+// Prompts that are continued together, unless the user says how many: more would need memory, and
+// gain little.
+inline constexpr int64_t kPromptsTogether = 64;
+
 struct WritingOptions {
   int64_t tokens = 200;
   double temperature = 0.8;  // 0: always the likeliest
   int64_t top_k = 0;         // 0: of all tokens
   double top_p = 1;
   uint64_t seed = 1;
+  int64_t batch = kPromptsTogether;  // prompts that are continued together, at least 1
   // Tokens that end a text: pieces of the tokenizer, or single bytes; "\n": the end of a line.
   std::vector<std::string> stops;
 };
@@ -35,8 +41,8 @@ struct WrittenText {
   bool stopped = false;
 };
 
-// Continues prompts, some of them together. `on_text` gets what each token adds, by the prompt's number; it
-// returns false to end all.
+// Continues the prompts, in mini-batches of options.batch. `on_text` gets what each token adds, by
+// the prompt's number; it returns false to end all.
 absl::StatusOr<std::vector<WrittenText>> WriteTexts(
     const DecodingNetwork& network, const std::vector<std::string>& prompts,
     const WritingOptions& options,

@@ -23,8 +23,11 @@
 #include "network/zoo/transformer.h"
 #include "plan/data/parallel_text.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/testing/fake_job_client.h"
 #include "services/cli/trained/perplexity.h"
+#include "services/common/convert/convert_control.h"
 #include "stage/cell/initial_value_testing.h"
+#include "stage/tokens/model_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -110,6 +113,28 @@ TEST_F(TextWriterTest, TextsThatAreWrittenTogetherAreThoseWrittenAlone) {
   }
   EXPECT_TRUE(std::any_of(together.begin(), together.end(),
                           [](const WrittenText& text) { return text.stopped; }));
+}
+
+TEST_F(TextWriterTest, AMiniBatchIsContinuedBeforeTheNextAndChangesNoText) {
+  path_ = WriteWeights(5);
+  const auto network = Load();
+  ASSERT_TRUE(network.ok()) << network.status();
+  const std::vector<std::string> prompts = {"ab", "cd", "ef"};
+  std::vector<std::string> expected;
+  for (const int64_t batch : {kPromptsTogether, int64_t{2}, int64_t{1}}) {
+    std::string order;
+    const auto written = WriteTexts(*network, prompts, {.tokens = 2, .batch = batch},
+                                    [&](int prompt, std::string_view) {
+                                      absl::StrAppend(&order, prompt);
+                                      return true;
+                                    });
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(order, batch == 1 ? "001122" : batch == 2 ? "010122" : "012012");
+    std::vector<std::string> texts;
+    for (const WrittenText& one : *written) texts.push_back(one.text);
+    if (expected.empty()) expected = texts;
+    EXPECT_EQ(texts, expected) << batch;
+  }
 }
 
 TEST_F(TextWriterTest, AStopEndsTheTextAndIsNotInIt) {
@@ -256,40 +281,107 @@ TEST_F(TextWriterTest, ReadsTheAveragesOfBatchNorms) {
               testing::HasSubstr("no tensor model/0001/running_mean"));
 }
 
-TEST_F(TextWriterTest, AProgramGetsTheTextAsOneObject) {
-  WriteWeights(5);
-  folder_.Write("stagecoach.json", R"(
+// `generate` with exported weights.
+class GenerateCommandTest : public TextWriterTest {
+ protected:
+  GenerateCommandTest() {
+    context_.console = &console_;
+    context_.stop = &stop_;
+    context_.connect = [this](const ClientOptions&) -> absl::StatusOr<std::unique_ptr<JobClient>> {
+      return std::make_unique<BorrowedJobClient>(&client_);
+    };
+    options_.weights.source = folder_.path();
+    options_.weights.threads = 1;
+  }
+  // text: the fields of data.text beside its path.
+  void Export(int64_t vocabulary, const std::string& text) {
+    spec_.network.attributes.Set("vocabulary", vocabulary);
+    WriteWeights(5);
+    folder_.Write("stagecoach.json", absl::StrCat(R"(
 name: tiny
 seed: 3
-model: {gpt: {layers: 1, width: 8, heads: 2, context: 4, vocabulary: 128}}
-data: {text: {path: /data/input.txt}}
+model: {gpt: {layers: 1, width: 8, heads: 2, context: 4, vocabulary: )",
+                                                  vocabulary, R"(}}
+data: {text: {path: /data/input.txt)",
+                                                  text, R"(}}
 training: {steps: 1, batch_size: 1, micro_batches: 1, optimizer: {adamw: {}},
            learning_rate: {cosine: {peak: 0.001, warmup_steps: 0, final: 0.001}}}
 pipeline: {stages: 1, schedule: gpipe}
-)");
-  std::ostringstream out, notes;
-  Console console(out, notes, {});
-  StopSignal stop;
-  CommandContext context;
-  context.console = &console;
-  context.stop = &stop;
-  GenerateOptions options;
-  options.weights.source = folder_.path();
-  options.prompt = "a\"b";
-  options.tokens = 5;
-  options.seed = 9;
-  options.weights.threads = 1;
-  ASSERT_EQ(RunGenerate(options, context), 0) << notes.str();
-  const std::string plain = out.str();
-  out.str("");
-  context.output = OutputFormat::kJson;
-  ASSERT_EQ(RunGenerate(options, context), 0) << notes.str();
-  const nlohmann::json told = nlohmann::json::parse(out.str());
+)"));
+  }
+  std::string Run() {
+    out_.str("");
+    EXPECT_EQ(RunGenerate(options_, context_), 0) << notes_.str();
+    return out_.str();
+  }
+  // What stages tell of the text: a byte a piece.
+  void StagesWrite(const nlohmann::json& told) {
+    const std::string text = told["text"];
+    client_.records.clear();
+    for (size_t i = 0; i <= text.size(); ++i) {
+      v1::WatchJobResponse& record = client_.records.emplace_back();
+      record.set_number(client_.records.size());
+      *record.mutable_written()->add_texts() = ToProto({.offset = static_cast<int64_t>(i),
+                                                        .text = text.substr(i, 1),
+                                                        .done = i == text.size(),
+                                                        .tokens = told["tokens"]});
+    }
+    v1::WatchJobResponse& last = client_.records.emplace_back();
+    last.set_number(client_.records.size());
+    last.mutable_finished()->set_state(v1::JOB_STATE_SUCCEEDED);
+  }
+
+  FakeJobClient client_;
+  std::ostringstream out_, notes_;
+  Console console_{out_, notes_, {}};
+  StopSignal stop_;
+  CommandContext context_;
+  GenerateOptions options_;
+};
+
+TEST_F(GenerateCommandTest, AProgramGetsTheTextAsOneObject) {
+  Export(128, "");
+  options_.prompt = "a\"b";
+  options_.tokens = 5;
+  options_.seed = 9;
+  const std::string plain = Run();
+  context_.output = OutputFormat::kJson;
+  const nlohmann::json told = nlohmann::json::parse(Run());
   EXPECT_EQ(told["prompt"], "a\"b");
   EXPECT_EQ(plain, absl::StrCat("a\"b", std::string(told["text"]), "\n")) << "ids below 128 only";
   EXPECT_EQ(told["tokens"], 5);
   EXPECT_EQ(told["seed"], 9);
   EXPECT_EQ(told["weights"], folder_.File("model.safetensors"));
+}
+
+// To the byte: the prompt first, and the space or line end that a text begins with.
+TEST_F(GenerateCommandTest, StagesAndOneCellPrintTheSameOfTheSameText) {
+  const std::vector<Piece> pieces =
+      UsualPieces({{"\u2581", -1}, {"a", -2}, {"b", -2}, {"\u2581a", -3}});
+  folder_.Write("pieces.model", ModelFileText(pieces));
+  Export(std::ssize(pieces), absl::StrCat(", tokenizer: ", folder_.File("pieces.model")));
+  options_.prompt = "a b";
+  options_.tokens = 6;
+  options_.temperature = 5;
+  std::string first_bytes;
+  for (options_.seed = 1; options_.seed <= 16; ++options_.seed) {
+    options_.stages = {};
+    context_.output = OutputFormat::kTable;
+    const std::string plain = Run();
+    context_.output = OutputFormat::kNdjson;
+    const std::string object = Run();
+    const nlohmann::json told = nlohmann::json::parse(object);
+    first_bytes += std::string(told["text"]).substr(0, 1);
+    StagesWrite(told);
+    options_.stages.cluster = 2;
+    EXPECT_EQ(Run(), object);
+    context_.output = OutputFormat::kTable;
+    EXPECT_EQ(Run(), plain);
+    EXPECT_EQ(plain, absl::StrCat("a b", std::string(told["text"]), "\n"));
+  }
+  for (const char* first : {" ", "a", "\n"}) {
+    EXPECT_THAT(first_bytes, testing::HasSubstr(first)) << "choose other seeds";
+  }
 }
 
 }  // namespace

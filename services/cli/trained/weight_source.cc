@@ -1,7 +1,6 @@
 #include "services/cli/trained/weight_source.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -71,14 +70,6 @@ absl::Status NoWeightsIn(const std::string& folder) {
 
 }  // namespace
 
-struct WeightSource::TemporaryFolder {
-  std::string path;
-  ~TemporaryFolder() {
-    std::error_code error;
-    if (!path.empty()) fs::remove_all(path, error);
-  }
-};
-
 absl::StatusOr<WeightSource> WeightSource::InFolder(const std::string& folder) {
   WeightSource found;
   found.weights_file_ = (fs::path(folder) / kWeightsFile).string();
@@ -99,15 +90,12 @@ absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& req
   RETURN_IF_ERROR(ValidateSpecFile(spec_file).status());
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(files, request.source));
-  auto temporary = std::make_shared<TemporaryFolder>();
-  std::string pattern = (fs::temp_directory_path() / "stagecoach-weights-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return absl::ErrnoToStatus(errno, pattern);
-  temporary->path = pattern;
+  ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("weights"));
   const CheckpointRef ref{manifest.job, manifest.state.step, request.source};
-  RETURN_IF_ERROR(
-      ExportWeights(files, ref, manifest, pattern, ToJson(spec_file.spec, OutputFormat::kJson))
-          .status());
-  ASSIGN_OR_RETURN(WeightSource found, InFolder(pattern));
+  RETURN_IF_ERROR(ExportWeights(files, ref, manifest, temporary->path(),
+                                ToJson(spec_file.spec, OutputFormat::kJson))
+                      .status());
+  ASSIGN_OR_RETURN(WeightSource found, InFolder(temporary->path()));
   found.temporary_ = std::move(temporary);
   found.checkpoint_ = request.source;
   return found;
@@ -140,6 +128,13 @@ absl::StatusOr<WeightSource> WeightSource::OfJob(const WeightRequest& request) {
       "the copy"));
 }
 
+bool NamesAPath(const std::string& source) { return Exists(source); }
+
+bool NamesACheckpoint(const std::string& source) {
+  const fs::path path(source);
+  return IsFolder(path) && !Exists(path / kWeightsFile) && Exists(path / kManifestFile);
+}
+
 absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
   const fs::path path(request.source);
   if (!Exists(path)) return OfJob(request);
@@ -150,7 +145,7 @@ absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
     return found;
   }
   if (Exists(path / kWeightsFile)) return InFolder(request.source);
-  if (Exists(path / kManifestFile)) return OfCheckpoint(request);
+  if (NamesACheckpoint(request.source)) return OfCheckpoint(request);
   std::vector<std::string> exported = ExportsByAge(path / kExports);
   if (exported.empty()) return NoWeightsIn(request.source);
   ASSIGN_OR_RETURN(WeightSource found, InFolder(exported.front()));

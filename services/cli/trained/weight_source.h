@@ -22,8 +22,13 @@
 
 #include "absl/status/statusor.h"
 #include "services/cli/client/job_client.h"
+#include "services/cli/local/scratch_folder.h"
 
 namespace stagecoach {
+
+// Whether the source is a file or folder of this machine, and not a job's id.
+bool NamesAPath(const std::string& source);
+bool NamesACheckpoint(const std::string& source);
 
 struct WeightRequest {
   std::string source;
@@ -45,7 +50,6 @@ class WeightSource {
   const std::string& name() const { return checkpoint_.empty() ? weights_file_ : checkpoint_; }
 
  private:
-  struct TemporaryFolder;
   WeightSource() = default;
   static absl::StatusOr<WeightSource> InFolder(const std::string& folder);
   static absl::StatusOr<WeightSource> OfCheckpoint(const WeightRequest& request);
@@ -54,7 +58,7 @@ class WeightSource {
   std::string weights_file_, config_file_;
   std::string checkpoint_;  // empty: no checkpoint
   std::vector<std::string> passed_over_;
-  std::shared_ptr<TemporaryFolder> temporary_;
+  std::shared_ptr<ScratchFolder> temporary_;
 };
 
 }  // namespace stagecoach

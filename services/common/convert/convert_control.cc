@@ -93,13 +93,15 @@ static void VisitFields(MessageVisitor& visit, ApplyDecision& decision) {
 static void VisitFields(MessageVisitor& visit, RunCommand& command) {
   visit.Field("fence", command.fence);
   visit.Field("apply", command.apply);
-  visit.Choice("work", command.work, {"", "train", "evaluate", "translate"});
+  visit.Choice("work", command.work, {"", "train", "evaluate", "translate", "write"});
   visit.Field("evaluation_batch", command.evaluation_batch);
   visit.Field("average", command.average);
   visit.Field("snapshot", command.snapshot);
   visit.Field("snapshot_kept", command.snapshot_kept);
   visit.Field("snapshot_of_load", command.snapshot_of_load);
   visit.Field("snapshots_end", command.snapshots_end);
+  visit.Field("rounds", command.rounds);
+  visit.Field("goes_on", command.goes_on);
 }
 
 static void VisitFields(MessageVisitor& visit, Measure& measure) {
@@ -120,6 +122,16 @@ static void VisitFields(MessageVisitor& visit, ShownTranslation& shown) {
   visit.Field("translation", shown.translation);
 }
 
+void VisitFields(MessageVisitor& visit, WrittenPiece& written) {
+  visit.Field("line", written.line);
+  visit.Field("offset", written.offset);
+  visit.Field("text", written.text);
+  visit.Field("done", written.done);
+  visit.Field("tokens", written.tokens);
+  visit.Field("score", written.score);
+  visit.Field("ended", written.ended);
+}
+
 static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("fence", report.fence);
   visit.Field("applied", report.applied);
@@ -130,6 +142,8 @@ static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("shown_answers", report.shown);
   visit.Field("translation_counts", report.translation_counts);
   visit.Field("shown_translations", report.shown_translations);
+  visit.Field("written", report.written);
+  visit.Field("write_over", report.write_over);
   visit.Field("layer_squared_norms", report.layer_squared_norms);
   visit.Field("finite", report.finite);
   visit.Field("step_seconds", report.step_seconds);
@@ -293,6 +307,11 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
 v1::ShownTranslation ToProto(const ShownTranslation& shown) {
   return MessageOf<v1::ShownTranslation>(shown);
 }
+
+v1::WrittenPiece ToProto(const WrittenPiece& written) {
+  return MessageOf<v1::WrittenPiece>(written);
+}
+WrittenPiece FromProto(const v1::WrittenPiece& proto) { return ValueOf<WrittenPiece>(proto); }
 
 v1::RunRequest ToProto(const RunCommand& command) { return MessageOf<v1::RunRequest>(command); }
 

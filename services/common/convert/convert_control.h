@@ -39,6 +39,8 @@ v1::LoadCellResponse ToProto(const LoadResult& result);
 LoadResult FromProto(const v1::LoadCellResponse& proto);
 
 v1::ShownTranslation ToProto(const ShownTranslation& shown);
+v1::WrittenPiece ToProto(const WrittenPiece& written);
+WrittenPiece FromProto(const v1::WrittenPiece& proto);
 
 v1::RunRequest ToProto(const RunCommand& command);
 absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto);

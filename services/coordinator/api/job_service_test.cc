@@ -149,6 +149,24 @@ TEST_F(JobServiceTest, AWatchThatIsCancelledIsFreedAtOnce) {
   }
 }
 
+// Up to 256 records waited for it, which may be 64 MiB.
+TEST_F(JobServiceTest, OfLongTextsAMebibyteWaitsForAWatcherThatReadsNothing) {
+  constexpr int kTexts = 80;  // 20 MiB: more than gRPC itself keeps
+  AddLongTexts(kTexts);
+  ASSERT_EQ(WatchesOnce(0), 0);
+  const std::unique_ptr<WatchCall> call = Watch("job-a", 0);
+  v1::WatchJobResponse record;
+  ASSERT_TRUE(call->reader->Read(&record));
+  EXPECT_EQ(WatchesOnce(0), 0) << "it is taken again when those are sent";
+  uint64_t number = record.number();
+  for (int texts = 0; texts < kTexts; texts += record.has_written() ? 1 : 0) {
+    ASSERT_TRUE(call->reader->Read(&record));
+    ASSERT_EQ(record.number(), ++number);
+  }
+  EXPECT_EQ(WatchesOnce(1), 1) << "for the records to come";
+  call->context.TryCancel();
+}
+
 TEST_F(JobServiceTest, RefusesMoreWatchesThanThereMayBe) {
   std::vector<std::unique_ptr<WatchCall>> calls;
   std::unique_ptr<v1::JobService::Stub> connection;

@@ -15,6 +15,7 @@
 #include "checkpoint/files/file_system.h"
 #include "checkpoint/shard.h"
 #include "checkpoint/store/store.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/loop/job_manager.h"
 #include "coordinator/loop/silent_stages_testing.h"
 #include "network/zoo/gpt.h"
@@ -94,6 +95,25 @@ class WaitingJobTest : public ::testing::Test {
     manifest.shards = {*shard};
     const absl::StatusOr<CheckpointRef> ref = store_.Commit(*folder, manifest, {});
     ASSERT_TRUE(ref.ok()) << ref.status();
+  }
+
+  // So many records with texts, a MiB for four, as if the job had written them.
+  void AddLongTexts(int count) {
+    std::unique_ptr<Journal> journal = Journal::Open(folder_.File("state/journal.sqlite")).value();
+    JournalUpdate update{.job = "job-a"};
+    const absl::Status read = journal->EachJob([&update](const JournalJob& job) {
+      update.state = job.id == "job-a" ? job.state : update.state;
+    });
+    ASSERT_TRUE(read.ok()) << read;
+    uint64_t number = journal->LastNumber("job-a").value();
+    for (int i = 0; i < count; ++i) {
+      JobRecord& record = update.records.emplace_back();
+      record.number = ++number;
+      record.kind = JobRecord::Kind::kWritten;
+      record.written = {{.line = i, .text = std::string(size_t{1} << 18, 'a')}};
+    }
+    const absl::Status written = journal->Write({&update, 1});
+    ASSERT_TRUE(written.ok()) << written;
   }
 
   JobServiceAdapter::Parts ServiceParts() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/job/view/record_page.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/convert/convert_job.h"
 
@@ -70,6 +71,7 @@ void WatchReactor::Leave() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     queue_.clear();
+    queued_text_bytes_ = 0;
     paused_ = false;
     gone_ = true;
     ended_ = absl::CancelledError("the watcher is gone");
@@ -83,12 +85,13 @@ bool WatchReactor::OnRecord(const JobRecord& record) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (finished_ || gone_) return false;
     if (record.number <= last_number_) return true;
-    if (queue_.size() >= kQueuedRecords) {
+    if (queue_.size() >= kQueuedRecords || queued_text_bytes_ >= kPageTextBytes) {
       paused_ = true;
       return false;
     }
     last_number_ = record.number;
-    queue_.push_back(ToProto(record));
+    queue_.push_back({ToProto(record), TextBytes(record)});
+    queued_text_bytes_ += queue_.back().text_bytes;
   }
   Proceed();
   return true;
@@ -124,7 +127,8 @@ void WatchReactor::Proceed() {
     std::lock_guard<std::mutex> lock(mutex_);
     if (write_in_flight_ || finished_) return;
     if (!queue_.empty()) {
-      writing_ = std::move(queue_.front());
+      writing_ = std::move(queue_.front().record);
+      queued_text_bytes_ -= queue_.front().text_bytes;
       queue_.pop_front();
       write_in_flight_ = true;
       action = kWrite;

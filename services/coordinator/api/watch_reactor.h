@@ -1,5 +1,6 @@
 // WatchReactor: one client's stream of job records. At most kQueuedRecords wait here for a slow
-// reader. When that many wait, the watch ends. Once they are written, a new watch begins behind the
+// reader, and of texts about a page (coordinator/job/view/record_page.h). When that many wait, the
+// watch ends. Once they are written, a new watch begins behind the
 // last record passed on. So a slow watcher loses nothing and holds bounded memory. The manager is
 // told at once of a watcher that leaves: a job that stands still has no record by which it would
 // find out.
@@ -50,7 +51,12 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   std::shared_ptr<WatchReactor> self_;  // until OnDone
 
   std::mutex mutex_;  // guards what follows
-  std::deque<v1::WatchJobResponse> queue_;
+  struct Queued {
+    v1::WatchJobResponse record;
+    size_t text_bytes = 0;
+  };
+  std::deque<Queued> queue_;
+  size_t queued_text_bytes_ = 0;
   v1::WatchJobResponse writing_;
   uint64_t last_number_;
   bool write_in_flight_ = false;

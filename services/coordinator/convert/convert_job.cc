@@ -197,6 +197,12 @@ v1::WatchJobResponse ToProto(const JobRecord& record) {
       proto.mutable_finished()->set_loss(record.loss);
       proto.mutable_finished()->set_weights_digest(record.weights_digest);
       break;
+    case JobRecord::Kind::kWritten:
+      proto.mutable_written();  // also without texts, when a mini-batch ends
+      for (const WrittenPiece& piece : record.written) {
+        *proto.mutable_written()->add_texts() = ToProto(piece);
+      }
+      break;
   }
   return proto;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "services/common/convert/convert_control.h"
 #include "services/common/convert/spec/job_spec_testing.h"
 #include "services/coordinator/convert/job_codec.h"
 
@@ -12,7 +13,12 @@ namespace {
 
 TEST(ProtoJobCodec, DecodesWhatItEncodedAndRefusesTheRest) {
   const ProtoJobCodec codec;
-  for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob()}) {
+  JobSpec writing = GptJob();
+  writing.write = WriteSpec{.lines = {"", "ein \"Haus\"\n"},
+                            .tag = "<2de>",
+                            .translate = TranslateSpec{},
+                            .generate = GenerateSpec{.temperature = 0, .stops = {"."}}};
+  for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob(), writing}) {
     EXPECT_EQ(codec.Encode(spec), codec.Encode(spec));
     const absl::StatusOr<JobSpec> back = codec.Decode(codec.Encode(spec));
     ASSERT_TRUE(back.ok()) << back.status();
@@ -81,13 +87,27 @@ TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
   const std::pair<Kind, Case> rows[] = {
       {Kind::kState, Case::kState},           {Kind::kStep, Case::kStepDone},
       {Kind::kEvaluation, Case::kEvaluation}, {Kind::kCheckpoint, Case::kCheckpoint},
-      {Kind::kRecovery, Case::kRecovery},     {Kind::kFinished, Case::kFinished}};
+      {Kind::kRecovery, Case::kRecovery},     {Kind::kFinished, Case::kFinished},
+      {Kind::kWritten, Case::kWritten}};
   for (const auto& [kind, kind_case] : rows) {
     record.kind = kind;
     const v1::WatchJobResponse proto = ToProto(record);
     EXPECT_EQ(proto.kind_case(), kind_case);
     EXPECT_EQ(proto.number(), 7u);
   }
+}
+
+TEST(ConvertJob, TextsKeepTheirBytesAndTheirOrder) {
+  JobRecord record;
+  record.kind = JobRecord::Kind::kWritten;
+  record.written = {{.line = 1, .offset = 4, .text = "\xff\n"},
+                    {.line = 0, .done = true, .tokens = 9, .score = -1.5, .ended = true}};
+  const v1::WatchJobResponse proto = ToProto(record);
+  ASSERT_EQ(proto.written().texts_size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(FromProto(proto.written().texts(i)), record.written[static_cast<size_t>(i)]);
+  }
+  EXPECT_EQ(proto.written().texts(0).text(), "\xff\n");
 }
 
 // Lists of stages showed to everybody by what the name of a living stage can be taken.

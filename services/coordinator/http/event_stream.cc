@@ -73,7 +73,9 @@ class Reader {
       const auto asked = Await<absl::StatusOr<JobView>>(
           kLoopAnswerSeconds, [&](auto done) { manager_->Get(job_, done); });
       if (asked.has_value() && asked->ok() && (*asked)->spec != nullptr) {
-        spec_ = std::make_shared<const JobSpec>(*(*asked)->spec);
+        JobSpec spec = *(*asked)->spec;
+        if (spec.write.has_value()) spec.write->lines.clear();  // they may be a MiB, each second
+        spec_ = std::make_shared<const JobSpec>(std::move(spec));
         spec_generation_ = view.generation;
       }
     }

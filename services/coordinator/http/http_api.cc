@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
+#include "coordinator/job/view/record_page.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/observe/chrome_trace.h"
 #include "services/coordinator/api/checkpoint_list.h"
@@ -165,7 +166,7 @@ HttpResponse HttpApi::Records(const std::string& id, const HttpRequest& request)
   if (!limit.ok()) return ErrorResponse(limit.status());
   std::vector<JobRecord> records;
   bool complete = false;
-  while (!complete && records.size() < *limit) {
+  while (!complete && !IsFullPage(records, *limit)) {
     const uint64_t last = records.empty() ? *after : records.back().number;
     const int wanted =
         static_cast<int>(std::min<size_t>(*limit - records.size(), JobManager::kMostRecords));

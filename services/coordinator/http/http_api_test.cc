@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coordinator/journal/database.h"
 #include "services/coordinator/api/waiting_job_testing.h"
@@ -16,8 +17,10 @@ namespace stagecoach {
 namespace {
 
 using nlohmann::json;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class HttpApiTest : public WaitingJobTest {
@@ -100,6 +103,19 @@ TEST_F(HttpApiTest, GivesRecordsInPages) {
   const json none = Json("/api/v1/jobs/job-a/records?after=1000");
   EXPECT_EQ(none["next"], 1000);
   EXPECT_EQ(none["complete"], true);
+}
+
+TEST_F(HttpApiTest, AnAnswerWithLongTextsEndsAfterAMebibyte) {
+  const uint64_t before = Json("/api/v1/jobs/job-a/records")["next"];
+  AddLongTexts(6);
+  const json first = Json(absl::StrCat("/api/v1/jobs/job-a/records?after=", before));
+  ASSERT_EQ(first["records"].size(), 4u);
+  EXPECT_EQ(first["records"][3]["written"]["texts"][0]["line"], "3");
+  EXPECT_EQ(first["complete"], false);
+  EXPECT_EQ(first["next"], before + 4);
+  const json rest = Json(absl::StrCat("/api/v1/jobs/job-a/records?after=", before + 4));
+  EXPECT_EQ(rest["records"].size(), 2u);
+  EXPECT_EQ(rest["complete"], true);
 }
 
 TEST_F(HttpApiTest, SaysWhatIsWrongWithARequest) {
@@ -268,6 +284,46 @@ TEST_F(HttpApiTest, StreamsWhatIsNewAndEndsWithAWord) {
   EXPECT_THAT(NamesOf(turns.written[2]), ElementsAre("jobs", "job", "stages", "records"));
   EXPECT_THAT(turns.written[2], HasSubstr("JOB_STATE_CANCELLED"));
   EXPECT_THAT(NamesOf(turns.written[3]), ElementsAre("stages", "end"));
+}
+
+TEST_F(HttpApiTest, StreamsDoNotRepeatTheLinesThatAJobIsToWrite) {
+  JobSpec spec = SmallSpec();
+  spec.initialize.from = "/nowhere/weights";
+  spec.write = WriteSpec{.lines = {"Once upon a time"}, .generate = GenerateSpec{.tokens = 7}};
+  const auto view = Await<absl::StatusOr<JobView>>(
+      kPatience, [&](auto done) { manager_->Submit("writing", spec, done); });
+  ASSERT_TRUE(view.has_value() && view->ok());
+  EXPECT_EQ(Json("/api/v1/jobs/writing")["spec"]["write"]["lines"][0], "Once upon a time");
+  LiveState live(manager_.get(), &clock_);
+  EventStream events(manager_.get(), &live);
+  HttpServer::StreamBody body;
+  ASSERT_EQ(events.Open(Request("/api/v1/stream?job=writing"), &body).status, 200);
+  Turns turns(1);
+  body(turns);
+  EXPECT_THAT(NamesOf(turns.written[0]), Contains("job"));
+  EXPECT_THAT(turns.written[0], HasSubstr(R"("tokens":"7")"));
+  EXPECT_THAT(turns.written[0], Not(HasSubstr("Once upon a time")));
+}
+
+TEST_F(HttpApiTest, StreamsHaveTheRecordsOfTextsWithoutTheTexts) {
+  AddLongTexts(9);
+  LiveState live(manager_.get(), &clock_);
+  EventStream events(manager_.get(), &live);
+  HttpServer::StreamBody body;
+  ASSERT_EQ(events.Open(Request("/api/v1/stream?job=job-a"), &body).status, 200);
+  Turns turns(1);
+  body(turns);
+  size_t written = 0;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(turns.written[0], '\n'))) {
+    if (!line.starts_with("data: {\"records\"")) continue;
+    const json event = json::parse(line.substr(6));
+    for (const json& record : event["records"]) {
+      if (!record.contains("written")) continue;
+      ++written;
+      EXPECT_EQ(record["written"]["texts"].size(), 0u);
+    }
+  }
+  EXPECT_EQ(written, 9u) << "of several pages";
 }
 
 TEST_F(HttpApiTest, StreamGoesOnAfterTheRecordThatABrowserHasSeen) {

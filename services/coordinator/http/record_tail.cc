@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/job/view/record_page.h"
 #include "services/coordinator/convert/convert_job.h"
 #include "services/coordinator/http/http_json.h"
 #include "services/coordinator/watch/await.h"
@@ -15,29 +16,30 @@ constexpr int kPagesPerRefresh = 4;
 
 }  // namespace
 
-absl::StatusOr<std::vector<RecordTail::Line>> RecordTail::Fetch(const std::string& job,
-                                                                uint64_t after) const {
-  std::vector<Line> lines;
-  const auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(
-      kLoopAnswerSeconds,
-      [&](auto done) { manager_->Records(job, after, static_cast<int>(kPageRecords), done); });
-  if (!records.has_value()) return lines;
+absl::StatusOr<RecordTail::Fetched> RecordTail::Fetch(const std::string& job,
+                                                      uint64_t after) const {
+  Fetched fetched;
+  auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(kLoopAnswerSeconds, [&](auto done) {
+    manager_->Records(job, after, static_cast<int>(kPageRecords), done);
+  });
+  if (!records.has_value()) return fetched;
   if (!records->ok()) return records->status();
-  for (const JobRecord& record : **records) {
-    lines.push_back({record.number, ToJson(ToProto(record))});
+  fetched.full = IsFullPage(**records, kPageRecords);
+  for (JobRecord& record : **records) {
+    record.written.clear();
+    fetched.lines.push_back({record.number, ToJson(ToProto(record))});
   }
-  return lines;
+  return fetched;
 }
 
 void RecordTail::Refresh(const std::string& job, Tail& tail) const {
   for (int page = 0; page < kPagesPerRefresh; ++page) {
-    absl::StatusOr<std::vector<Line>> lines =
+    absl::StatusOr<Fetched> fetched =
         Fetch(job, tail.lines.empty() ? tail.base : tail.lines.back().number);
-    tail.next = lines.status();
-    if (!lines.ok()) break;
-    const bool full = lines->size() == kPageRecords;
-    for (Line& line : *lines) tail.lines.push_back(std::move(line));
-    if (!full) break;
+    tail.next = fetched.status();
+    if (!fetched.ok()) break;
+    for (Line& line : fetched->lines) tail.lines.push_back(std::move(line));
+    if (!fetched->full) break;
   }
   while (tail.lines.size() > kMostLines) {
     tail.base = tail.lines.front().number;
@@ -74,19 +76,18 @@ RecordTail::Page RecordTail::Read(const std::string& job, uint64_t after, double
       return page;
     }
   }
-  const absl::StatusOr<std::vector<Line>> own = Fetch(job, after);
+  const absl::StatusOr<Fetched> own = Fetch(job, after);
   if (!own.ok()) return {"", after, false, own.status()};
   std::vector<const Line*> lines;
-  for (const Line& line : *own) lines.push_back(&line);
-  const bool more = own->size() == kPageRecords;
-  if (!more && !own->empty()) {  // this reader has caught up: from here on it is shared
+  for (const Line& line : own->lines) lines.push_back(&line);
+  if (!own->full && !lines.empty()) {  // this reader has caught up: from here on it is shared
     std::lock_guard<std::mutex> lock(mutex_);
     if (tails_.size() >= kMostJobs && tails_.count(job) == 0) tails_.clear();
     Tail fresh;
-    fresh.base = own->back().number;
+    fresh.base = lines.back()->number;
     tails_.emplace(job, std::move(fresh));
   }
-  return PageOf(lines, after, more);
+  return PageOf(lines, after, own->full);
 }
 
 }  // namespace stagecoach

@@ -1,5 +1,6 @@
 // RecordTail: the newest records of jobs as JSON, read and printed once for all streams that show
-// them. A stream further back than the kept records reads by itself.
+// them. Texts of jobs with `write` are left out: the page shows none, and they may be long. A
+// stream further back than the kept records reads by itself.
 // Ownership: borrows the manager.
 // Threads:   thread-safe; Read may wait for the job loop, about a second a page.
 // Units:     at most kMostLines records of kMostJobs jobs are kept.
@@ -48,7 +49,11 @@ class RecordTail {
     std::deque<Line> lines;
     absl::Status next;  // as in Page, after all lines
   };
-  absl::StatusOr<std::vector<Line>> Fetch(const std::string& job, uint64_t after) const;
+  struct Fetched {
+    std::vector<Line> lines;
+    bool full = false;  // there may be more
+  };
+  absl::StatusOr<Fetched> Fetch(const std::string& job, uint64_t after) const;
   void Refresh(const std::string& job, Tail& tail) const;
   static Page PageOf(const std::vector<const Line*>& lines, uint64_t after, bool more);
 

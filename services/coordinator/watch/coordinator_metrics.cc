@@ -130,6 +130,7 @@ void CoordinatorMetrics::OnRecord(Shared& shared, const std::string& id, const J
       OnPhase(shared, track, record);
       break;
     case JobRecord::Kind::kEvaluation:
+    case JobRecord::Kind::kWritten:
       break;
   }
 }
@@ -273,6 +274,8 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
              1);
   writer.Add(metric::kStep, {id}, static_cast<double>(view.step));
   writer.Add(metric::kTargetSteps, {id}, static_cast<double>(view.total_steps));
+  writer.Add(metric::kRecoveries, {id}, static_cast<double>(view.recoveries));
+  if (view.spec != nullptr && view.spec->write.has_value()) return;  // the rest is of training
   writer.Add(metric::kBubble, {id}, view.bubble);
   writer.Add(metric::kBubbleIdeal, {id}, view.bubble_ideal);
   writer.Add(metric::kImbalance, {id}, Imbalance(view.stages));
@@ -289,7 +292,6 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
   const double left = static_cast<double>(view.total_steps) - static_cast<double>(view.step);
   writer.Add(metric::kExpectedEnd, {id},
              SystemClock::Get()->UnixSeconds() + std::max(0.0, left) * view.step_seconds);
-  writer.Add(metric::kRecoveries, {id}, static_cast<double>(view.recoveries));
   writer.Add(metric::kDataWait, {id}, view.data_wait_seconds);
   writer.Add(metric::kCheckpointStep, {id},
              static_cast<double>(std::max<int64_t>(0, view.last_checkpoint_step)));

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/observe/metrics.h"
 #include "services/coordinator/api/waiting_job_testing.h"
+#include "services/coordinator/watch/await.h"
 
 namespace stagecoach {
 namespace {
@@ -79,6 +81,32 @@ TEST_F(ForgottenJob, IsNotFollowedAnewWhereAListStillHasIt) {
   MetricWriter writer;
   metrics.Write(writer);
   EXPECT_THAT(writer.Text(), ::testing::HasSubstr("stagecoach_jobs_submitted_total 1"));
+}
+
+// A rule that watches the age of checkpoints must not fire for a job that writes none.
+TEST_F(ForgottenJob, AJobThatWritesTextsHasNoMetricsOfTraining) {
+  JobSpec spec = SmallSpec();
+  spec.initialize.from = "/nowhere/weights";
+  spec.write = WriteSpec{.lines = std::vector<std::string>(9, "a"), .generate = GenerateSpec{}};
+  const auto view = Await<absl::StatusOr<JobView>>(
+      30, [&](auto done) { manager_->Submit("writing", spec, done); });
+  ASSERT_TRUE(view.has_value() && view->ok());
+  CoordinatorMetrics metrics(manager_.get());
+  MetricWriter writer;
+  metrics.Write(writer);
+  const std::string text = writer.Text();
+  for (const char* line : {"stagecoach_train_target_steps{job_id=\"writing\"} 3",
+                           "stagecoach_job_recoveries_total{job_id=\"writing\"} 0",
+                           "stagecoach_checkpoint_last_step{job_id=\"job-a\"} 0"}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(line));
+  }
+  for (const char* name :
+       {"stagecoach_checkpoint_last_success_timestamp_seconds",
+        "stagecoach_train_expected_end_timestamp_seconds", "stagecoach_pipeline_bubble_ratio"}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(absl::StrCat(name, "{job_id=\"job-a\"}")));
+    EXPECT_THAT(text,
+                ::testing::Not(::testing::HasSubstr(absl::StrCat(name, "{job_id=\"writing\"}"))));
+  }
 }
 
 }  // namespace

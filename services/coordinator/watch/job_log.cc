@@ -46,6 +46,10 @@ void LogRecord(const std::string& job, const JobRecord& record) {
       LogJob(record.phase == JobPhase::kFailed ? spdlog::level::err : spdlog::level::info, job,
              step, "{}", WithReason(JobPhaseName(record.phase), MessageOf(record)));
       break;
+    case JobRecord::Kind::kWritten:  // the texts are for the job's watchers
+      LogJob(spdlog::level::debug, job, step, "wrote, {} pieces of texts, {:.3f} s",
+             record.written.size(), record.step_seconds);
+      break;
   }
 }
 

@@ -57,6 +57,11 @@ absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,
                                         int64_t steps, const std::string& given_id,
                                         CommandContext& context) {
+  if (job.spec().has_write()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", job.id(), " (", StateName(job.state()),
+                     ") writes texts, and an ended one does not go on; submit its spec anew"));
+  }
   ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job, context.console));
   v1::JobSpec spec = job.spec();
   if (stages > 0) spec.mutable_pipeline()->set_stages(stages);
@@ -99,12 +104,14 @@ absl::Status CheckReadable(const v1::Job& job) {
 bool IsHeld(const v1::Job& job) { return job.detail() == "held"; }
 
 std::string GoesOnText(const v1::Job& before, int64_t stages) {
-  const std::string from =
-      before.has_last_checkpoint_step()
-          ? absl::StrCat("from the checkpoint of step ", before.last_checkpoint_step())
-          : "from its beginning, for it has no checkpoint";
+  std::string from = " from its beginning, for it has no checkpoint";
+  if (before.has_last_checkpoint_step()) {
+    from = absl::StrCat(" from the checkpoint of step ", before.last_checkpoint_step());
+  } else if (before.spec().has_write()) {
+    from.clear();
+  }
   return absl::StrCat("job ", before.id(), " was interrupted at step ", before.step(), " of ",
-                      before.total_steps(), " and goes on ", from,
+                      before.total_steps(), " and goes on", from,
                       WithStages(before.spec().pipeline().stages(), stages));
 }
 

@@ -75,6 +75,13 @@ TEST_F(GoOnTest, AnInterruptedJobGoesOnWithAnotherNumberOfStagesAndSaysSo) {
             "with 3 stages instead of 2\n");
 }
 
+TEST_F(GoOnTest, AJobThatWritesGoesOnWithoutACheckpoint) {
+  client_.job.clear_last_checkpoint_step();
+  EXPECT_THAT(GoesOnText(client_.job, 0), HasSubstr("from its beginning"));
+  client_.job.mutable_spec()->mutable_write()->add_lines("a");
+  EXPECT_EQ(GoesOnText(client_.job, 0), "job tiny was interrupted at step 37 of 60 and goes on");
+}
+
 TEST_F(GoOnTest, AChangedSpecIsShownAsTheFieldsThatDifferAndNothingRuns) {
   v1::JobSpec changed = Spec(3);
   changed.set_seed(7);
@@ -140,6 +147,11 @@ TEST_F(GoOnTest, WhatCannotGoOnSaysWhatToDoInstead) {
   client_.checkpoints.Clear();
   EXPECT_THAT(std::string(Go(0, 0).status().message()),
               HasSubstr("has no checkpoint to go on from; submit its spec anew"));
+  // Symptom: advice to train on a job whose weights had written texts.
+  client_.job.mutable_spec()->mutable_write()->add_lines("a");
+  EXPECT_THAT(std::string(Go(0, 0).status().message()),
+              HasSubstr("writes texts, and an ended one does not go on"));
+  client_.job.mutable_spec()->clear_write();
   // Symptom: nobody has the spec of a job that `resume` made.
   client_.job.mutable_spec()->mutable_resume()->set_job("before");
   EXPECT_THAT(std::string(Go(0, 0).status().message()),

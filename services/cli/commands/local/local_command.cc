@@ -22,8 +22,6 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kStartPatienceSeconds = 30;
-
 std::string NewStateFolder(const std::string& name) {
   const char* state_home = getenv("XDG_STATE_HOME");
   const std::string root = state_home != nullptr && *state_home != '\0'
@@ -115,8 +113,8 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
     return console.Fail(trace);
   }
 
-  const absl::StatusOr<std::unique_ptr<LocalRun>> run =
-      LocalRun::Start("local", *state_folder, options.cluster, context);
+  const absl::StatusOr<std::unique_ptr<LocalRun>> run = LocalRun::Start(
+      {.command = "local", .state_folder = *state_folder}, options.cluster, context);
   if (!run.ok()) return console.Fail(run.status());
   const std::string id = options.id.empty() ? spec.name() : options.id;
   const std::string line = (*run)->ResumeLine(id);

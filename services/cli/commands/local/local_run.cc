@@ -10,7 +10,6 @@
 #include "checkpoint/files/file_system.h"
 #include "checkpoint/names.h"
 #include "checkpoint/store/store.h"
-#include "plan/job/data_kinds.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/local/what_next.h"
@@ -18,6 +17,7 @@
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/spec/data_check.h"
 #include "services/common/convert/spec/convert_spec.h"
 
 namespace stagecoach {
@@ -46,7 +46,7 @@ std::vector<std::string> DataRootsOf(const v1::JobSpec& spec, std::vector<std::s
   }
   const absl::StatusOr<DataSpec> data = DataFromProto(spec.data());
   if (!data.ok()) return roots;  // whoever takes the job says why
-  for (const DataFile& file : DataFiles(*data)) roots.push_back(file.path);
+  for (const DataFile& file : FilesRead(*data, spec.has_write())) roots.push_back(file.path);
   return roots;
 }
 
@@ -63,29 +63,29 @@ absl::Status LocalRun::Reason(const absl::Status& status, const CommandContext& 
   return context.stop->requested() ? context.stop->reason() : status;
 }
 
-absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& command,
-                                                          const std::string& state_folder,
+absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const LocalRunOptions& options,
                                                           const LocalClusterFlags& flags,
-                                                          CommandContext& context,
-                                                          std::vector<std::string> shown_runs) {
-  Console& console = *context.console;
-  LocalClusterOptions options;
-  options.program_folder = ProgramFolder();
-  options.state_folder = state_folder;
-  options.holder = absl::StrCat("stagecoach ", command);
-  options.devices = flags.devices;
-  options.memory_per_stage = flags.memory_per_stage;
-  options.shown_runs = std::move(shown_runs);
-  options.on_failure = [stop = context.stop](const absl::Status& why) { stop->Request(why); };
-  options.on_note = [&console](const std::string& note) { console.Note(note); };
-  console.Note(absl::StrCat("state    ", state_folder));
-  std::unique_ptr<LocalRun> run(new LocalRun(state_folder, flags, context));
-  absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(options);
+                                                          CommandContext& context) {
+  LocalClusterOptions cluster_options;
+  cluster_options.program_folder = ProgramFolder();
+  cluster_options.state_folder = options.state_folder;
+  cluster_options.holder = absl::StrCat("stagecoach ", options.command);
+  cluster_options.devices = flags.devices;
+  cluster_options.memory_per_stage = flags.memory_per_stage;
+  cluster_options.shown_runs = options.shown_runs;
+  cluster_options.on_failure = [stop = context.stop](const absl::Status& why) {
+    stop->Request(why);
+  };
+  cluster_options.on_note = [console = context.console](const std::string& note) {
+    console->Note(note);
+  };
+  std::unique_ptr<LocalRun> run(new LocalRun(options, flags, context));
+  run->Note(absl::StrCat("state    ", options.state_folder));
+  absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(cluster_options);
   if (!cluster.ok()) return Reason(cluster.status(), context);
   run->cluster_ = *std::move(cluster);
-  console.Note(absl::StrCat("address  ", run->cluster_->address()));
-  console.Note(
-      absl::StrCat("page     http://", run->cluster_->http_address(), "/  (and /metrics)"));
+  run->Note(absl::StrCat("address  ", run->cluster_->address()));
+  run->Note(absl::StrCat("page     http://", run->cluster_->http_address(), "/  (and /metrics)"));
   ClientOptions client_options = context.client;
   client_options.address = run->cluster_->address();
   client_options.tls = TlsFlags{};  // loopback
@@ -95,15 +95,18 @@ absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& com
   return run;
 }
 
-int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
-  const v1::Job& job = started.job;
-  const int stages = static_cast<int>(job.spec().pipeline().stages());
+void LocalRun::StartStages(const v1::JobSpec& spec) {
+  const int stages = static_cast<int>(spec.pipeline().stages());
   const int threads = flags_.threads_per_stage > 0 ? static_cast<int>(flags_.threads_per_stage)
                                                    : DefaultThreadsPerStage(stages, flags_.devices);
-  context_.console->Note(absl::StrCat("stages   ", stages, " on device ",
-                                      absl::StrJoin(flags_.devices, ","),
-                                      ", threads each: ", threads));
-  cluster_->StartStages(stages, threads, DataRootsOf(job.spec(), flags_.data_roots));
+  Note(absl::StrCat("stages   ", stages, " on device ", absl::StrJoin(flags_.devices, ","),
+                    ", threads each: ", threads));
+  cluster_->StartStages(stages, threads, DataRootsOf(spec, flags_.data_roots));
+}
+
+int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
+  const v1::Job& job = started.job;
+  StartStages(job.spec());
   const int code = FollowAndReport(*client_, job, /*quiet=*/false, context_, started.after);
   TraceAtEnd(*client_, job.id(), trace_file, context_);
   // A process that cannot be kept alive is no interruption: there is nobody to write a checkpoint.
@@ -130,7 +133,9 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
 
 void LocalRun::SaveAndSayHowToGoOn(const v1::Job& job) {
   Console& console = *context_.console;
-  console.Note("writing a checkpoint after the step at hand; Ctrl-C again ends at once");
+  const bool writes = job.spec().has_write();  // and has no state to keep but its texts
+  console.Note(absl::StrCat(writes ? "ending" : "writing a checkpoint",
+                            " after the step at hand; Ctrl-C again ends at once"));
   // A step may take hours, so the wait has no short end; it says that it goes on.
   const Clock& clock = *SystemClock::Get();
   const double began = clock.MonotonicSeconds();
@@ -147,6 +152,11 @@ void LocalRun::SaveAndSayHowToGoOn(const v1::Job& job) {
     }
     return stop->at_once();
   });
+  if (writes) {
+    console.Note(absl::StrCat("job ", job.id(), " is interrupted; to go on with it:\n",
+                              ResumeLine(job.id())));
+    return;
+  }
   const std::optional<uint64_t> step = NewestCheckpoint(state_folder_, job.id());
   if (!in_order) console.Note("ended at once: the steps since the last checkpoint are lost");
   console.Note(absl::StrCat("job ", job.id(), " is interrupted, its newest checkpoint is ",

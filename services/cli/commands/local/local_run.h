@@ -1,5 +1,6 @@
 // LocalRun: a job on a cluster of processes of this machine. It runs from the job's folder to its
-// end, or to the checkpoint that Ctrl-C makes. `local` and `resume --state-dir` share it.
+// end, or to the checkpoint that Ctrl-C makes. `local` and `resume --state-dir` share it;
+// `translate` and `generate --local-stages` follow their job themselves.
 // Ownership: owns the cluster; its processes are gone when the object is.
 // Threads:   the main thread.
 // Errors:    as LocalCluster.
@@ -21,21 +22,31 @@ namespace stagecoach {
 // Stages of a job with `stages: auto`, if the command line names no number.
 inline constexpr int kAutoStages = 2;
 
+// For a job that is submitted to a coordinator of this machine that has just been started.
+inline constexpr double kStartPatienceSeconds = 30;
+
+struct LocalRunOptions {
+  std::string command;                       // "ui", for others who want the folder
+  std::string state_folder;                  // exists
+  std::vector<std::string> shown_runs = {};  // of LocalClusterOptions
+  bool quiet = false;                        // no notes of addresses and stages
+};
+
 class LocalRun {
  public:
-  // Starts the coordinator in a folder that exists, and connects to it, for this command ("ui").
-  // shown_runs: of LocalClusterOptions.
-  static absl::StatusOr<std::unique_ptr<LocalRun>> Start(const std::string& command,
-                                                         const std::string& state_folder,
+  // Starts the coordinator and connects to it.
+  static absl::StatusOr<std::unique_ptr<LocalRun>> Start(const LocalRunOptions& options,
                                                          const LocalClusterFlags& flags,
-                                                         CommandContext& context,
-                                                         std::vector<std::string> shown_runs = {});
+                                                         CommandContext& context);
   // `status`, or the stop's own reason if a stop was requested.
   static absl::Status Reason(const absl::Status& status, const CommandContext& context);
 
   JobClient& client() { return *client_; }  // until Follow or Stop
   const LocalCluster& cluster() const { return *cluster_; }
 
+  // Starts as many stages as the job says. Call it once, and only if you do not call Follow, which
+  // starts them itself.
+  void StartStages(const v1::JobSpec& spec);
   // Starts the job's stages, follows it, and ends the cluster; returns the exit code. If
   // interrupted, it lets the job write a checkpoint first and prints the line that goes on with it.
   int Follow(const StartedJob& started, const std::string& trace_file);
@@ -48,12 +59,19 @@ class LocalRun {
   void NoteHeldJobs(const std::string& except);
 
  private:
-  LocalRun(std::string state_folder, LocalClusterFlags flags, CommandContext& context)
-      : state_folder_(std::move(state_folder)), flags_(std::move(flags)), context_(context) {}
+  LocalRun(const LocalRunOptions& options, LocalClusterFlags flags, CommandContext& context)
+      : state_folder_(options.state_folder),
+        quiet_(options.quiet),
+        flags_(std::move(flags)),
+        context_(context) {}
+  void Note(const std::string& line) {
+    if (!quiet_) context_.console->Note(line);
+  }
   void SaveAndSayHowToGoOn(const v1::Job& job);
   void Disconnect();
 
   const std::string state_folder_;
+  const bool quiet_;
   const LocalClusterFlags flags_;
   CommandContext& context_;
   std::unique_ptr<LocalCluster> cluster_;

@@ -37,7 +37,7 @@ int ResumeLocally(const ResumeOptions& options, CommandContext& context) {
   const absl::StatusOr<std::string> folder = FindRunFolder(options.state_dir);
   if (!folder.ok()) return console.Fail(folder.status());
   const absl::StatusOr<std::unique_ptr<LocalRun>> run =
-      LocalRun::Start("resume", *folder, options.cluster, context);
+      LocalRun::Start({.command = "resume", .state_folder = *folder}, options.cluster, context);
   if (!run.ok()) return console.Fail(run.status());
   const absl::StatusOr<v1::Job> job = (*run)->client().Get(options.job);
   if (!job.ok()) return console.Fail(job.status());

@@ -1,13 +1,10 @@
-#include <stdlib.h>
-
 #include <chrono>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/local/local_run.h"
 #include "services/cli/commands/local/run_folder.h"
+#include "services/cli/local/scratch_folder.h"
 #include "services/cli/output/exit_code.h"
 
 namespace stagecoach {
@@ -15,25 +12,6 @@ namespace {
 
 // Each is copied; of more the newest are shown.
 constexpr size_t kMostShown = 200;
-
-// For copies of journals: gone with the object.
-class TemporaryFolder {
- public:
-  ~TemporaryFolder() {
-    std::error_code error;  // what is left is in a folder for such
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  absl::Status Make() {
-    std::string path = (std::filesystem::temp_directory_path() / "stagecoach-ui-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
-    path_ = path;
-    return absl::OkStatus();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 int ShowUntilStopped(LocalRun& run, CommandContext& context) {
   Console& console = *context.console;
@@ -67,10 +45,11 @@ std::vector<std::string> RunsToShow(const std::string& folder, Console& console)
 
 int ShowRuns(const std::vector<std::string>& runs, CommandContext& context) {
   Console& console = *context.console;
-  TemporaryFolder folder;
-  if (const absl::Status made = folder.Make(); !made.ok()) return console.Fail(made);
-  const absl::StatusOr<std::unique_ptr<LocalRun>> run =
-      LocalRun::Start("ui", folder.path(), {}, context, runs);
+  // For copies of journals.
+  const absl::StatusOr<std::unique_ptr<ScratchFolder>> folder = ScratchFolder::Make("ui");
+  if (!folder.ok()) return console.Fail(folder.status());
+  const absl::StatusOr<std::unique_ptr<LocalRun>> run = LocalRun::Start(
+      {.command = "ui", .state_folder = (*folder)->path(), .shown_runs = runs}, {}, context);
   if (!run.ok()) return console.Fail(run.status());
   console.Note(absl::StrCat("runs     ", runs.size(), runs.size() == 1 ? " run" : " runs",
                             ", as copies: nothing here changes them"));
@@ -87,7 +66,8 @@ int RunUi(const std::string& state_dir, CommandContext& context) {
     if (!runs.empty()) return ShowRuns(runs, context);
   }
   if (!folder.ok()) return console.Fail(folder.status());
-  const absl::StatusOr<std::unique_ptr<LocalRun>> run = LocalRun::Start("ui", *folder, {}, context);
+  const absl::StatusOr<std::unique_ptr<LocalRun>> run =
+      LocalRun::Start({.command = "ui", .state_folder = *folder}, {}, context);
   if (!run.ok()) return console.Fail(run.status());
   console.Note(
       absl::StrCat("logs     ", *folder, "/logs  (of what ran here; the page shows this one's)"));

@@ -68,6 +68,7 @@ TEST(ConvertNetwork, EveryNetworkOfTheZooComesBackAsItWas) {
     absl::StatusOr<Network> frozen = Freeze(Expanded(entry.spec), entry.frozen, "freeze");
     ASSERT_TRUE(frozen.ok()) << frozen.status();
     ExpectComesBack(*frozen);
+    ExpectComesBack(FreezeAll(Expanded(entry.spec)).value());
   }
 }
 

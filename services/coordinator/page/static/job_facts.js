@@ -81,9 +81,14 @@ export function rateText(job) {
   }
 }
 
-/** One stage waits for no neighbour, whatever share of its time is not spent in layers. */
+/** It writes texts, and step_seconds are those of a command: a step is a mini-batch of lines and has many. */
+export function isWriting(job) {
+  return Boolean(job?.spec?.write);
+}
+
+/** One stage waits for no neighbour, whatever share of its time is not spent in layers. Of texts none is measured. */
 export function hasBubble(job) {
-  return pipelineStages(job) !== 1;
+  return pipelineStages(job) !== 1 && !isWriting(job);
 }
 
 /** Stages of the placement that are lost while the job recovers. */

@@ -45,6 +45,7 @@ export class Series {
     if (records.length > 0) this.version += 1;
   }
 
+  /** Those of texts (`written`) have nothing for a curve. */
   addOne(record) {
     const at = {time: num(record.unix_seconds), step: num(record.step)};
     if (record.step_done) {

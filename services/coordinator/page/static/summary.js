@@ -2,7 +2,7 @@
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
 import {clock, dateTime, decimal, duration, integer, isOfAClass, measureText, measureValue, num, percent, span, stateName} from './format.js';
-import {hasBubble, hasMeasured, isHeld, lostStages, paddingText, pipelineStages, stateOf, rateText, throughputText, totalSteps} from './job_facts.js';
+import {hasBubble, hasMeasured, isHeld, isWriting, lostStages, paddingText, pipelineStages, stateOf, rateText, throughputText, totalSteps} from './job_facts.js';
 import {modelText, precisionText, scheduleText} from './settings.js';
 
 const TILES = [['eta', 'Time left'], ['loss', 'Loss'], ['evaluation_loss', 'Eval loss'], ['tokens_per_second', 'Throughput'],
@@ -127,12 +127,12 @@ export class Summary {
     const when = !measured ? 'no step yet' : old ? 'before the recovery' : 'last step';
     const set = (name, text, hint) => this.set(name, measured ? text : '–', measured ? job[name] : null, hint);
     set('tokens_per_second', throughputText(job), [when, paddingText(job)].filter(Boolean).join(' · '));
-    const forecast = num(job.forecast_step_seconds);
+    const forecast = isWriting(job) ? 0 : num(job.forecast_step_seconds);
     set('step_seconds', span(job.step_seconds), old ? when : forecast > 0 ? `planned ${span(forecast)}${rateText(job)}` : '');
     const bubble = hasBubble(job);
     setAttribute(this.bubbleSvg, 'hidden', bubble ? null : '');
     if (!bubble) {
-      this.set('bubble', '–', null, 'one stage: none');
+      this.set('bubble', '–', null, isWriting(job) ? '' : 'one stage: none');
       return;
     }
     const ideal = num(job.bubble_ideal);
@@ -150,7 +150,7 @@ export class Summary {
       this.set('eta', '–', null, STANDS_STILL[job.detail]);
       return;
     }
-    const each = this.secondsPerStep(job);
+    const each = isWriting(job) ? 0 : this.secondsPerStep(job);
     const left = (totalSteps(job) - num(job.step)) * each;
     if (!(left >= 0) || each === 0) {
       this.set('eta', '–', null, '');

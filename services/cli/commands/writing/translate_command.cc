@@ -1,18 +1,22 @@
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
-#include "base/utf8.h"
 #include "plan/data/parallel_text.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/line_input.h"
 #include "services/cli/commands/weight_options.h"
+#include "services/cli/commands/writing/stage_writing.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/trained/translator.h"
+#include "services/cli/trained/writing_job.h"
 
 namespace stagecoach {
 namespace {
@@ -77,13 +81,79 @@ absl::Status TranslateFile(const TranslateOptions& options, CommandContext& cont
                                                     .tag = options.tag}));
   const absl::Status status = TranslateAll(sentences, batch, *translator, context);
   if (!absl::IsInvalidArgument(status)) return status;
-  const bool piped = options.input.empty() || options.input == "-";
-  return Annotate(status, piped ? "standard input" : ShownName(options.input));
+  return Annotate(status, InputName(options.input));
+}
+
+// The sentences with words, by their places. A sentence without words has an empty translation.
+std::vector<int64_t> PlacesWithWords(const std::vector<std::string>& sentences) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < std::ssize(sentences); ++i) {
+    const bool blank = absl::StripAsciiWhitespace(sentences[static_cast<size_t>(i)]).empty();
+    if (!blank) places.push_back(i);
+  }
+  return places;
+}
+
+absl::StatusOr<StageWriting> PrepareOnStages(const TranslateOptions& options,
+                                             const std::vector<std::string>& sentences,
+                                             const std::vector<int64_t>& places,
+                                             CommandContext& context) {
+  StageWritingRequest request{
+      .write = {.tag = options.tag,
+                .translate = TranslateSpec{.beam = options.beam,
+                                           .length_penalty = options.length_penalty,
+                                           .tokens = options.tokens}},
+      .weights = options.weights,
+      .tokenizer = options.tokenizer,
+      .stages = options.stages,
+      .batch = options.batch,
+      .check = [&options](const JobSpec& spec) { return CheckTag(options.tag, spec); }};
+  for (const int64_t place : places) {
+    request.write.lines.push_back(sentences[static_cast<size_t>(place)]);
+    request.numbers.push_back(place + 1);
+  }
+  RETURN_IF_ERROR(Annotate(CheckLinesOfJob(request.write.lines), InputName(options.input)));
+  return PrepareStageWriting(std::move(request), context);
+}
+
+int TranslateOnStages(const TranslateOptions& options, CommandContext& context) {
+  const absl::StatusOr<std::vector<std::string>> sentences =
+      ReadAllInputLines(options.input, context);
+  if (!sentences.ok()) return context.console->Fail(sentences.status());
+  const std::vector<int64_t> places = PlacesWithWords(*sentences);
+  std::optional<StageWriting> writing;
+  if (!places.empty()) {
+    absl::StatusOr<StageWriting> prepared = PrepareOnStages(options, *sentences, places, context);
+    if (!prepared.ok()) return context.console->Fail(prepared.status());
+    writing = *std::move(prepared);
+  }
+  LinePrinter printer(context, "translations");
+  int64_t next = 0;  // to be printed
+  const auto print = [&](const Translator::Translation& one) {
+    const std::string& sentence = (*sentences)[static_cast<size_t>(next++)];
+    printer.Print([&] { return one.text; }, TranslationJson(sentence, one));
+  };
+  const auto print_blanks_before = [&](int64_t place) {
+    while (next < place) print({.ended = true});
+  };
+  int code = kExitSuccess;
+  if (writing.has_value()) {
+    const auto on_line = [&](const WrittenLine& line) {
+      print_blanks_before(places[static_cast<size_t>(line.line)]);
+      print({line.text, line.tokens, line.score, line.ended});
+    };
+    code = RunStageWriting(*writing, {.on_text = nullptr, .on_line = on_line}, context);
+  }
+  if (code != kExitSuccess) return code;
+  print_blanks_before(std::ssize(*sentences));
+  printer.Finish();
+  return code;
 }
 
 }  // namespace
 
 int RunTranslate(const TranslateOptions& options, CommandContext& context) {
+  if (options.stages.given()) return TranslateOnStages(options, context);
   const absl::Status status = TranslateFile(options, context);
   return status.ok() ? kExitSuccess : context.console->Fail(status);
 }

@@ -1,5 +1,5 @@
 // Translations of an evaluation by stage runtimes with their threads.
-#include "stage/runtime/cell_translation.h"
+#include "stage/runtime/cell_writing.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -86,7 +86,7 @@ std::vector<std::string> Texts(const std::vector<StepReport>& reports) {
   return texts;
 }
 
-TEST(CellTranslation, CountsWhatItShows) {
+TEST(CellWriting, CountsWhatItShows) {
   RuntimeFleet fleet(Translating(2));
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, kSteps).ok());
@@ -108,7 +108,7 @@ TEST(CellTranslation, CountsWhatItShows) {
   EXPECT_THAT(Texts(reports), testing::Contains(testing::Not("")));
 }
 
-TEST(CellTranslation, AnyNumberOfStagesGivesTheSameAndTrainingGoesOnAsWithout) {
+TEST(CellWriting, AnyNumberOfStagesGivesTheSameAndTrainingGoesOnAsWithout) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     SCOPED_TRACE(PrecisionName(precision));
     std::vector<std::string> expected;
@@ -136,7 +136,7 @@ TEST(CellTranslation, AnyNumberOfStagesGivesTheSameAndTrainingGoesOnAsWithout) {
 }
 
 // Seen: the first step after an evaluation told of keys and values as its own memory.
-TEST(CellTranslation, AStepAfterItTakesWhatAStepTakes) {
+TEST(CellWriting, AStepAfterItTakesWhatAStepTakes) {
   RuntimeFleet fleet(Translating(2));
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
@@ -150,7 +150,7 @@ TEST(CellTranslation, AStepAfterItTakesWhatAStepTakes) {
   }
 }
 
-TEST(CellTranslation, AveragesTranslateIfAsked) {
+TEST(CellWriting, AveragesTranslateIfAsked) {
   RuntimeFleet::Options options = Translating(3);
   options.average = {.decay = 0.99};  // still close to the first weights
   RuntimeFleet fleet(options), first(Translating(3));
@@ -162,13 +162,14 @@ TEST(CellTranslation, AveragesTranslateIfAsked) {
   EXPECT_EQ(Texts(Translate(fleet, kSteps)), live) << "and back";
 }
 
-TEST(CellTranslation, RefusesWhatDoesNotFit) {
+TEST(CellWriting, RefusesWhatDoesNotFit) {
   RuntimeFleet fleet(Translating(2));
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ASSERT_TRUE(fleet.TrainSteps(1, 0, 2).ok());
   const auto early = fleet.RunAll(Command(WorkKind::kTranslate, 0, 2));
   EXPECT_EQ(early.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(early.status().message()), HasSubstr("follow an evaluation"));
+  EXPECT_THAT(std::string(early.status().message()),
+              HasSubstr("an evaluation with the same weights comes"));
 
   RuntimeFleet plain({.stages = 1});
   ASSERT_TRUE(plain.LoadAll(1).ok());
@@ -177,7 +178,7 @@ TEST(CellTranslation, RefusesWhatDoesNotFit) {
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("evaluation.translate"));
 }
 
-TEST(CellTranslation, TakesNoMoreThanTheForecast) {
+TEST(CellWriting, TakesNoMoreThanTheForecast) {
   for (const int stages : {1, 3}) {
     for (const int64_t beam : {1, 9}) {
       RuntimeFleet::Options options = Translating(stages);
@@ -215,7 +216,7 @@ TEST(CellTranslation, TakesNoMoreThanTheForecast) {
   }
 }
 
-TEST(CellTranslation, SaysWhatWouldNeedLessMemory) {
+TEST(CellWriting, SaysWhatWouldNeedLessMemory) {
   RuntimeFleet::Options options = Translating(1);
   options.change = [change = options.change](const TemporaryFolder& folder, JobSpec* spec) {
     change(folder, spec);

@@ -1,0 +1,124 @@
+"""Texts by the stages of a cluster: the same for every number of stages, and after a stage was killed."""
+import json
+import signal
+import subprocess
+
+import fleet
+import harness
+import translate_test
+
+PROMPTS = ["The stage", "no passenger is", "a", "town to town and"]
+
+
+class Generate(fleet.FleetTest):
+    def setUp(self):
+        super().setUp()
+        for name in "abc":
+            self.launch_stage(name)
+
+    def trained(self, **changes):
+        self.submit("trained", training={"steps": 40, "learning_rate": {"cosine": None, "constant": {"peak": 0.01}}},
+                    checkpoint={"every_steps": 20}, evaluation=None, **changes)
+        self.assertEqual(self.ended("trained")["state"], "JOB_STATE_SUCCEEDED")
+
+    def generate(self, *arguments):
+        done = self.cli("generate", "trained", "--address", self.address, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_texts_are_the_same_for_every_number_of_stages(self):
+        self.trained()
+        (self.folder / "prompts").write_text("\n".join(PROMPTS) + "\n")
+        asked = ("--prompts", self.folder / "prompts", "--tokens", 60, "--temperature", 0.9, "--seed", 5)
+        texts = [self.generate(*asked, "--stages", stages) for stages in (1, 2, 3)]
+        self.assertEqual(texts, [texts[0]] * 3)
+        self.assertEqual(self.generate(*asked), texts[0], "and those of one cell on this machine")
+        self.assertNotEqual(self.generate(*asked, "--stages", 2, "--step", 20), texts[0], "other weights")
+        told = [json.loads(line) for line in self.generate("-o", "ndjson", *asked, "--stages", 2).splitlines()]
+        self.assertEqual("".join(one["prompt"] + one["text"] + "\n" for one in told), texts[0])
+        self.assertEqual([(one["prompt"], one["tokens"]) for one in told], [(prompt, 60) for prompt in PROMPTS])
+        self.assertEqual([folder.name for folder in self.checkpoints.iterdir()], ["trained"], "texts leave no folder")
+        listed = json.loads(self.cli("-o", "json", "list", "--address", self.address).stdout)
+        self.assertEqual({job["state"] for job in listed["jobs"]}, {"JOB_STATE_SUCCEEDED"}, listed)
+
+    def test_with_a_tokenizer_and_a_prompt_of_several_lines(self):
+        (self.folder / "lines.txt").write_text(harness.TEXT.replace(" ", "\n", 40))
+        made = self.cli("tokenizer", "train", "--input", self.folder / "lines.txt", "--vocabulary", 300, "--model", "bpe", "--output",
+                        self.folder / "pieces.model")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.trained(model={"gpt": {"vocabulary": 300}}, data={"text": {"path": "lines.txt", "tokenizer": "pieces.model"}})
+        asked = ("--prompt", "town\n" * 12 + "The", "--tokens", 120, "--temperature", 0.9)
+        here = self.generate(*asked)
+        self.assertTrue(here.startswith("town\n" * 12 + "The"), here)
+        for stages in (1, 3):
+            self.assertEqual(self.generate(*asked, "--stages", stages), here)
+        stopped = json.loads(self.generate(*asked, "--stages", 2, "--stop", "\n", "-o", "json"))
+        self.assertEqual(stopped["text"], here.removeprefix("town\n" * 12 + "The").split("\n")[0])
+
+    def test_the_largest_input_passes(self):
+        self.trained()
+        lines = ["a" * 1020] * 768
+        (self.folder / "prompts").write_text("\n".join(lines) + "\n")
+        asked = ("--prompts", self.folder / "prompts", "--tokens", 1, "--temperature", 0, "--stages", 1)
+        self.assertEqual(self.generate(*asked).count("\n"), 768)
+        with (self.folder / "prompts").open("a") as more:
+            more.write("a\n")
+        refused = self.cli("generate", "trained", "--address", self.address, *asked)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("786432", refused.stderr)
+
+    def test_a_killed_stage_costs_no_token(self):
+        self.trained()
+        asked = ("--prompt", "The stage", "--tokens", 4000, "--temperature", 1, "--stages", 2)
+        expected = self.generate(*asked)
+
+        def struck():
+            command = [str(harness.CLI), "generate", "trained", "--address", self.address, *map(str, asked)]
+            errors = self.folder / "errors"
+            with errors.open("w") as file:
+                writing = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
+            self.addCleanup(writing.kill)
+            first = writing.stdout.read(40)
+            at_work = [job for job in fleet.fetch(self.http, "/api/v1/jobs")[1]["jobs"] if job["state"] == "JOB_STATE_RUNNING"]
+            if at_work:
+                stage = self.job(at_work[0]["id"])["stages"][1]["name"]
+                self.processes[stage].send_signal(signal.SIGKILL)
+                self.processes[stage].wait()
+                self.launch_stage(stage)
+            with writing.stdout:
+                rest = writing.stdout.read()
+            self.assertEqual(writing.wait(), 0, errors.read_text())
+            self.assertEqual(first + rest, expected)
+            return at_work and int(self.job(at_work[0]["id"])["recoveries"]) > 0
+
+        self.assertTrue(any(struck() for _ in range(harness.STRIKES)), "all runs were through before they were struck")
+
+    def test_bad_input_is_named_and_nothing_is_left(self):
+        self.trained()
+        for arguments, words in (
+                (("trained", "--prompt", "caf\u00e9", "--stages", 2), "byte 195"),
+                (("trained", "--prompt", "a", "--stages", 2, "--stop", "ab"), '"ab"'),
+                (("trained", "--prompt", "a", "--stages", 99), "stages"),
+                (("nobody", "--prompt", "a", "--stages", 2), "nobody"),
+                (("trained", "--prompt", "a", "--stages", 2, "--step", 7), "7")):
+            refused = self.cli("generate", *arguments, "--address", self.address)
+            self.assertNotEqual(refused.returncode, 0, arguments)
+            self.assertIn(words, refused.stderr)
+        stages = fleet.fetch(self.http, "/api/v1/stages")[1]["stages"]
+        self.assertEqual([stage["job_id"] for stage in stages if stage.get("job_id")], [])
+
+
+class TranslateOnStages(translate_test.PairsTest):
+    def test_translations_are_those_of_one_cell(self):
+        cluster = self.run_job(self.pairs_job(steps=60, batch_size=64, micro_batches=1, learning_rate={"cosine": None, "constant": {"peak": 0.01}}), 2)
+        asked = ("translate", cluster.state_dir, self.folder / "test.en", "--beam", 3, "--tokens", 20)
+        here = self.cli(*asked)
+        self.assertEqual(here.returncode, 0, here.stderr)
+        self.assertGreater(len(set(here.stdout.splitlines())), 1)
+        for stages in (1, 2, 3):
+            done = self.cli(*asked, "--local-stages", stages)
+            self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
