@@ -7,12 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/errors/check.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
+#include "network/lists/cost.h"
+#include "network/passes/decoding.h"
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
 #include "plan/costs/saturate.h"
+#include "plan/data/token_inputs.h"
 
 namespace stagecoach {
 namespace {
@@ -54,6 +58,30 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
   return absl::OkStatus();
 }
 
+// Rows of tokens that a sample has with `write`, at most.
+double WrittenRows(const WriteSpec& write, const Network& network) {
+  if (write.generate.has_value()) return static_cast<double>(write.generate->tokens);
+  const BeamOptions beam = TranslationOf(*write.translate, network).beam;
+  return static_cast<double>(beam.beam) * static_cast<double>(beam.most_tokens);
+}
+
+// By layer, of a sample that is written: its source once, and all rows of its text. So the layers of
+// an encoder weigh little.
+std::vector<double> WritingFlops(const WriteSpec& write, const Network& network) {
+  const absl::StatusOr<DecodingForm> form = DecodingOf(network, /*pool_rows=*/1);
+  CHECK_OK(form.status());
+  const double share = WrittenRows(write, network) / static_cast<double>(form->context);
+  std::vector<double> flops;
+  for (const NetworkLayer& layer : form->target.layers) {
+    flops.push_back(static_cast<double>(EvaluationFlops(*layer.lists)) * share);
+  }
+  if (!form->has_source()) return flops;
+  for (size_t i = 0; i < flops.size(); ++i) {
+    flops[i] += static_cast<double>(EvaluationFlops(*form->source.layers[i].lists));
+  }
+  return flops;
+}
+
 Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
                         const PlanAssumptions& assumptions, std::span<const LayerProfile> profile) {
   const double sequences =
@@ -61,7 +89,14 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
   const double per_flop = sequences / assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
   Seconds seconds;
   seconds.layers.assign(profile.begin(), profile.end());
-  if (profile.empty()) {
+  double loss_share = 1;
+  if (spec.write.has_value()) {
+    seconds.layers.clear();
+    for (const double flops : WritingFlops(*spec.write, network)) {
+      seconds.layers.push_back({.forward_seconds = flops * per_flop, .backward_seconds = 0});
+    }
+    loss_share = WrittenRows(*spec.write, network) / static_cast<double>(ContextOf(network));
+  } else if (profile.empty()) {
     for (const LayerCost& cost : ModelCosts(network)) {
       seconds.layers.push_back(
           {.forward_seconds = static_cast<double>(cost.forward_flops) * per_flop,
@@ -72,7 +107,7 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
   for (const WireId id : network.objective.outputs()) {
     logits += network.wire(id).type.shape.elements();
   }
-  seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits) * per_flop;
+  seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits) * loss_share * per_flop;
   return seconds;
 }
 

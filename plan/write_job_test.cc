@@ -141,6 +141,35 @@ TEST(WriteJob, CountsRowsOfKeysAndValues) {
   EXPECT_EQ(ComputedSamples(spec, network), 1) << "a step has no more rows than a sample";
 }
 
+// Symptom: of two stages the first had the encoder, and nothing to do after the first token.
+TEST(WriteJob, CutsWhereEachTokenIsWorkForAllStages) {
+  JobSpec spec = TranslatingJob();
+  spec.network = TransformerSpec{.vocabulary = 100,
+                                 .source_context = 12,
+                                 .target_context = 10,
+                                 .width = 64,
+                                 .hidden = 256,
+                                 .heads = 2,
+                                 .encoder_layers = 3,
+                                 .decoder_layers = 3};
+  spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+  JobSpec training = spec;
+  training.write.reset();
+  const Network network = ExpandJob(spec).value();
+  const auto plan = MakePlan(spec, network, 2, {}, {});
+  const auto trained = MakePlan(training, ExpandJob(training).value(), 2, {}, {});
+  ASSERT_TRUE(plan.ok() && trained.ok()) << plan.status() << trained.status();
+  EXPECT_GT(plan->partition.first(1), trained->partition.first(1));
+  EXPECT_EQ(plan->stages[0].backward_seconds, 0);
+  int64_t first = 0, last = 0;  // bytes of keys and values
+  const DecodingSizes sizes = *DecodingSizesOf(spec, network);
+  for (int i = 0; i < static_cast<int>(network.layers.size()); ++i) {
+    (i < plan->partition.first(1) ? first : last) += sizes.layers[static_cast<size_t>(i)];
+  }
+  EXPECT_GT(first, 0) << "layers of the decoder";
+  EXPECT_GT(last, 0);
+}
+
 // What trains takes gradients, an optimizer and stashes; what writes takes none of them.
 TEST(WriteJob, APlanTakesParametersKeysAndValues) {
   const JobSpec spec = WritingJob();

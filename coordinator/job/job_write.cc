@@ -17,8 +17,14 @@ namespace stagecoach {
 namespace {
 
 // A command takes about this long: people see tokens as they come, and the commands' own cost is
-// small beside their work.
-constexpr double kShortSeconds = 0.1, kLongSeconds = 0.4;
+// small beside their work. Of a translation nothing is seen before its end.
+struct CommandSeconds {
+  double least = 0, most = 0;
+};
+constexpr CommandSeconds kTextSeconds = {0.1, 0.4}, kTranslationSeconds = {0.5, 2};
+// Stages idle at the beginning and end of a command for K - 1 turns of a group. So it has this many
+// times as many turns, however long they take.
+constexpr int64_t kTurnsOfIdle = 4;
 // The first command of a mini-batch has as many rounds as took this long in the one before. Rounds
 // may be a hundred times slower there, as with longer prompts, and that still is a second.
 constexpr double kBeginSeconds = 0.01;
@@ -36,10 +42,18 @@ int64_t RoundsWithin(double wanted, int64_t rounds, double seconds) {
 
 // After a command that paused. At the end of a mini-batch a command has fewer rounds than it may
 // have, so its time tells nothing of their cost.
-void AdaptRounds(double seconds, JobWriting& writing) {
+void AdaptRounds(const JobState& state, double seconds, JobWriting& writing) {
+  const JobSpec& spec = state.job->spec;
+  const CommandSeconds wanted =
+      spec.write->translate.has_value() ? kTranslationSeconds : kTextSeconds;
+  const int64_t groups = spec.training.micro_batches;
+  const int64_t idle = std::ssize(state.slots) - 1;
+  const int64_t least = (kTurnsOfIdle * idle + groups - 1) / groups;
   writing.first_rounds = RoundsWithin(kBeginSeconds, writing.rounds, seconds);
-  writing.rounds = seconds < kShortSeconds ? std::min(2 * writing.rounds, kMostRounds)
-                                           : RoundsWithin(kLongSeconds, writing.rounds, seconds);
+  const int64_t rounds = seconds < wanted.least
+                             ? std::min(2 * writing.rounds, kMostRounds)
+                             : RoundsWithin(wanted.most, writing.rounds, seconds);
+  writing.rounds = std::max(least, rounds);
 }
 
 struct LineRange {
@@ -141,7 +155,7 @@ void JobTransition::FinishWrite() {
   state_.results.step_seconds = seconds;
   ShowReports(state_);
   NoteFurthest(state_);
-  if (!over) AdaptRounds(seconds, writing);
+  if (!over) AdaptRounds(state_, seconds, writing);
   writing.goes_on = !over;
   if (over) {
     state_.failures.furthest_written = 0;

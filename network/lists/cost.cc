@@ -78,6 +78,10 @@ ListCost CostOfLists(const LayerLists& lists) {
   return {forward.products, forward.flops, backward.flops, backward.products};
 }
 
+int64_t EvaluationFlops(const LayerLists& lists) {
+  return CostOfCalls(lists, lists.evaluation).flops;
+}
+
 int64_t MostDrawn(const LayerLists& lists) {
   int64_t most = 0;
   for (const ListedCall& listed : lists.forward.calls) {

@@ -21,6 +21,7 @@ struct ListCost {
   int64_t backward_products = 0;
 };
 ListCost CostOfLists(const LayerLists& lists);
+int64_t EvaluationFlops(const LayerLists& lists);  // of one sample
 
 // Upper bound of the random numbers that a call draws from its stream for one sample.
 int64_t MostDrawn(const LayerLists& lists);
