@@ -71,7 +71,8 @@ absl::Status CheckBeam(const std::string& path, const TranslateSpec& translate, 
   const TranslationOptions options = TranslationOf(translate, network);
   if (translate.beam > options.context) {
     return FieldError(path + ".beam", absl::StrCat(translate.beam),
-                      absl::StrCat("at most the network's target positions, ", options.context));
+                      absl::StrCat("at most the network's target positions, ", options.context,
+                                   ": give a smaller beam, or a larger target_context"));
   }
   const int64_t rows = TranslationGroup::MostRows(options, spec.training.batch_size);
   if (rows <= kMostPoolRows) return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
 #include "plan/costs/saturate.h"
+#include "plan/data/parallel_text.h"
 #include "plan/data/token_inputs.h"
 
 namespace stagecoach {
@@ -58,26 +59,39 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
   return absl::OkStatus();
 }
 
-// Rows of tokens that a sample has with `write`, at most.
-double WrittenRows(const WriteSpec& write, const Network& network) {
-  if (write.generate.has_value()) return static_cast<double>(write.generate->tokens);
+// What a sample of a job with `write` likely has.
+struct WrittenSample {
+  double source = 0, rows = 0;  // positions; rows of tokens, of all hypotheses
+};
+// A token is about four bytes, and a translation about as long as its sentence.
+WrittenSample LikelySample(const WriteSpec& write, const Network& network) {
+  if (write.generate.has_value()) return {.rows = static_cast<double>(write.generate->tokens)};
+  constexpr double kBytesOfToken = 4;
+  double bytes = 0;
+  for (const std::string& line : write.lines) bytes += static_cast<double>(line.size());
+  const double tokens = 2 + bytes / static_cast<double>(write.lines.size()) / kBytesOfToken;
   const BeamOptions beam = TranslationOf(*write.translate, network).beam;
-  return static_cast<double>(beam.beam) * static_cast<double>(beam.most_tokens);
+  return {.source = tokens,
+          .rows = beam.beam * std::min(tokens, static_cast<double>(beam.most_tokens))};
 }
 
-// By layer, of a sample that is written: its source once, and all rows of its text. So the layers of
-// an encoder weigh little.
+// By layer, of a sample: its source once, and all rows of its text. So the layers of an encoder weigh
+// little.
 std::vector<double> WritingFlops(const WriteSpec& write, const Network& network) {
   const absl::StatusOr<DecodingForm> form = DecodingOf(network, /*pool_rows=*/1);
   CHECK_OK(form.status());
-  const double share = WrittenRows(write, network) / static_cast<double>(form->context);
+  const WrittenSample sample = LikelySample(write, network);
+  const double share = sample.rows / static_cast<double>(form->context);
   std::vector<double> flops;
   for (const NetworkLayer& layer : form->target.layers) {
     flops.push_back(static_cast<double>(EvaluationFlops(*layer.lists)) * share);
   }
   if (!form->has_source()) return flops;
+  const double positions = static_cast<double>(PairLimitsOf(network).source);
+  const double of_source = std::min(1.0, sample.source / positions);
   for (size_t i = 0; i < flops.size(); ++i) {
-    flops[i] += static_cast<double>(EvaluationFlops(*form->source.layers[i].lists));
+    const double all = static_cast<double>(EvaluationFlops(*form->source.layers[i].lists));
+    flops[i] += all * of_source;
   }
   return flops;
 }
@@ -95,7 +109,7 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
     for (const double flops : WritingFlops(*spec.write, network)) {
       seconds.layers.push_back({.forward_seconds = flops * per_flop, .backward_seconds = 0});
     }
-    loss_share = WrittenRows(*spec.write, network) / static_cast<double>(ContextOf(network));
+    loss_share = LikelySample(*spec.write, network).rows / static_cast<double>(ContextOf(network));
   } else if (profile.empty()) {
     for (const LayerCost& cost : ModelCosts(network)) {
       seconds.layers.push_back(

@@ -56,6 +56,7 @@ TEST_F(CommandLineTest, MistakesGiveTwo) {
   EXPECT_EQ(Run({"local", "--device", "cuda:0,tpu", "job.yaml"}), 2);
   EXPECT_EQ(Run({"local", "--device", "cuda:0,", "job.yaml"}), 2);
   EXPECT_EQ(Run({"plan", "--device", "cpu,tpu", "job.yaml"}), 2);
+  EXPECT_EQ(Run({"generate", "weights", "--prompt", "a", "--seed", "-1"}), 2);
   EXPECT_EQ(Run({"resume", "job", "--stages", "0"}), 2);
   EXPECT_EQ(Run({"resume", "job", "--steps", "0"}), 2);
   EXPECT_EQ(Run({"list", "-o", "xml"}), 2);

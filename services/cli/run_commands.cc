@@ -136,7 +136,8 @@ void AddPlan(CommandTree& tree) {
   command
       ->add_option("--gflops", options.gflops,
                    absl::StrFormat("billions of FLOP/s of a stage, for the forecast of times; "
-                                   "default: %g, which is assumed; not with --server",
+                                   "default: that of --device simulated:N, or %g, which is "
+                                   "assumed; not with --server",
                                    kAssumedFlopsPerSecond / 1e9))
       ->check(CLI::Range(1e-3, 1e9))
       ->check([](const std::string& text) {  // a range lets it through

@@ -119,7 +119,11 @@ void AddGenerate(CommandTree& tree) {
                    "a token that ends the text: a piece of the tokenizer, or a byte; repeatable")
       ->type_name("TOKEN")
       ->allow_extra_args(false);
-  command->add_option("--seed", options.seed, "of the random choice")->capture_default_str();
+  command->add_option("--seed", options.seed, "of the random choice")
+      ->check([](const std::string& text) {  // which would come out as a large number
+        return text.starts_with('-') ? "Value must be >= 0" : "";
+      })
+      ->capture_default_str();
   command->add_option("--batch", options.batch, "prompts that are continued together")
       ->check(CLI::Range(int64_t{1}, int64_t{1024}))
       ->capture_default_str();

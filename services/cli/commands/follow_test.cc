@@ -312,6 +312,10 @@ TEST_F(CommandTest, PlansForTheDevicesThatAreNamed) {
   EXPECT_EQ(plan({"cpu"}), plan({"cpu", "simulated"}));
   EXPECT_NE(plan({"cpu"}), plan({"cpu", "cuda:0"}));
   EXPECT_EQ(plan({"cuda"}), plan({"cuda:0", "cuda:1"}));
+  // Symptom: a rate was taken without a word, and the plan was that of another one.
+  EXPECT_NE(plan({"simulated"}), plan({"simulated:20"}));
+  EXPECT_EQ(plan({"simulated:20"}), plan({"simulated:30", "simulated:20:5"}));
+  EXPECT_EQ(plan({"cpu"}), plan({"cpu", "simulated:20"}));
 }
 
 TEST(MakeJobId, IsAValidIdForEveryName) {

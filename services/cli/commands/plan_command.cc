@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
 #include "base/errors/status.h"
@@ -13,6 +17,7 @@
 #include "services/cli/spec/data_here.h"
 #include "services/common/convert/convert_plan.h"
 #include "stage/backends/cuda/cudnn/attention/attention_rules.h"
+#include "stage/backends/simulated/simulated_backend.h"
 
 namespace stagecoach {
 namespace {
@@ -24,6 +29,17 @@ constexpr int kAutoStages = 2;
 std::optional<CardProfile> CardToBe(const std::string& device) {
   if (!IsCudaDevice(device)) return std::nullopt;
   return CardProfile{.attention = cudnn::Attention()};
+}
+
+// The rate that all devices name, which are simulated: the slowest one, whose pace a pipeline has.
+std::optional<double> RateToBe(const std::vector<std::string>& devices) {
+  std::optional<double> rate;
+  for (const std::string& device : devices) {
+    const absl::StatusOr<SimulatedDevice> simulated = ParseSimulatedDevice(device);
+    if (!simulated.ok() || !absl::StrContains(device, ':')) return std::nullopt;
+    rate = std::min(rate.value_or(simulated->flops_per_second), simulated->flops_per_second);
+  }
+  return rate;
 }
 
 // A processor like this one, whose library may be told to do with less.
@@ -58,7 +74,8 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const ValidSpecFile& spec_file,
         absl::StrCat("stages: auto is those free when the job starts; planned for ", stages,
                      " (choose with --stages, or ask a cluster with --server)"));
   }
-  PlanAssumptions assumptions{.stage_memory_limit_bytes = options.memory_per_stage};
+  PlanAssumptions assumptions{.flops_per_second = RateToBe(options.devices),
+                              .stage_memory_limit_bytes = options.memory_per_stage};
   if (options.gflops > 0) assumptions.flops_per_second = options.gflops * 1e9;
   const int threads = options.threads_per_stage > 0
                           ? static_cast<int>(options.threads_per_stage)
