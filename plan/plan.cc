@@ -7,17 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/errors/check.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
-#include "network/lists/cost.h"
-#include "network/passes/decoding.h"
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
 #include "plan/costs/saturate.h"
-#include "plan/data/parallel_text.h"
-#include "plan/data/token_inputs.h"
+#include "plan/costs/writing_cost.h"
 
 namespace stagecoach {
 namespace {
@@ -59,43 +55,6 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
   return absl::OkStatus();
 }
 
-// What a sample of a job with `write` likely has.
-struct WrittenSample {
-  double source = 0, rows = 0;  // positions; rows of tokens, of all hypotheses
-};
-// A token is about four bytes, and a translation about as long as its sentence.
-WrittenSample LikelySample(const WriteSpec& write, const Network& network) {
-  if (write.generate.has_value()) return {.rows = static_cast<double>(write.generate->tokens)};
-  constexpr double kBytesOfToken = 4;
-  double bytes = 0;
-  for (const std::string& line : write.lines) bytes += static_cast<double>(line.size());
-  const double tokens = 2 + bytes / static_cast<double>(write.lines.size()) / kBytesOfToken;
-  const BeamOptions beam = TranslationOf(*write.translate, network).beam;
-  return {.source = tokens,
-          .rows = beam.beam * std::min(tokens, static_cast<double>(beam.most_tokens))};
-}
-
-// By layer, of a sample: its source once, and all rows of its text. So the layers of an encoder weigh
-// little.
-std::vector<double> WritingFlops(const WriteSpec& write, const Network& network) {
-  const absl::StatusOr<DecodingForm> form = DecodingOf(network, /*pool_rows=*/1);
-  CHECK_OK(form.status());
-  const WrittenSample sample = LikelySample(write, network);
-  const double share = sample.rows / static_cast<double>(form->context);
-  std::vector<double> flops;
-  for (const NetworkLayer& layer : form->target.layers) {
-    flops.push_back(static_cast<double>(EvaluationFlops(*layer.lists)) * share);
-  }
-  if (!form->has_source()) return flops;
-  const double positions = static_cast<double>(PairLimitsOf(network).source);
-  const double of_source = std::min(1.0, sample.source / positions);
-  for (size_t i = 0; i < flops.size(); ++i) {
-    const double all = static_cast<double>(EvaluationFlops(*form->source.layers[i].lists));
-    flops[i] += all * of_source;
-  }
-  return flops;
-}
-
 Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
                         const PlanAssumptions& assumptions, std::span<const LayerProfile> profile) {
   const double sequences =
@@ -105,11 +64,12 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& network,
   seconds.layers.assign(profile.begin(), profile.end());
   double loss_share = 1;
   if (spec.write.has_value()) {
+    const WritingCost cost = WritingCostOf(*spec.write, network);
     seconds.layers.clear();
-    for (const double flops : WritingFlops(*spec.write, network)) {
+    for (const double flops : cost.layer_flops) {
       seconds.layers.push_back({.forward_seconds = flops * per_flop, .backward_seconds = 0});
     }
-    loss_share = LikelySample(*spec.write, network).rows / static_cast<double>(ContextOf(network));
+    loss_share = cost.target_share;
   } else if (profile.empty()) {
     for (const LayerCost& cost : ModelCosts(network)) {
       seconds.layers.push_back(

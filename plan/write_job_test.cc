@@ -32,17 +32,22 @@ JobSpec WritingJob() {
   return spec;
 }
 
+NetworkSpec Transformer(int64_t width, int64_t encoder_layers) {
+  NetworkSpec network = TransformerSpec{.vocabulary = 100,
+                                        .source_context = 12,
+                                        .target_context = 10,
+                                        .width = width,
+                                        .hidden = 4 * width,
+                                        .heads = 2,
+                                        .encoder_layers = encoder_layers,
+                                        .decoder_layers = 3};
+  network.objective = CrossEntropySpec{.ignore_index = 0};
+  return network;
+}
+
 JobSpec TranslatingJob() {
   JobSpec spec = WritingJob();
-  spec.network = TransformerSpec{.vocabulary = 100,
-                                 .source_context = 12,
-                                 .target_context = 10,
-                                 .width = 8,
-                                 .hidden = 16,
-                                 .heads = 2,
-                                 .encoder_layers = 2,
-                                 .decoder_layers = 3};
-  spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+  spec.network = Transformer(/*width=*/8, /*encoder_layers=*/2);
   ParallelTextData data;
   data.tokenizer = "/data/pieces.model";
   data.sources = {"/data/a"};
@@ -144,15 +149,7 @@ TEST(WriteJob, CountsRowsOfKeysAndValues) {
 // Symptom: of two stages the first had the encoder, and nothing to do after the first token.
 TEST(WriteJob, CutsWhereEachTokenIsWorkForAllStages) {
   JobSpec spec = TranslatingJob();
-  spec.network = TransformerSpec{.vocabulary = 100,
-                                 .source_context = 12,
-                                 .target_context = 10,
-                                 .width = 64,
-                                 .hidden = 256,
-                                 .heads = 2,
-                                 .encoder_layers = 3,
-                                 .decoder_layers = 3};
-  spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+  spec.network = Transformer(/*width=*/64, /*encoder_layers=*/3);
   JobSpec training = spec;
   training.write.reset();
   const Network network = ExpandJob(spec).value();

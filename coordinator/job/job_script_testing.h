@@ -24,9 +24,10 @@
 //   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT
 //   reported 0 [nan | otherwise | uncounted | CODE] | begun | begun RESOURCE_EXHAUSTED
 //   shard 0 [CODE] | committed [CODE] | exported [CODE]
-//   reported 1 [over | done | silent | end | stray]   of a job that writes, whose reports have two
-//                  more bytes: all texts are done and the mini-batch is over with them; all are
-//                  done; there are none; none, and it is over; of a line of the next mini-batch
+//   reported 1 [over | done | silent | end | stray]   of a job that writes. A report has two more
+//                  bytes. over: all texts are done, and with them the mini-batch; done: all texts
+//                  are; silent: no bytes; end: none, and it is over; stray: of a line that is not
+//                  of the mini-batch
 //   all            the answers of all stages to the operation at hand; "all over": the last stage's
 //   wait 5         time passes; the deadline, if it was reached, is told
 //   moves b        a heartbeat of stage b tells of progress; "moves effect": file work advances

@@ -43,7 +43,7 @@ int64_t WriteBatches(const JobSpec& spec);   // mini-batches of its lines, if it
 uint64_t LoadedStep(const JobState& state);  // of the weights that a fence is about
 // The step that an answer with this fence is about.
 uint64_t StepOf(const JobState& state, const Fence& fence);
-// What people see of the reports of a command that computed.
+// Takes from the reports of a command that computed what people see.
 void ShowReports(JobState& state);
 // A command is done: clears what failed before, if the job has got on.
 void NoteProgress(JobState& state, double now);

@@ -26,7 +26,7 @@
 
 namespace stagecoach {
 
-// What a played last stage writes of a line with weights of this sum of squares; a byte is a token.
+// The text of a line by a played last stage with weights of this sum of squares; a byte is a token.
 std::string SimulatedText(int64_t line, double weights);
 
 // 7 layers, 7 steps, a checkpoint and an evaluation every 3 steps.

@@ -3,11 +3,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/objectives/cross_entropy.h"
-#include "network/zoo/transformer.h"
 #include "plan/data/parallel_text.h"
 #include "scores/corpus_counts.h"
 #include "stage/data/parallel/pair_network_testing.h"
+#include "stage/testing/pair_transformer.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {
@@ -31,15 +30,7 @@ RuntimeFleet::Options Translating(int stages, Precision precision = Precision::k
   RuntimeFleet::Options options{.stages = stages};
   options.precision = precision;
   options.change = [](const TemporaryFolder& folder, JobSpec* spec) {
-    spec->network = TransformerSpec{.vocabulary = kPairVocabulary,
-                                    .source_context = 12,
-                                    .target_context = 9,
-                                    .width = 12,
-                                    .hidden = 20,
-                                    .heads = 3,
-                                    .encoder_layers = 2,
-                                    .decoder_layers = 2};
-    spec->network.objective = CrossEntropySpec{.ignore_index = kPairPad};
+    spec->network = PairTransformer();
     ParallelTextData data;
     data.tokenizer = folder.Write("tokenizer", ModelFileText(PairPieces()));
     data.sources = data.test_sources = {folder.Write("sources", Lines(kSources))};

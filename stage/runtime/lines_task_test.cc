@@ -4,11 +4,10 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/objectives/cross_entropy.h"
-#include "network/zoo/transformer.h"
 #include "plan/costs/host_memory.h"
 #include "plan/data/parallel_text.h"
 #include "stage/data/parallel/pair_network_testing.h"
+#include "stage/testing/pair_transformer.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {
@@ -28,15 +27,7 @@ testing::AssertionResult IsOk(const absl::Status& status) {
 }
 
 void OnPairs(const TemporaryFolder& folder, JobSpec* spec) {
-  spec->network = TransformerSpec{.vocabulary = kPairVocabulary,
-                                  .source_context = 12,
-                                  .target_context = 9,
-                                  .width = 12,
-                                  .hidden = 20,
-                                  .heads = 3,
-                                  .encoder_layers = 2,
-                                  .decoder_layers = 2};
-  spec->network.objective = CrossEntropySpec{.ignore_index = kPairPad};
+  spec->network = PairTransformer();
   const auto joined = [](const std::vector<std::string>& lines) {
     return absl::StrJoin(lines, "\n") + "\n";
   };

@@ -69,7 +69,7 @@ class Generate(fleet.FleetTest):
 
     def test_a_killed_stage_costs_no_token(self):
         self.trained()
-        asked = ("--prompt", "The stage", "--tokens", 4000, "--temperature", 1, "--stages", 2)
+        asked = ("--prompt", "The stage", "--tokens", 8000, "--temperature", 1, "--stages", 2)
         expected = self.generate(*asked)
 
         def struck():

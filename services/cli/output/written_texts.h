@@ -30,7 +30,7 @@ struct WrittenLine {
 
 // Either may be empty: not wanted.
 struct WrittenTextEvents {
-  // What is new of a line, as it comes.
+  // The new text of a line, as it comes.
   std::function<void(int64_t line, const std::string& more)> on_text;
   // A whole line; in the order of the lines.
   std::function<void(const WrittenLine&)> on_line;

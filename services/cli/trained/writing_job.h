@@ -35,7 +35,7 @@ absl::StatusOr<JobSpec> MakeWritingJob(JobSpec trained, const WritingJobOptions&
 // Whether a job takes the lines.
 absl::Status CheckLinesOfJob(const std::vector<std::string>& lines);
 
-// What the user of `translate` or `generate` knows fields of the job by.
+// The words for fields of the job that a user of `translate` or `generate` knows.
 struct UserWords {
   std::string stages = "--stages";  // the option
   std::string line = "line";        // for a line, or "prompt"

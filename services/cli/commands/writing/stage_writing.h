@@ -1,6 +1,5 @@
-// StageWriting: `translate` and `generate` on the stages of a cluster, as a job that writes texts:
-// the coordinator's cluster, or one that the command starts on this machine and that is gone with
-// it.
+// StageWriting: `translate` and `generate` on the stages of a cluster, as a job that writes texts. The
+// cluster is the coordinator's, or one on this machine that lives as long as the command.
 // Threads:   the main thread.
 // Errors:    of the weights as WeightSource; of the options as writing_job.h; the coordinator's,
 //            with the user's lines and options in the place of the job's fields.
