@@ -1,8 +1,9 @@
 #include "decoding/choice.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "decoding/log_softmax.h"
+#include "decoding/row_loops.h"
 
 namespace stagecoach {
 namespace {
@@ -29,37 +31,42 @@ struct Likelier {
   }
 };
 
-// Without an early exit the compiler vectorizes the loop.
-constexpr int32_t kTokensOfBlock = 64;
-bool AnyAbove(Logits logits, int32_t begin, int32_t end, float limit) {
-  uint32_t above = 0;
-  for (int32_t token = begin; token < end; ++token) above |= logits[token] > limit ? 1u : 0u;
-  return above != 0;
+// A row, and the greatest logits of its lanes, which every use of it begins with.
+struct Row {
+  explicit Row(Logits row) : logits(row), greatest(GreatestOfLanes(row)) {}
+  Logits logits;
+  RowLanes greatest;
+};
+
+// A logit that the `count` likeliest tokens reach, whichever are forbidden: as many lanes have a
+// token of their own there.
+float BoundOfLikeliest(const Row& row, int64_t count, Tokens forbidden) {
+  const int64_t lanes = count + std::ssize(forbidden);
+  if (lanes > std::ssize(row.greatest)) return -std::numeric_limits<float>::infinity();
+  RowLanes greatest = row.greatest;
+  const auto last = greatest.begin() + (lanes - 1);
+  std::nth_element(greatest.begin(), last, greatest.end(), std::greater<>());
+  return *last;
 }
 
-// The `count` likeliest tokens in order. The heap begins with the least likely: one comparison
-// drops most blocks of tokens.
-std::vector<int32_t> LikeliestTokens(Logits logits, int64_t count, Tokens forbidden) {
-  const Likelier likelier{logits};
-  const auto vocabulary = static_cast<int32_t>(logits.size());
-  std::vector<int32_t> heap;
-  const auto take = [&](int32_t token) {
-    const bool full = std::ssize(heap) == count;
-    if ((full && logits[token] <= logits[heap.front()]) || Contains(forbidden, token)) return;
-    if (full) {
-      std::pop_heap(heap.begin(), heap.end(), likelier);
-      heap.pop_back();
+// The `count` likeliest tokens in order.
+std::vector<int32_t> LikeliestTokens(const Row& row, int64_t count, Tokens forbidden) {
+  constexpr size_t kTokensOfBlock = 64;
+  const float bound = BoundOfLikeliest(row, count, forbidden);
+  std::vector<int32_t> tokens;
+  for (size_t begin = 0; begin < row.logits.size(); begin += kTokensOfBlock) {
+    const Logits block =
+        row.logits.subspan(begin, std::min(kTokensOfBlock, row.logits.size() - begin));
+    if (!AnyAtLeast(block, bound)) continue;
+    for (size_t i = 0; i < block.size(); ++i) {
+      const auto token = static_cast<int32_t>(begin + i);
+      if (block[i] >= bound && !Contains(forbidden, token)) tokens.push_back(token);
     }
-    heap.push_back(token);
-    std::push_heap(heap.begin(), heap.end(), likelier);
-  };
-  for (int32_t begin = 0; begin < vocabulary; begin += kTokensOfBlock) {
-    const int32_t end = std::min(vocabulary, begin + kTokensOfBlock);
-    if (std::ssize(heap) == count && !AnyAbove(logits, begin, end, logits[heap.front()])) continue;
-    for (int32_t token = begin; token < end; ++token) take(token);
   }
-  std::sort_heap(heap.begin(), heap.end(), likelier);
-  return heap;
+  const auto end = tokens.begin() + std::min(count, std::ssize(tokens));
+  std::partial_sort(tokens.begin(), end, tokens.end(), Likelier{row.logits});
+  tokens.erase(end, tokens.end());
+  return tokens;
 }
 
 std::vector<int32_t> AllowedTokens(Logits logits, Tokens forbidden) {
@@ -134,14 +141,9 @@ void CheckOptions(const ChoiceOptions& options, double uniform) {
 }  // namespace
 
 absl::Status CheckFinite(Logits logits) {
-  const auto finite = [](float value) {
-    return (std::bit_cast<uint32_t>(value) & 0x7f800000u) != 0x7f800000u;
-  };
-  // No early exit: the compiler vectorizes the loop.
-  bool all = true;
-  for (const float value : logits) all &= finite(value);
-  if (all) return absl::OkStatus();
-  const auto at = std::find_if_not(logits.begin(), logits.end(), finite);
+  if (AllFinite(logits)) return absl::OkStatus();
+  const auto at = std::find_if_not(logits.begin(), logits.end(),
+                                   [](float logit) { return std::isfinite(logit); });
   return absl::FailedPreconditionError(
       absl::StrCat("the logit of token ", at - logits.begin(), " is ", *at, "; must be finite"));
 }
@@ -149,9 +151,10 @@ absl::Status CheckFinite(Logits logits) {
 absl::StatusOr<std::vector<Candidate>> Likeliest(Logits logits, int count, Tokens forbidden) {
   CHECK(count > 0 && !logits.empty()) << count << " of " << logits.size();
   RETURN_IF_ERROR(CheckFinite(logits));
-  const LogSoftmax log_softmax(logits);
+  const Row row(logits);
+  const LogSoftmax log_softmax(logits, row.greatest);
   std::vector<Candidate> candidates;
-  for (const int32_t token : LikeliestTokens(logits, count, forbidden)) {
+  for (const int32_t token : LikeliestTokens(row, count, forbidden)) {
     candidates.push_back({token, log_softmax.Of(token)});
   }
   return candidates;
@@ -161,13 +164,14 @@ absl::StatusOr<Candidate> Sample(Logits logits, const ChoiceOptions& options, do
                                  Tokens forbidden) {
   CheckOptions(options, uniform);
   RETURN_IF_ERROR(CheckFinite(logits));
+  const Row row(logits);
   const int64_t most = options.temperature == 0 ? 1 : options.top_k;
   std::vector<int32_t> tokens =
-      most > 0 ? LikeliestTokens(logits, most, forbidden) : AllowedTokens(logits, forbidden);
+      most > 0 ? LikeliestTokens(row, most, forbidden) : AllowedTokens(logits, forbidden);
   CHECK(!tokens.empty()) << "every token is forbidden";
   const int32_t token =
       tokens.size() == 1 ? tokens[0] : Draw(logits, std::move(tokens), options, uniform);
-  return Candidate{token, LogSoftmax(logits).Of(token)};
+  return Candidate{token, LogSoftmax(logits, row.greatest).Of(token)};
 }
 
 absl::StatusOr<std::vector<Candidate>> Choose(Logits logits, const ChoiceOptions& options,

@@ -127,7 +127,7 @@ TEST(Likeliest, AreTheFirstOfTheSortedRow) {
     SCOPED_TRACE(trial);
     const Row logits = RandomRow(random);
     const Ids forbidden = RandomForbidden(random, std::ssize(logits));
-    const int count = 1 + static_cast<int>(random() % 40);
+    const int count = 1 + static_cast<int>(random() % 100);
     Ids expected = PlainOrder(logits, forbidden);
     expected.resize(std::min<size_t>(expected.size(), count));
     const std::vector<Candidate> candidates = MustLikeliest(logits, count, forbidden);

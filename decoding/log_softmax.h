@@ -10,11 +10,15 @@
 #include <cstdint>
 #include <span>
 
+#include "decoding/row_loops.h"
+
 namespace stagecoach {
 
 class LogSoftmax {
  public:
   explicit LogSoftmax(std::span<const float> logits);
+  // greatest: GreatestOfLanes(logits).
+  LogSoftmax(std::span<const float> logits, const RowLanes& greatest);
 
   float Of(int32_t token) const {
     return static_cast<float>(static_cast<double>(logits_[token]) - greatest_ - log_sum_);

@@ -236,7 +236,9 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
 
 SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t limit,
                            const HostProfile& host) {
-  if (limit <= 0) return {true, std::numeric_limits<int64_t>::max()};
+  if (limit <= 0) {
+    return {.packed_weights = true, .rooms = std::numeric_limits<int64_t>::max()};
+  }
   const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 1});
   const int layers = static_cast<int>(network.layers.size());
@@ -252,7 +254,7 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t 
   const int64_t needed = SaturatingAdd(most, SaturatingAdd(workspace.shared, workspace.room));
   const int64_t left = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2;
   const bool keeps = packed <= left;
-  return {keeps, keeps ? left - packed : left};
+  return {.packed_weights = keeps, .rooms = keeps ? left - packed : left};
 }
 
 int64_t ProcessBytes(const StageMemory& own, const StageMemory* before, int threads) {

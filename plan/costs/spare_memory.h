@@ -11,6 +11,9 @@ namespace stagecoach {
 struct SpareMemory {
   // Weights of convolutions in the order that kernels read, kept from one micro-batch to the next.
   bool packed_weights = false;
+  // The same of linear maps in float32. Only for weights that do not change: they would take as much
+  // memory again, and what a step of training saves is little.
+  bool packed_products = false;
   // Bytes for the rooms of further threads: a job needs one large room, and runs with that.
   int64_t rooms = 0;
   friend bool operator==(const SpareMemory&, const SpareMemory&) = default;

@@ -1,13 +1,13 @@
 #include "stage/decoding/cell_decoder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/threads/progress.h"
+#include "stage/decoding/host_values.h"
 
 namespace stagecoach {
 
@@ -112,7 +112,7 @@ absl::StatusOr<Tensors> CellDecoder::Step(int group, Tensors inputs, const Bindi
   return Run(target_, group, std::move(inputs), with_source, &table);
 }
 
-// Groups get smaller a few times in their life, so one copy by the host is enough for all devices.
+// Groups get smaller a few times in their life, so one way by the host is enough for all devices.
 absl::Status CellDecoder::Keep(int group, std::span<const int64_t> samples) {
   const auto found = groups_.find(group);
   if (found == groups_.end()) return absl::OkStatus();
@@ -120,19 +120,19 @@ absl::Status CellDecoder::Keep(int group, std::span<const int64_t> samples) {
   binding.samples = static_cast<int64_t>(samples.size());
   for (size_t i = 0; i < held_.size(); ++i) {
     Tensor& tensor = found->second.held[i];
-    std::vector<std::byte> all(static_cast<size_t>(tensor.bytes())), kept;
-    backend_.CopyToHost(tensor, all);
-    RETURN_IF_ERROR(backend_.Synchronize());
-    const DType dtype = tensor.dtype();
-    const ptrdiff_t bytes = TypeElements(held_[i].type, {1, binding.lengths}) * DTypeSize(dtype);
-    for (const int64_t sample : samples) {
-      const auto begin = all.begin() + sample * bytes;
-      kept.insert(kept.end(), begin, begin + bytes);
+    ASSIGN_OR_RETURN(const Tensor kept,
+                     MakeTensor(backend_.allocator(), MemoryKind::kActivations, tensor.dtype(),
+                                RuntimeShape(held_[i].type, binding)));
+    HostValues values;
+    RETURN_IF_ERROR(values.Read(tensor, backend_));
+    const int64_t elements = TypeElements(held_[i].type, {1, binding.lengths});
+    const auto bytes = static_cast<size_t>(elements * DTypeSize(tensor.dtype()));
+    for (size_t to = 0; to < samples.size(); ++to) {
+      backend_.CopyFromHost(values.bytes().subspan(static_cast<size_t>(samples[to]) * bytes, bytes),
+                            kept.Slice(static_cast<int64_t>(to) * elements, Shape{elements}));
     }
-    ASSIGN_OR_RETURN(tensor, MakeTensor(backend_.allocator(), MemoryKind::kActivations, dtype,
-                                        RuntimeShape(held_[i].type, binding)));
-    backend_.CopyFromHost(kept, tensor);
     RETURN_IF_ERROR(backend_.Synchronize());
+    tensor = kept;
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "stage/decoding/host_values.h"
 
 namespace stagecoach {
 
@@ -70,18 +71,16 @@ absl::StatusOr<CandidatesOfRows> CandidatesOf(const Tensor& logits, const RowBat
                                       logits.shape()));
     backend.Convert(logits, wide);
   }
-  std::vector<float> numbers(static_cast<size_t>(wide.elements()));
-  backend.CopyToHost(wide, std::as_writable_bytes(std::span(numbers)));
-  RETURN_IF_ERROR(backend.Synchronize());
+  HostValues numbers;
+  RETURN_IF_ERROR(numbers.Read(wide, backend));
   const auto classes = static_cast<size_t>(wide.shape().back());
   CandidatesOfRows candidates(rows.wanted.size());
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (!rows.wanted[i]) continue;
     const double uniform = rows.uniforms.empty() ? 0 : rows.uniforms[i];
-    ASSIGN_OR_RETURN(candidates[i],
-                     Annotate(Choose(std::span(numbers).subspan(i * classes, classes),
-                                     choice.options, uniform, choice.forbidden),
-                              absl::StrCat("position ", rows.positions[i])));
+    ASSIGN_OR_RETURN(candidates[i], Annotate(Choose(numbers.floats().subspan(i * classes, classes),
+                                                    choice.options, uniform, choice.forbidden),
+                                             absl::StrCat("position ", rows.positions[i])));
   }
   return candidates;
 }

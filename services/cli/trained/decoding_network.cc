@@ -7,10 +7,10 @@
 #include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "network/passes/decoding.h"
-#include "plan/decoding_checks.h"
 #include "plan/data/json_lines.h"
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
+#include "plan/decoding_checks.h"
 
 namespace stagecoach {
 
@@ -38,6 +38,10 @@ absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::st
     return absl::InvalidArgumentError(
         "the tokenizer has no begin id (bos); give the one that the job was trained with");
   }
+  // Weights stay as they are, and a step has few rows: a packing would take longer than its use.
+  backend->UseSpareMemory({.packed_weights = true,
+                           .packed_products = true,
+                           .rooms = std::numeric_limits<int64_t>::max()});
   DecodingNetwork loaded;
   loaded.context = network.wire(network.InputNamed("tokens")).type.shape[0];
   ASSIGN_OR_RETURN(loaded.trained,

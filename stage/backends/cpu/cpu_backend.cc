@@ -43,7 +43,7 @@ CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products,
     : allocator_(MakeHostAllocator(options.memory_limit_bytes)),
       pool_(std::max(1, options.threads), options.worker_nice),
       workspace_(allocator_.get(), pool_.threads() + 1),
-      packed_weights_(allocator_.get(), options.memory_limit_bytes <= 0),
+      packed_weights_(allocator_.get(), {.convolutions = options.memory_limit_bytes <= 0}),
       spare_(DefaultSpare()),
       products_(products),
       convolutions_(convolutions) {}
@@ -88,7 +88,7 @@ SpareMemory CpuBackend::DefaultSpare() const {
 }
 
 void CpuBackend::UseSpareMemory(const SpareMemory& spare) {
-  packed_weights_.Keep(spare.packed_weights);
+  packed_weights_.Keep({.convolutions = spare.packed_weights, .products = spare.packed_products});
   spare_ = spare;
 }
 

@@ -85,7 +85,7 @@ struct PackedWeight {
   static PackedWeight Of(CpuBackend& backend, const DirectConvolutions& way,
                          const DirectConvolution& direct, const Tensor& weight,
                          const Tensor& bias) {
-    const bool kept = backend.packed_weights().Keeps(weight);
+    const bool kept = backend.packed_weights().KeepsConvolution(weight);
     const int64_t widened = IsBfloat16(weight) ? weight.elements() : 0;
     const int64_t widened_bias = bias.valid() && IsBfloat16(bias) ? bias.elements() : 0;
     const int64_t packed = kept ? 0 : Pieces::Rounded(direct.packed_bytes() / kFloatBytes);

@@ -32,7 +32,8 @@ struct ProductSize {
   int64_t rows, in, out;
 };
 
-void RunForward(CpuBackend& backend, const ProductSize& size, const ForwardOperands<float>& o) {
+void RunForward(CpuBackend& backend, const ProductSize& size, const Tensor& weight,
+                const ForwardOperands<float>& o) {
   RunRowProduct(backend,
                 {.rows = size.rows,
                  .k = size.in,
@@ -41,7 +42,8 @@ void RunForward(CpuBackend& backend, const ProductSize& size, const ForwardOpera
                  .b = o.weight,
                  .strides = {1, size.in},
                  .bias = o.bias,
-                 .c = o.y},
+                 .c = o.y,
+                 .parameter = weight},
                 [&](int64_t first, int64_t count, int) {
                   const int64_t start = first * size.out, elements = count * size.out;
                   if (o.residual != nullptr) AddTo(o.residual + start, o.y + start, elements);
@@ -49,7 +51,8 @@ void RunForward(CpuBackend& backend, const ProductSize& size, const ForwardOpera
                 });
 }
 
-void RunForward(CpuBackend& backend, const ProductSize& size, const ForwardOperands<Bfloat16>& o) {
+void RunForward(CpuBackend& backend, const ProductSize& size, const Tensor&,
+                const ForwardOperands<Bfloat16>& o) {
   RunPanelProduct(backend,
                   {.rows = size.rows,
                    .k = size.in,
@@ -71,16 +74,17 @@ void RunForward(CpuBackend& backend, const ProductSize& size, const ForwardOpera
 
 // gelu_input may be null.
 void RunInputGradient(CpuBackend& backend, const ProductSize& size, const float* dy,
-                      const float* weight, const float* gelu_input, float* dx) {
+                      const Tensor& weight, const float* gelu_input, float* dx) {
   RunRowProduct(backend,
                 {.rows = size.rows,
                  .k = size.out,
                  .n = size.in,
                  .a = dy,
-                 .b = weight,
+                 .b = weight.data<float>(),
                  .strides = {size.in, 1},
                  .bias = nullptr,
-                 .c = dx},
+                 .c = dx,
+                 .parameter = weight},
                 [&](int64_t first, int64_t count, int) {
                   if (gelu_input == nullptr) return;
                   float* block = dx + first * size.in;
@@ -89,13 +93,13 @@ void RunInputGradient(CpuBackend& backend, const ProductSize& size, const float*
 }
 
 void RunInputGradient(CpuBackend& backend, const ProductSize& size, const Bfloat16* dy,
-                      const Bfloat16* weight, const Bfloat16* gelu_input, Bfloat16* dx) {
+                      const Tensor& weight, const Bfloat16* gelu_input, Bfloat16* dx) {
   RunPanelProduct(backend,
                   {.rows = size.rows,
                    .k = size.out,
                    .n = size.in,
                    .a = dy,
-                   .b = weight,
+                   .b = weight.data<Bfloat16>(),
                    .strides = {size.in, 1},
                    .bias = nullptr},
                   [&](const Panel& panel) {
@@ -120,8 +124,9 @@ absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const Call
           << "linear, residual";
     }
     if (size.rows == 0) return;
-    if (IsBfloat16(x)) return RunForward(backend, size, ForwardOperands<Bfloat16>(attributes, a));
-    RunForward(backend, size, ForwardOperands<float>(attributes, a));
+    if (IsBfloat16(x))
+      return RunForward(backend, size, weight, ForwardOperands<Bfloat16>(attributes, a));
+    RunForward(backend, size, weight, ForwardOperands<float>(attributes, a));
   });
 }
 
@@ -135,8 +140,8 @@ absl::StatusOr<Kernel> InputGradient(CpuBackend& backend, const Call& call, cons
     CHECK_EQ(dx.elements(), size.rows * size.in) << "linear backward";
     if (size.rows == 0) return;
     const auto run = [&]<typename T>(T) {
-      RunInputGradient(backend, size, dy.data<T>(), weight.data<T>(),
-                       gelu ? a.inputs[2].data<T>() : nullptr, dx.data<T>());
+      RunInputGradient(backend, size, dy.data<T>(), weight, gelu ? a.inputs[2].data<T>() : nullptr,
+                       dx.data<T>());
     };
     IsBfloat16(dy) ? run(Bfloat16()) : run(float{});
   });

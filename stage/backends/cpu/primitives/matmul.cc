@@ -1,5 +1,8 @@
 #include "stage/backends/cpu/primitives/matmul.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "stage/backends/cpu/primitives/onednn.h"
@@ -64,6 +67,7 @@ Matmul::~Matmul() = default;
 
 int64_t Matmul::scratch_bytes() const { return static_cast<int64_t>(state_->scratch.get_size()); }
 int64_t Matmul::packed_bytes() const { return static_cast<int64_t>(state_->b.get_size()); }
+bool Matmul::packed() const { return state_->shape.packed; }
 
 void Matmul::Pack(const void* b, void* packed) const {
   CHECK(state_->shape.packed) << "this product reads its matrix as it stands";
@@ -83,10 +87,19 @@ void Matmul::Execute(const void* a, const void* b, const float* bias, float* c,
   state_->primitive.execute(Stream(), arguments);
 }
 
+bool Matmul::ReadsOrderOf(const Matmul& other) const {
+  return state_->shape.packed && other.state_->shape.packed && state_->b == other.state_->b;
+}
+
 const Matmul& MatmulCache::Get(const MatmulShape& shape) {
-  std::unique_ptr<Matmul>& entry = primitives_[shape];
-  if (entry == nullptr) entry = std::make_unique<Matmul>(shape);
-  return *entry;
+  const auto found = primitives_.find(shape);
+  if (found != primitives_.end()) return *found->second;
+  auto made = std::make_unique<Matmul>(shape);
+  const auto like = std::find_if(primitives_.begin(), primitives_.end(), [&](const auto& known) {
+    return made->ReadsOrderOf(*known.second);
+  });
+  made->packed_order_ = like == primitives_.end() ? ++orders_ : like->second->packed_order_;
+  return *primitives_.emplace(shape, std::move(made)).first->second;
 }
 
 bool OneDnnHasBfloat16() {

@@ -41,14 +41,22 @@ class Matmul {
 
   int64_t scratch_bytes() const;
   int64_t packed_bytes() const;
+  bool packed() const;
+  // Number of the order that Pack makes. Products of one cache with equal k, n and strides of b may
+  // read each other's packed matrices if it is the same.
+  int packed_order() const { return packed_order_; }
   // Reorders the matrix at b (by the shape's strides) into packed.
   void Pack(const void* b, void* packed) const;
   // b: the packed matrix if the shape says so. bias: null if there is none.
   void Execute(const void* a, const void* b, const float* bias, float* c, void* scratch) const;
 
  private:
+  friend class MatmulCache;
+  bool ReadsOrderOf(const Matmul& other) const;
+
   struct State;
   std::unique_ptr<State> state_;
+  int packed_order_ = 0;
 };
 
 class MatmulCache {
@@ -57,6 +65,7 @@ class MatmulCache {
 
  private:
   std::map<MatmulShape, std::unique_ptr<Matmul>> primitives_;
+  int orders_ = 0;
 };
 
 bool OneDnnHasBfloat16();  // by instructions, not by emulation

@@ -4,10 +4,23 @@
 
 namespace stagecoach::cpu {
 
-const float* PackedWeights::Get(const Tensor& weight, const ConvolutionPacking& packing,
-                                int64_t bytes, absl::FunctionRef<void(float* packed)> pack) {
+void PackedWeights::Keep(const Kept& kept) {
+  kept_ = kept;
+  std::erase_if(entries_, [&kept](const auto& entry) {
+    return std::holds_alternative<ProductPacking>(entry.first.second) ? !kept.products
+                                                                      : !kept.convolutions;
+  });
+}
+
+bool PackedWeights::Keeps(const Tensor& weight, const WeightPacking& packing) const {
+  return std::holds_alternative<ProductPacking>(packing) ? KeepsProduct(weight)
+                                                         : KeepsConvolution(weight);
+}
+
+const float* PackedWeights::Get(const Tensor& weight, const WeightPacking& packing, int64_t bytes,
+                                absl::FunctionRef<void(float* packed)> pack) {
   const uint64_t version = weight.buffer()->version();
-  CHECK(Keeps(weight)) << "packed weight of version " << version;
+  CHECK(Keeps(weight, packing)) << "packed weight of version " << version;
   const Key key(weight.buffer().get(), packing);
   auto found = entries_.find(key);
   if (found == entries_.end()) {
@@ -32,7 +45,7 @@ const float* PackedWeights::Get(const Tensor& weight, const ConvolutionPacking& 
 
 void PackedWeights::Clear() {
   entries_.clear();
-  keeps_ = keeps_at_first_;
+  kept_ = kept_at_first_;
   status_ = absl::OkStatus();
 }
 

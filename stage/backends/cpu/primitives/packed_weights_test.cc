@@ -231,7 +231,8 @@ TEST(PackedWeights, AreKeptWhereTheMemoryHasNoLimitOrTheJobHasRoom) {
     Convolved convolved(backend);
     convolved.weight.buffer()->CountVersions();
     const auto expect_kept = [&](bool kept, const char* when) {
-      EXPECT_EQ(backend.packed_weights().Keeps(convolved.weight), kept) << limit << ", " << when;
+      EXPECT_EQ(backend.packed_weights().KeepsConvolution(convolved.weight), kept)
+          << limit << ", " << when;
       EXPECT_EQ(Disagreement(convolved.Run(), Fresh(convolved.weight, Elements::kFloat32), 0.0), "")
           << limit << ", " << when;
     };

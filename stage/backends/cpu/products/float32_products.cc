@@ -18,31 +18,46 @@ MatmulShape ShapeOf(const RowProduct& p, int64_t m) {
           .bias = p.bias != nullptr};
 }
 
+// b in the product's order: kept, or made for this call. Null without memory.
+const float* PackedOf(CpuBackend& backend, const RowProduct& p, const Matmul& product) {
+  PackedWeights& kept = backend.packed_weights();
+  const auto pack = [&](float* packed) { product.Pack(p.b, packed); };
+  if (kept.KeepsProduct(p.parameter)) {
+    const ProductPacking packing = {p.k, p.n, p.strides, product.packed_order()};
+    return kept.Get(p.parameter, packing, product.packed_bytes(), pack);
+  }
+  float* const packed = backend.ReserveShared(product.packed_bytes());
+  if (packed != nullptr) pack(packed);
+  return packed;
+}
+
+// A lower last block reads the same packed matrix, or the matrix as it stands if it wants another
+// order.
+const Matmul& ProductOfRest(CpuBackend& backend, const RowProduct& p, const Matmul& product,
+                            int64_t rest) {
+  MatmulShape shape = ShapeOf(p, rest);
+  const Matmul& same = backend.matmuls().Get(shape);
+  if (!product.packed() || same.packed_order() == product.packed_order()) return same;
+  shape.packed = false;
+  return backend.matmuls().Get(shape);
+}
+
 }  // namespace
 
 void RunRowProduct(CpuBackend& backend, const RowProduct& p, CpuBackend::BlockBody finish) {
   const SerialOpenMp serial;  // primitives are made for one thread
-  // A lower last block may want another packed layout: it reads the matrix as it stands.
   const int64_t full = std::min(p.rows, kRowBlock), rest = p.rows % full;
   const Matmul& product = backend.matmuls().Get(ShapeOf(p, full));
-  MatmulShape rest_shape = ShapeOf(p, rest);
-  rest_shape.packed = false;
-  const Matmul& rest_product = rest == 0 ? product : backend.matmuls().Get(rest_shape);
+  const Matmul& rest_product = rest == 0 ? product : ProductOfRest(backend, p, product, rest);
   const int64_t scratch = std::max(product.scratch_bytes(), rest_product.scratch_bytes());
   const int rooms = backend.ReserveRooms(scratch);
   if (rooms == 0) return;
-  const float* b = p.b;
-  if (ShapeOf(p, full).packed) {
-    float* packed = backend.ReserveShared(product.packed_bytes());
-    if (packed == nullptr) return;
-    product.Pack(p.b, packed);
-    b = packed;
-  }
+  const float* const packed = product.packed() ? PackedOf(backend, p, product) : nullptr;
+  if (product.packed() && packed == nullptr) return;
   backend.ForEachBlock(rooms, p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
-    const bool whole = count == full;
-    (whole ? product : rest_product)
-        .Execute(p.a + first * p.k, whole ? b : p.b, p.bias, p.c + first * p.n,
-                 backend.WorkerScratch(worker));
+    const Matmul& block = count == full ? product : rest_product;
+    block.Execute(p.a + first * p.k, block.packed() ? packed : p.b, p.bias, p.c + first * p.n,
+                  backend.WorkerScratch(worker));
     finish(first, count, worker);
   });
 }

@@ -19,6 +19,7 @@ struct RowProduct {
   Strides strides;
   const float* bias;  // may be null
   float* c;
+  const Tensor& parameter;  // of which b is the values
 };
 
 // Computes blocks of rows; all share b. Then runs `finish` on each block's rows.
