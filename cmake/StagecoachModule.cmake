@@ -1,19 +1,26 @@
-# stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [FOLDERS ...] [DEPS ...] [TEST_DEPS ...]
-#                   [NO_TSAN x_test.cc ...] [NUMBERS x_test.cc ...]): the library of the current folder.
+# stagecoach_module(NAME [SEQUENTIAL] [VALUES] [NO_ASAN] [RPC] [ROWS] [FOLDERS ...] [DEPS ...] [TEST_DEPS ...]
+#                   [NO_TSAN x_test.cc ...] [RELEASE_ONLY x_test.cc ...]): the library of the current folder.
 #
 # FOLDERS: sub-folders whose files belong to it too. tools/tidy.py refuses includes in a circle.
 #
 # RPC: most of its files include gRPC's headers (StagecoachPrecompiled.cmake).
 # ROWS: its tests are hundreds of short rows, run by two processes and not by one each.
-# NO_TSAN: tests that take long under ThreadSanitizer and have nothing for it to find.
-# NUMBERS: tests that only compare numbers, of code that other tests run under sanitizers.
 #
+# Tests under sanitizers take five times as long as others, and their builds half of all compiling. They are for code
+# that handles memory by hand or hands it from thread to thread:
 # SEQUENTIAL: neither it nor its tests start a thread, so they have no tests under ThreadSanitizer.
+# VALUES: it computes values of the standard library from such values, so it has no tests under any sanitizer. Whole
+# jobs, simulated clusters and fuzz targets run it under AddressSanitizer. The release build checks its containers.
+# NO_ASAN: it has no tests under AddressSanitizer, as other tests run it there. ThreadSanitizer, if it has the tests,
+# reports memory that is used after its end too.
+# NO_TSAN: files of tests that have nothing for ThreadSanitizer to find.
+# RELEASE_ONLY: files of tests as VALUES has, or that compare numbers of code that other tests run under sanitizers.
 #
 # Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
 # x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
 function(stagecoach_module name)
-  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "FOLDERS;DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN;NUMBERS" ${ARGN})
+  cmake_parse_arguments(arg "SEQUENTIAL;VALUES;NO_ASAN;RPC;ROWS" ""
+                        "FOLDERS;DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN;RELEASE_ONLY" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${arg_FOLDERS})
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -40,10 +47,21 @@ function(stagecoach_module name)
   if(STAGECOACH_SANITIZE AND (computes_little OR name MATCHES "^(data|link|stage|plan)"))
     set(idle TRUE)
   endif()
-  if(sources AND idle)
-    target_compile_options(${library} PRIVATE -O0)
-  elseif(sources AND computes_little AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(${library} PRIVATE -O1)
+  set(options)
+  if(idle)
+    list(APPEND options -O0)
+  elseif(computes_little AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    list(APPEND options -O1)
+  endif()
+  if(idle OR name MATCHES "^(base|pictures)$")
+    list(APPEND options ${STAGECOACH_COUNTED})
+  endif()
+  # An index behind the end of a vector ends the program with a message, and is not read.
+  if((computes_little OR arg_VALUES) AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    list(APPEND options -D_GLIBCXX_ASSERTIONS)
+  endif()
+  if(sources)
+    target_compile_options(${library} PRIVATE ${options})
   endif()
   target_include_directories(${library} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${library} ${scope} ${arg_DEPS})
@@ -63,12 +81,14 @@ function(stagecoach_module name)
     stagecoach_unity(${library} ${STAGECOACH_UNITY} ${most})
     stagecoach_without_unity(${sources})
   endif()
-  if(arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
+  if((arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
+     OR (arg_NO_ASAN AND STAGECOACH_SANITIZE MATCHES address)
+     OR (arg_VALUES AND STAGECOACH_SANITIZE))
     set(tests)
   endif()
   set(left_out)
   if(STAGECOACH_SANITIZE)
-    list(APPEND left_out ${arg_NUMBERS})
+    list(APPEND left_out ${arg_RELEASE_ONLY})
   endif()
   if(STAGECOACH_SANITIZE MATCHES thread)
     list(APPEND left_out ${arg_NO_TSAN})
@@ -80,7 +100,7 @@ function(stagecoach_module name)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
                                                 GTest::gtest_main)
-    stagecoach_test_program(${name}_tests ${unit_headers} ${idle})
+    stagecoach_test_program(${name}_tests ${unit_headers})
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # Thousands of processes start for longer than they test, sanitized ones above all.
@@ -102,20 +122,19 @@ function(stagecoach_module name)
   endif()
 endfunction()
 
-# stagecoach_test_program(TARGET SET [IDLE]): how a program of tests is compiled. SET: its precompiled headers; IDLE:
-# TRUE if what it tests computes little.
+# stagecoach_test_program(TARGET SET): how a program of tests is compiled. SET: its precompiled headers.
 #
-# Tests are compiled more often than they compute: -Og halves the time to build them, and takes a quarter off that for
-# -O1; more than -O0, which writes out what is inlined otherwise. Under AddressSanitizer a third of the rest goes to the
-# scopes of the temporaries that tests are full of: those are watched in what is tested, not in the tests. Sanitized
-# tests have no line numbers, which take their time too: a report names the test, and the lines of what it tests.
+# Tests are compiled more often than they compute: gcc's -Og halves the time to build them, and clang, which compiles
+# sanitized tests, takes half as long with -O0 as with -O1. Under AddressSanitizer a third of the rest goes to the scopes
+# of the temporaries that tests are full of: those are watched in what is tested, not in the tests. Sanitized tests have
+# no line numbers, which take their time too: a report names the test, and the lines of what it tests.
 function(stagecoach_test_program target set)
   set(level -Og)
-  if(STAGECOACH_SANITIZE AND "${ARGN}")
-    set(level -O0)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    list(APPEND level -D_GLIBCXX_ASSERTIONS)
   endif()
   if(STAGECOACH_SANITIZE)
-    list(APPEND level -g0)
+    set(level -O0 -g0)
   endif()
   if(STAGECOACH_SANITIZE MATCHES "address")
     list(APPEND level -fno-sanitize-address-use-after-scope)

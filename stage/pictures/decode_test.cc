@@ -142,10 +142,10 @@ TEST(DecodeJpeg, AProgressiveFileGivesTheSamePicture) {
 // every thread anew.
 TEST(DecodeJpeg, GivesTheSameBytesWithoutVectorInstructions) {
   const std::vector<std::pair<int, int>> samplings = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}};
-  for (const auto& [horizontal, vertical] : samplings) {
+  for (const std::pair<int, int>& sampling : samplings) {
     const auto sampled = [&](jpeg_compress_struct* info) {
-      info->comp_info[0].h_samp_factor = horizontal;
-      info->comp_info[0].v_samp_factor = vertical;
+      info->comp_info[0].h_samp_factor = sampling.first;
+      info->comp_info[0].v_samp_factor = sampling.second;
     };
     const std::vector<uint8_t> file = JpegFile(MadeUpPicture(61, 83, 3), sampled);
     Picture plain;
@@ -154,7 +154,7 @@ TEST(DecodeJpeg, GivesTheSameBytesWithoutVectorInstructions) {
     unsetenv("JSIMD_FORCENONE");
     Picture fast;
     std::thread([&] { fast = Decoded(file, 3); }).join();
-    EXPECT_EQ(fast, plain) << horizontal << " " << vertical;
+    EXPECT_EQ(fast, plain) << sampling.first << " " << sampling.second;
   }
 }
 

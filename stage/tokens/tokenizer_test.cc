@@ -10,7 +10,6 @@
 #include "base/errors/check.h"
 #include "base/numbers/random.h"
 #include "base/testing/status_is.h"
-#include "base/threads/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/tokens/library/sentencepiece_library.h"
@@ -270,23 +269,6 @@ TEST(Tokenizer, FilesThatDifferHaveAnotherDigest) {
   const auto other = Made(ModelFileText(LetterPieces(), WireNumber(3, 2)));
   EXPECT_EQ(one->digest().size(), 64u);
   EXPECT_NE(one->digest(), other->digest());
-}
-
-TEST(Tokenizer, ThreadsShareOne) {
-  const auto tokenizer = Made(Train({{"byte_fallback", "true"}}));
-  const auto all = [&] {
-    Words words(4);
-    std::vector<std::vector<int32_t>> ids;
-    for (int i = 0; i < 100; ++i) ids.push_back(*tokenizer->Encode(words.Line(40)));
-    return ids;
-  };
-  std::vector<std::vector<std::vector<int32_t>>> found(4);
-  {
-    std::vector<Thread> threads;
-    for (auto& own : found) threads.emplace_back("encode", [&own, &all] { own = all(); });
-  }
-  const auto expected = all();
-  for (const auto& own : found) EXPECT_EQ(own, expected);
 }
 
 }  // namespace

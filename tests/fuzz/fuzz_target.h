@@ -1,5 +1,5 @@
 // A fuzz target: a function of any bytes that a peer, a file or a user may hand us. It must come
-// back; what it CHECKs holds for every input. libFuzzer calls it in the preset `fuzz` (tools/fuzz);
+// back; what it CHECKs holds for every input. libFuzzer calls it in the preset `asan` (tools/fuzz);
 // in all other builds fuzz_replay gives it what lies in corpus/TARGET. See CONTRIBUTING.md,
 // "Fuzzing".
 #ifndef STAGECOACH_TESTS_FUZZ_FUZZ_TARGET_H_

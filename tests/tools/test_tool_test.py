@@ -60,8 +60,8 @@ class TestToolTest(unittest.TestCase):
         self.assertNotIn("== failed", good.stdout)
         for fail, name in (("build release", "release: build: exit status 3"),
                            ("ctest --test-dir build -j", "release: tests: exit status 3\n    a_test\n    another_test"),
-                           ("-L serial", "release: whole jobs, beside the builds of cuda, asan and fuzz: exit status 3"),
-                           ("build fuzz", "cuda, asan and fuzz: builds, begun beside them: exit status 1"),
+                           ("-L serial", "release: whole jobs, beside the builds of cuda, asan and tsan: exit status 3"),
+                           ("build asan", "cuda, asan and tsan: builds, begun beside them: exit status 1"),
                            ("-L smoke", "asan: a whole job: exit status 3"),
                            ("fuzz --seconds", "fuzz: 15 seconds each: exit status 3"),
                            ("--test-dir build-tsan", "tsan: tests: exit status 3")):

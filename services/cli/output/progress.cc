@@ -33,7 +33,7 @@ std::string BarText(double share, size_t room, size_t taken) {
 }  // namespace
 
 std::string MeasureText(const v1::Measure& measure) {
-  return absl::StrFormat(IsAScore(measure.name()) ? "%.2f" : "%.4f", measure.value());
+  return absl::StrFormat("%.*f", IsAScore(measure.name()) ? 2 : 4, measure.value());
 }
 
 std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures) {

@@ -346,7 +346,7 @@ void AddOptimizerRows(std::vector<ConformanceRow>& rows) {
   }
   for (const auto& [name, attributes] : kAdafactors) {
     rows.push_back({absl::StrCat("Adafactor", name), 2e-6,
-                    [=](Bench& b) { return AdafactorOfAll(b, attributes); }});
+                    [attributes = attributes](Bench& b) { return AdafactorOfAll(b, attributes); }});
   }
   rows.push_back({"FillAll", 0.0, FillsOfAll, 0.0, ConformanceRow::Types::kFloat32});
   rows.push_back({"SgdAll", 1e-6, SgdOfAll});

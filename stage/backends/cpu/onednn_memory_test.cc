@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/sanitized.h"
 #include "gtest/gtest.h"
 #include "stage/backends/cpu/convolution/convolution_trial_testing.h"
 #include "stage/backends/cpu/primitives/onednn.h"
@@ -180,7 +179,7 @@ void TryProducts(int64_t m, int64_t k, int64_t n, bool bfloat16, Found& found) {
 
 void Try(Found& found) {
   std::mt19937_64 random(1);
-  const int any = kSanitized ? 10 : 80;
+  const int any = 40;
   for (const ConvolutionCase& c : NamedConvolutions()) TryConvolution(c, found);
   for (int i = 0; i < any; ++i) TryConvolution(AnyConvolution(random), found);
   for (const bool bfloat16 : {false, true}) {

@@ -32,9 +32,9 @@ inline std::string NameOf(const ConvolutionCase& c, ConvolutionPart part,
                       c.bias ? ", bias" : "");
 }
 
-// Calls f(pixel's element, weight's, place's) for every product of the convolution.
+// Calls f(the pixel's first element, the weight's, the place's) for every product of a pixel's channels of a group.
 template <typename F>
-void ForEachProduct(const ConvolutionShape& s, F f) {
+void ForEachPixel(const ConvolutionShape& s, F f) {
   const WindowShape& w = s.window;
   const int64_t in = w.channels / s.groups, out = s.out / s.groups;
   const auto pixel_at = [&](int64_t place, int64_t tap, int64_t stride, int64_t dilation,
@@ -51,8 +51,7 @@ void ForEachProduct(const ConvolutionShape& s, F f) {
       const int64_t pixel = ((n * w.height + y) * w.width + x) * w.channels;
       for (int64_t o = 0; o < s.out; ++o) {
         const int64_t weight = (o * w.size_height * w.size_width + tap) * in;
-        const int64_t first = pixel + o / out * in;
-        for (int64_t i = 0; i < in; ++i) f(first + i, weight + i, place * s.out + o);
+        f(pixel + o / out * in, weight, place * s.out + o);
       }
     }
   }
@@ -69,23 +68,31 @@ struct ConvolutionNumbers {
                part == ConvolutionPart::kWeightGradient ? 0 : 2),
         bias(c.shape.out, 3),
         places(SizeOf(c, false), part == ConvolutionPart::kForward ? 0 : 4) {
+    // Pointers: most of the test's time goes here, in a program that is compiled without much optimization.
+    const int64_t in = c.shape.window.channels / c.shape.groups;
+    float *const x = image.values.data(), *const w = weight.values.data(),
+                 *const y = places.values.data();
     switch (part) {
       case ConvolutionPart::kForward:
         if (c.bias) {
           for (int64_t i = 0; i < places.size(); ++i) places[i] = bias[i % c.shape.out];
         }
-        ForEachProduct(c.shape, [&](int64_t pixel, int64_t tap, int64_t place) {
-          places[place] += image[pixel] * weight[tap];
+        ForEachPixel(c.shape, [=](int64_t pixel, int64_t tap, int64_t place) {
+          float sum = y[place];
+          for (int64_t i = 0; i < in; ++i) sum += x[pixel + i] * w[tap + i];
+          y[place] = sum;
         });
         break;
       case ConvolutionPart::kInputGradient:
-        ForEachProduct(c.shape, [&](int64_t pixel, int64_t tap, int64_t place) {
-          image[pixel] += places[place] * weight[tap];
+        ForEachPixel(c.shape, [=](int64_t pixel, int64_t tap, int64_t place) {
+          const float gradient = y[place];
+          for (int64_t i = 0; i < in; ++i) x[pixel + i] += gradient * w[tap + i];
         });
         break;
       case ConvolutionPart::kWeightGradient:
-        ForEachProduct(c.shape, [&](int64_t pixel, int64_t tap, int64_t place) {
-          weight[tap] += image[pixel] * places[place];
+        ForEachPixel(c.shape, [=](int64_t pixel, int64_t tap, int64_t place) {
+          const float gradient = y[place];
+          for (int64_t i = 0; i < in; ++i) w[tap + i] += x[pixel + i] * gradient;
         });
         break;
     }

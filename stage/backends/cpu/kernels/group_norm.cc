@@ -174,9 +174,12 @@ class Task {
       const int64_t start = (columns.sample * s_.places + place) * s_.channels + columns.first;
       std::array<const float*, kCount> at;
       for (size_t i = 0; i < kCount; ++i) {
+        if (!narrow) {  // there is no room
+          at[i] = operands[i]->template data<float>() + start;
+          continue;
+        }
         float* const area = room_ + static_cast<int64_t>(i) * kArea;
-        at[i] = narrow ? area : operands[i]->template data<float>() + start;
-        if (!narrow) continue;
+        at[i] = area;
         WidenRows(operands[i]->template data<Bfloat16>() + start, s_.channels, area, some,
                   columns.count);
       }
@@ -189,10 +192,10 @@ class Task {
   void WriteRows(const Columns& columns, const std::array<const Tensor*, kCount>& operands,
                  const Tensor& y, const Body& body) const {
     const bool narrow = IsBfloat16(y);
-    float* const area = room_ + kCount * kArea;
     ForRows(columns, operands,
             [&](const GroupRows& rows, int64_t start, const std::array<const float*, kCount>& at) {
               if (!narrow) return body(rows, at, y.data<float>() + start, s_.channels);
+              float* const area = room_ + kCount * kArea;
               body(rows, at, area, rows.columns);
               for (int64_t r = 0; r < rows.rows; ++r) {
                 Narrow(area + r * rows.columns, y.data<Bfloat16>() + start + r * s_.channels,

@@ -1,6 +1,5 @@
 #include "stage/backends/cpu/primitives/worker_pool.h"
 
-#include <omp.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "base/threads/progress.h"
+#include "stage/backends/cpu/primitives/openmp.h"
 
 namespace stagecoach::cpu {
 

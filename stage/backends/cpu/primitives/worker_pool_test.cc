@@ -1,10 +1,9 @@
 #include "stage/backends/cpu/primitives/worker_pool.h"
 
-#include <omp.h>
-
 #include <numeric>
 
 #include "gtest/gtest.h"
+#include "stage/backends/cpu/primitives/openmp.h"
 
 namespace stagecoach::cpu {
 namespace {

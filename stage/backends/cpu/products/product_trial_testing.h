@@ -55,14 +55,15 @@ inline std::string RunProduct(const Matmul& product, const MatmulShape& s, Guard
                     s.bias ? bias.data() : nullptr, c.data(), scratch.data<void>());
   });
   if (!outside.empty()) return outside;
+  // Pointers: most of the test's time goes here, in a program that is compiled without much optimization.
   Numbers expected = c.numbers;
   for (int64_t i = 0; i < s.m; ++i) {
+    const float* const row = &a.numbers.values[static_cast<size_t>(i * s.a.row)];
     for (int64_t j = 0; j < s.n; ++j) {
       float& sum = expected[i * s.c_row + j];
       if (!s.accumulate) sum = s.bias ? bias.numbers[j] : 0;
-      for (int64_t k = 0; k < s.k; ++k) {
-        sum += a.numbers[i * s.a.row + k * s.a.column] * b.numbers[k * s.b.row + j * s.b.column];
-      }
+      const float* const column = &b.numbers.values[static_cast<size_t>(j * s.b.column)];
+      for (int64_t k = 0; k < s.k; ++k) sum += row[k * s.a.column] * column[k * s.b.row];
     }
   }
   return Difference(c.data(), expected.values.data(), expected.size());

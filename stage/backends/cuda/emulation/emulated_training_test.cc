@@ -148,12 +148,11 @@ TEST(EmulatedTraining, InChunksOfTheHeadLearnsWhatAWholeOneLearns) {
 TEST(EmulatedTraining, InChunksOfTheHeadHasTheSameBitsForEveryNumberOfStages) {
   for (HarnessOptions options : {Options(), InBfloat16()}) {
     const HarnessResult truth = MustTrain(InChunks(options));
+    options.stages = 2;
     for (const std::string& schedule : ScheduleNames()) {
       options.schedule = schedule;
-      for (const int stages : {2, 7}) {
-        options.stages = stages;
-        EXPECT_TRUE(MustTrain(InChunks(options)) == truth) << stages << ", " << schedule;
-      }
+      EXPECT_TRUE(MustTrain(InChunks(options)) == truth) << options.stages << ", " << schedule;
+      options.stages = options.stages == 2 ? 7 : 2;
     }
   }
 }

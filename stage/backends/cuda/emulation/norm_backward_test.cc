@@ -1,6 +1,8 @@
 // The gradients of a norm in one call and in two: the same bits, which is what schedules with a
 // split backward rest on.
 #include <cmath>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/errors/check.h"
@@ -21,8 +23,12 @@ struct Rows {
 constexpr Rows kShapes[] = {{1, 5},    {7, 17},    {33, 48},  {517, 24},
                             {5003, 8}, {13, 4104}, {9, 12304}};
 
-std::vector<float> Normal(int64_t count, uint32_t stream) {
-  std::vector<float> values(static_cast<size_t>(count));
+// Drawn once: drawing takes longer than what is tested.
+const std::vector<float>& Normal(int64_t count, uint32_t stream) {
+  static auto* const drawn = new std::map<std::pair<int64_t, uint32_t>, std::vector<float>>();
+  std::vector<float>& values = (*drawn)[{count, stream}];
+  if (!values.empty()) return values;
+  values.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     values[static_cast<size_t>(i)] = RandomNormal({.seed = 5, .operation = stream}, i);
   }
@@ -32,7 +38,7 @@ std::vector<float> Normal(int64_t count, uint32_t stream) {
 template <typename T>
 std::vector<T> Elements(int64_t count, int64_t offset, uint32_t stream) {
   std::vector<T> elements(static_cast<size_t>(count + offset));
-  const std::vector<float> values = Normal(count, stream);
+  const std::vector<float>& values = Normal(count, stream);
   for (int64_t i = 0; i < count; ++i) {
     elements[static_cast<size_t>(i + offset)] = FromFloat<T>(values[static_cast<size_t>(i)]);
   }
