@@ -23,6 +23,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,6 @@
 #include "bench/operations/ceilings.h"
 #include "bench/operations/measured_networks.h"
 #include "bench/operations/tune_products.h"
-#include "network/lists/attention_calls.h"
 #include "nlohmann/json.hpp"
 #include "operations/catalogue.h"
 #include "services/cli/spec/spec_reader.h"
@@ -105,6 +105,12 @@ struct Timed {
   double of_micro_batch() const { return floor_seconds * static_cast<double>(call.times); }
 };
 
+// An attention of a network in which every column exists.
+struct NamedAttention {
+  Attributes attributes;
+  Shape qkv;  // of its type
+};
+
 class Table {
  public:
   Table(const Options& options, Chosen chosen, Backend& backend)
@@ -119,6 +125,9 @@ class Table {
  private:
   absl::Status MeasureCeilings();
   absl::Status NameAttention(const MeasuredNetwork& row);
+  // With a context `times` as long.
+  absl::Status NameAttention(const MeasuredNetwork& row, const NamedAttention& attention,
+                             int64_t times, int64_t sequences);
   void Collect(const MeasuredNetwork& row);
   void TimeRow(const Timed& timed);
   absl::Status TimeUpdate();
@@ -149,34 +158,42 @@ absl::Status Table::MeasureCeilings() {
   return absl::OkStatus();
 }
 
+absl::Status Table::NameAttention(const MeasuredNetwork& row, const NamedAttention& attention,
+                                  int64_t times, int64_t sequences) {
+  const Call call{.operation = "attention", .attributes = attention.attributes};
+  const int64_t context = attention.qkv[0] * times;
+  CallTypes types{{ActivationType({context, attention.qkv[1]})}, {}, {}};
+  ASSIGN_OR_RETURN(types.outputs,
+                   OperationNamed(call.operation).Types(call.attributes, types.inputs, {}));
+  const int64_t heads = std::get<int64_t>(*call.attributes.Find("heads"));
+  Json json{{"row", "attention"}, {"network", row.name},
+            {"context", context}, {"sequences", sequences},
+            {"heads", heads},     {"head_width", types.outputs[0].shape[1] / heads}};
+  const auto described = backend_.Describe(call, types, sequences, ComputeDType(precision_));
+  if (described.ok()) {
+    json["way"] = described->way.empty() ? "the only one" : described->way;
+    if (!described->why.empty()) json["why"] = described->why;
+  } else {
+    json["error"] = described.status().ToString();
+  }
+  Print(json);
+  return absl::OkStatus();
+}
+
 // For each context that training is measured at.
 absl::Status Table::NameAttention(const MeasuredNetwork& row) {
-  std::vector<AttentionCall> named;
+  std::vector<NamedAttention> named;
   for (const NetworkLayer& layer : row.network.layers) {
-    for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) named.push_back(call);
+    for (const ListedCall& listed : layer.lists->forward.calls) {
+      if (listed.call.operation != "attention" || listed.call.inputs.size() > 1) continue;
+      named.push_back({listed.call.attributes, layer.lists->TypesOf(listed.call).inputs[0].shape});
+    }
     if (!named.empty()) break;  // the others are like it
   }
-  for (const AttentionCall& call : named) {
+  for (const NamedAttention& attention : named) {
     for (const int64_t times : {1, 4}) {
-      const AttentionShape shape{.sequences = std::max<int64_t>(1, row.samples / times),
-                                 .context = call.context * times,
-                                 .heads = call.heads,
-                                 .width = call.width,
-                                 .dropout = call.dropout,
-                                 .stream = {},
-                                 .key_heads = call.key_heads,
-                                 .full = call.full};
-      Json json{{"row", "attention"},       {"network", row.name},
-                {"context", shape.context}, {"sequences", shape.sequences},
-                {"heads", shape.heads},     {"head_width", shape.head_width()}};
-      const auto way = backend_.WayOfAttention(shape, ComputeDType(precision_));
-      if (way.ok()) {
-        json["way"] = way->way.empty() ? "the only one" : way->way;
-        if (!way->why.empty()) json["why"] = way->why;
-      } else {
-        json["error"] = way.status().ToString();
-      }
-      Print(json);
+      RETURN_IF_ERROR(
+          NameAttention(row, attention, times, std::max<int64_t>(1, row.samples / times)));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
@@ -31,6 +32,11 @@ class TimedBackend final : public Backend {
   }
 
   std::string fingerprint() const override { return inner_->fingerprint(); }
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override {
+    return inner_->Describe(call, types, samples, activation);
+  }
+  std::vector<std::string> WithoutKernels() const override { return inner_->WithoutKernels(); }
   Allocator& allocator() override { return inner_->allocator(); }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override {

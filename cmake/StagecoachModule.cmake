@@ -9,7 +9,7 @@
 # Tests under sanitizers take five times as long as others, and their builds half of all compiling. They are for code
 # that handles memory by hand or hands it from thread to thread:
 # SEQUENTIAL: neither it nor its tests start a thread, so they have no tests under ThreadSanitizer.
-# VALUES: it computes values of the standard library from such values, so it has no tests under any sanitizer. Whole
+# VALUES: it works on containers and strings of the standard library only, so it has no tests under sanitizers. Whole
 # jobs, simulated clusters and fuzz targets run it under AddressSanitizer. The release build checks its containers.
 # NO_ASAN: it has no tests under AddressSanitizer, as other tests run it there. ThreadSanitizer, if it has the tests,
 # reports memory that is used after its end too.
@@ -40,7 +40,7 @@ function(stagecoach_module name)
   # Code that computes little is compiled with less: -O1 takes 40 % off the time for -O3 and, sanitized, -O0 40 % off
   # the time for -O1.
   set(computes_little FALSE)
-  if(arg_RPC OR name MATCHES "^(services_|coordinator|checkpoint|network|operations)")
+  if(arg_RPC OR name MATCHES "^(services_|coordinator|checkpoint|devices|network|operations)")
     set(computes_little TRUE)
   endif()
   set(idle FALSE)
@@ -56,7 +56,7 @@ function(stagecoach_module name)
   if(idle OR name MATCHES "^(base|pictures)$")
     list(APPEND options ${STAGECOACH_COUNTED})
   endif()
-  # An index behind the end of a vector ends the program with a message, and is not read.
+  # An index behind the end of a vector ends the program with a message, where the access is compiled here.
   if((computes_little OR arg_VALUES) AND CMAKE_BUILD_TYPE STREQUAL "Release")
     list(APPEND options -D_GLIBCXX_ASSERTIONS)
   endif()

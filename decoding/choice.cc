@@ -38,8 +38,8 @@ struct Row {
   RowLanes greatest;
 };
 
-// A logit that the `count` likeliest tokens reach, whichever are forbidden: as many lanes have a
-// token of their own there.
+// A lower bound of the `count` greatest allowed logits. Count and forbidden tokens together are the
+// number of lanes whose greatest logit reaches it, so `count` tokens of these are allowed.
 float BoundOfLikeliest(const Row& row, int64_t count, Tokens forbidden) {
   const int64_t lanes = count + std::ssize(forbidden);
   if (lanes > std::ssize(row.greatest)) return -std::numeric_limits<float>::infinity();

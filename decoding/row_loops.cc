@@ -16,8 +16,8 @@
 namespace stagecoach {
 namespace {
 
-// Sums of as many lanes as 512 bits have doubles.
-constexpr size_t kSums = 8, kBlock = 256;
+constexpr size_t kSums = 8;  // 512 bits of doubles
+constexpr size_t kBlock = 256;
 constexpr float kLeast = -87;  // exp(kLeast) is still a normal number
 
 // exp(x) for kLeast <= x <= 0, the polynomial of Cephes' expf: x = n log(2) + r.

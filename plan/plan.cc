@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
+#include "base/numbers/saturate.h"
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
-#include "plan/costs/saturate.h"
 #include "plan/costs/writing_cost.h"
 
 namespace stagecoach {
@@ -278,6 +278,17 @@ absl::Status CheckMemory(const JobSpec& spec, const Plan& plan, int64_t limit) {
   return absl::OkStatus();
 }
 
+absl::Status CheckKernelsOfStages(const JobSpec& spec, const Network& network, const Plan& plan,
+                                  const PlanAssumptions& assumptions) {
+  const size_t known = std::min(assumptions.kernels.size(), plan.stages.size());
+  for (size_t stage = 0; stage < known; ++stage) {
+    RETURN_IF_ERROR(CheckKernels(spec, network, plan.stages[stage].first_layer,
+                                 plan.stages[stage].last_layer, static_cast<int>(stage),
+                                 assumptions.kernels[stage]));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<StageCost> CostsOfStages(const Plan& plan, const Network& network,
                                      const Seconds& seconds, int64_t sequences) {
   std::vector<StageCost> costs;
@@ -433,14 +444,15 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
                     .forward_only = spec.write.has_value()});
   ASSIGN_OR_RETURN(const std::vector<Partition> candidates,
                    CandidatePartitions(spec, schedule, seconds));
-  // The fastest that fits; if none does, why the first one does not.
+  // The fastest that fits, of stages that have the kernels; if none does, why the first one does not.
   std::optional<Plan> best;
-  absl::Status too_large;
+  absl::Status refused;
   const auto consider = [&](const Partition& partition) -> absl::Status {
     ASSIGN_OR_RETURN(Plan plan,
                      PlanPartition(spec, network, assumptions, seconds, schedule, partition));
-    const absl::Status fits = CheckMemory(spec, plan, assumptions.stage_memory_limit_bytes);
-    too_large.Update(fits);
+    absl::Status fits = CheckMemory(spec, plan, assumptions.stage_memory_limit_bytes);
+    fits.Update(CheckKernelsOfStages(spec, network, plan, assumptions));
+    refused.Update(fits);
     if (!fits.ok() || (best.has_value() && best->step_seconds <= plan.step_seconds)) {
       return absl::OkStatus();
     }
@@ -463,7 +475,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
       }
     }
   }
-  if (!best.has_value()) return too_large;
+  if (!best.has_value()) return refused;
   best->layers = PlanLayers(network);
   SetRate(assumptions, profile, &*best);
   return *std::move(best);

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "devices/card/card_profile.h"
+#include "devices/host/host_profile.h"
 #include "network/network.h"
 #include "plan/costs/cost_model.h"
-#include "plan/costs/spare_memory.h"
 #include "plan/job/job_spec.h"
 #include "plan/schedules/schedule.h"
 #include "plan/schedules/simulator.h"
+#include "plan/stage_kernels.h"
 
 namespace stagecoach {
 
@@ -58,6 +60,8 @@ struct PlanAssumptions {
   // By stage: its processor, unless it is on a card. Stages beyond the end have HostProfile{}: one
   // thread, and the library that takes most memory.
   std::vector<HostProfile> hosts;
+  // By stage: what its device has no kernels for. Stages beyond the end have all.
+  std::vector<StageKernels> kernels;
 };
 
 struct StagePlan {

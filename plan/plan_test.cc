@@ -16,12 +16,14 @@
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/costs/host_memory.h"
+#include "plan/costs/small_tensors.h"
 #include "plan/data/text.h"
 #include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -286,6 +288,31 @@ TEST(MakePlan, CountsWhatACardNeedsForTheStagesOnACardOnly) {
           .code(),
       absl::StatusCode::kResourceExhausted)
       << "the workspace alone takes it";
+}
+
+// A stage loads every list of its layers, and the last one the loss.
+TEST(MakePlan, RefusesAStageThatHasNoKernelForACallOfItsOwn) {
+  const auto error = [](const JobSpec& spec, const std::vector<std::string>& first,
+                        const std::vector<std::string>& last) {
+    PlanAssumptions assumptions;
+    assumptions.kernels = {{"a", "cpu", first}, {"b", "cuda:1", last}};
+    const absl::StatusOr<Plan> plan = MakePlan(spec, 2, assumptions, {});
+    EXPECT_TRUE(plan.ok() || absl::IsFailedPrecondition(plan.status())) << plan.status();
+    return std::string(plan.status().message());
+  };
+  EXPECT_EQ(error(Spec(), {}, {"max_pool"}), "");
+  EXPECT_THAT(error(Spec(), {}, {"linear_weight_gradient"}),
+              AllOf(HasSubstr("plan: stage 1 (b, device cuda:1) has no kernel for operation "
+                              "\"linear_weight_gradient\" of layer "),
+                    HasSubstr("use stages with another device, or a job without this operation")));
+  EXPECT_EQ(error(Spec(), {"cross_entropy"}, {}), "") << "the last stage computes the loss";
+  EXPECT_THAT(error(Spec(), {}, {"cross_entropy"}), HasSubstr("\"cross_entropy\" of the loss"));
+  EXPECT_THAT(error(Spec(), {"adamw_update"}, {}),
+              AllOf(HasSubstr("stage 0 (a, device cpu)"), HasSubstr("of training.optimizer")));
+  EXPECT_EQ(error(Spec(), {"average_update"}, {}), "");
+  JobSpec averaged = Spec();
+  averaged.training.average.decay = 0.9;
+  EXPECT_THAT(error(averaged, {"average_update"}, {}), HasSubstr("of training.average"));
 }
 
 TEST(MakePlan, RefusesWhatCannotBe) {

@@ -8,9 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/check.h"
+#include "network/loss_call.h"
 #include "network/passes/padded_output.h"
-#include "operations/catalogue.h"
-#include "operations/losses/loss_types.h"
 
 namespace stagecoach {
 namespace {
@@ -65,19 +64,9 @@ class CallCounter {
 };
 
 void CountLoss(const Network& network, const Runs& runs, CallCounter& counter) {
-  const Objective& objective = network.objective;
-  Call call{.operation = objective.operation, .attributes = objective.attributes};
-  call.attributes.Set("gradient", true);
-  CallTypes types;
-  types.inputs.push_back(network.wire(objective.output).type);
-  for (const ValueType& type : objective.loaded()) types.inputs.push_back(type);
-  types.inputs.push_back(ScaleType());
-  const auto outputs =
-      OperationNamed(call.operation).Types(call.attributes, types.inputs, types.adds);
-  CHECK_OK(outputs.status());
-  types.outputs = *outputs;
+  LossCall loss = LossCallOf(network, true);
   const bool padded = PaddableOutput(network, network.layers.back()).has_value();
-  counter.Count(call, std::move(types), runs, padded, padded);
+  counter.Count(loss.call, std::move(loss.types), runs, padded, padded);
 }
 
 std::vector<ValueId> PaddedValues(const Network& network, const NetworkLayer& layer) {

@@ -28,8 +28,9 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "coordinator/fleet/stage_totals.h"
-#include "plan/costs/card_memory.h"
-#include "plan/costs/spare_memory.h"
+#include "devices/card/card_profile.h"
+#include "devices/host/host_profile.h"
+#include "plan/stage_kernels.h"
 
 namespace stagecoach {
 
@@ -52,12 +53,18 @@ struct StageRegistration {
   // its card, for forecasts; nullopt: it is a processor
   std::optional<CardProfile> card = std::nullopt;
   HostProfile host = {};  // its processor, for forecasts
+  // Operations that its device has no kernel for, for plans.
+  std::vector<std::string> without_kernels = {};
   // Name in the certificate of its registration, as the server read it. Empty: no certificate, or
   // one for any name.
   std::string certificate = {};
   operator StagePeer() const { return {name, address}; }
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
+
+inline StageKernels KernelsOf(const StageRegistration& stage) {
+  return {stage.name, stage.device, stage.without_kernels};
+}
 
 // One process of a stage. The incarnation tells it from the next process of this name.
 struct StageProcess {

@@ -274,6 +274,7 @@ void JobTransition::StartPlanning() {
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
     plan.assumptions.cards.push_back(slot.stage.card);
     plan.assumptions.hosts.push_back(slot.stage.host);
+    plan.assumptions.kernels.push_back(KernelsOf(slot.stage));
   }
   actions_.push_back(std::move(plan));
 }

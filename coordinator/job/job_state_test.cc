@@ -297,6 +297,19 @@ TEST(JobStateTest, CountsWhatACardNeedsForTheStagesThatRegisteredOne) {
   EXPECT_THAT(offer("cuda:0"), HasSubstr("plan: stage 1 with layers"));
 }
 
+TEST(JobStateTest, APlanNamesWhatAStageHasNoKernelFor) {
+  JobScript script;
+  for (const char* line : {"job stages=2 steps=4", "open"}) script.Run(line);
+  std::vector<StageRegistration> stages(2);
+  stages[1].name = "b";
+  stages[1].device = "cuda:0";
+  stages[1].without_kernels = {"linear_weight_gradient"};
+  EXPECT_THAT(script.Apply(StagesOffered{stages}),
+              testing::AllOf(HasSubstr("stage 1 (b, device cuda:0) has no kernel for operation "
+                                       "\"linear_weight_gradient\" of layer "),
+                             HasSubstr("use stages with another device")));
+}
+
 // Symptom: the spec of a job in epochs was shown with the steps that they came to, and could not be
 // submitted again.
 TEST(JobStateTest, AViewTellsWhatEpochsComeToBesideTheSpec) {

@@ -38,6 +38,7 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
     assumptions.cards.push_back(stage.registration.card);
     assumptions.hosts.push_back(stage.registration.host);
+    assumptions.kernels.push_back(KernelsOf(stage.registration));
   }
   ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, network, fleet));
   // By name, as stages are placed; those that have not come are like the last one that has.
@@ -45,6 +46,7 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     const std::optional<CardProfile> last = assumptions.cards.back();
     assumptions.cards.resize(stages, last);
     assumptions.hosts.resize(stages, HostProfile(assumptions.hosts.back()));
+    assumptions.kernels.resize(stages, StageKernels(assumptions.kernels.back()));
   }
   return MakePlan(spec, network, stages, assumptions, {});
 }

@@ -203,6 +203,29 @@ TEST(JobLoopTest, PlansWithWhatACardSaysOfItsAttention) {
   EXPECT_EQ(activations("2", CardProfile{.attention = fused}) - none, kMatrices);
 }
 
+// Symptom: a missing kernel was found when a stage loaded its layers, after all other work of the
+// start.
+TEST(JobLoopTest, AJobIsRefusedWhereAStageHasNoKernelForItsLayers) {
+  TestCluster cluster(0);
+  StageRegistration stage = OnDevice("a", "i", "cuda:0");
+  stage.without_kernels = {"max_pool"};
+  EXPECT_TRUE(cluster.loop().RegisterStage(stage, {cluster.now(), 0}).ok());
+  EXPECT_TRUE(cluster.PlanJob(SmallJob(1)).ok()) << "no layer needs it";
+  stage.incarnation = "j";
+  stage.without_kernels = {"linear"};
+  EXPECT_TRUE(cluster.loop().RegisterStage(stage, {cluster.now(), 0}).ok());
+  for (const int stages : {1, 2}) {
+    const absl::Status status = cluster.PlanJob(SmallJob(stages)).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(),
+                testing::AllOf(HasSubstr("stage 0 (a, device cuda:0) has no kernel for operation "
+                                         "\"linear\" of layer "),
+                               HasSubstr("use stages with another device")));
+  }
+  EXPECT_THAT(cluster.Start(SmallJob(1)).Failure(),
+              HasSubstr("has no kernel for operation \"linear\""));
+}
+
 TEST(JobLoopTest, WatchesFromAnyRecordOnAndEndsWithTheJob) {
   TestCluster cluster(2);
   cluster.Start();

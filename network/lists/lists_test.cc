@@ -18,7 +18,6 @@
 #include "network/layers/mlp.h"
 #include "network/layers/norms.h"
 #include "network/layers/residual.h"
-#include "network/lists/attention_calls.h"
 #include "network/lists/cost.h"
 #include "network/lists/follow_testing.h"
 #include "network/lists/gradient_calls.h"
@@ -191,18 +190,6 @@ TEST(Memory, OfAForwardThatKeepsItsStashCountsWhatItDoesNotKeep) {
   EXPECT_EQ(StashBytes(lists, DType::kF32), activation) << "the input of the GELU";
   EXPECT_EQ(PeakOfList(lists, lists.forward, DType::kF32, {}), 3 * activation)
       << "what each dropout and the GELU make";
-}
-
-TEST(Attentions, OfALayerAreFoundAtAnyDepth) {
-  const LayerSpec other{AttentionSpec{4, 0.0}};
-  const auto found =
-      AttentionCallsOf(Differentiate(GraphOf(Residual({kAttend, Residual({kMlp, other})}))));
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].heads, 2);
-  EXPECT_EQ(found[0].dropout, 0.1);
-  EXPECT_EQ(found[1].heads, 4);
-  EXPECT_EQ(found[1].context, 8);
-  EXPECT_EQ(found[1].width, 16);
 }
 
 TEST(Cost, KnowsTheLargestMaskOfALayer) {

@@ -33,6 +33,11 @@ struct AttentionScratch {
     return 4 * columns * width + 2 * head_width * stride + kQueryRows * (3 * width + 2 * stride) +
            stride + kWordsSlack;
   }
+  // Of a row's attention to a history of a pool (cached_attention.h): places of its keys, a query,
+  // and scores.
+  static constexpr int64_t Cached(int64_t context, int64_t head_width) {
+    return Padded(2 * context) + Padded(head_width) + ScoreStride(context);
+  }
 };
 
 }  // namespace stagecoach

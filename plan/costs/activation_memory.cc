@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/numbers/saturate.h"
 #include "network/lists/cost.h"
 #include "network/memory/cell_memory.h"
 #include "plan/costs/card_memory.h"
 #include "plan/costs/link_memory.h"
-#include "plan/costs/saturate.h"
 #include "plan/schedules/pipeline_walk.h"
 
 namespace stagecoach {

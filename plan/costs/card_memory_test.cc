@@ -27,6 +27,7 @@ const AttentionKernels kFused = {.name = "fused kernels",
                                  .widest_head = 128,
                                  .head_multiple = 8,
                                  .score_bytes = 256 * kMiB};
+const CardProfile kCard = {.attention = kFused};
 
 Network CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
   return *ExpandNetwork(GptSpec{.layers = 3,
@@ -123,18 +124,9 @@ TEST(CardMemory, AnAnsweredActivationIsNotHeld) {
       << "the places of gradients and ids";
 }
 
-TEST(CardMemory, SlicesAreAsLargeAsTheRoomAllowsAndEqual) {
-  EXPECT_EQ(LargestAttentionSlice(12, 1024, 25, kFused.score_bytes), (AttentionSlice{4, 25}));
-  EXPECT_EQ(LargestAttentionSlice(12, 8192, 25, kFused.score_bytes), (AttentionSlice{1, 1}));
-  EXPECT_EQ(LargestAttentionSlice(1, 4096, 32, kFused.score_bytes), (AttentionSlice{1, 8}));
-  EXPECT_EQ(LargestAttentionSlice(2, int64_t{1} << 40, 8, kFused.score_bytes),
-            (AttentionSlice{1, 1}))
-      << "scores beyond 64 bits";
-}
-
 int64_t Workspace(const Network& network, int64_t batch_size, int64_t micro_batches, int first = 0,
                   int last = 9) {
-  return AttentionWorkspaceBytes(kFused, network, first, last, batch_size, micro_batches);
+  return CallBytesOnCard(kCard, network, first, last, batch_size, micro_batches);
 }
 
 TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
@@ -156,7 +148,7 @@ TEST(CardMemory, TheForecastCountsBothWorkspaces) {
   const auto programs = MakeSchedule({.stages = 1, .micro_batches = 1}).programs;
   const int64_t host = ForecastStageMemory(network, programs, 0, query).activations;
   const int64_t read_by_head = 64 * 2 * kCardContext * kCardWidth;
-  query.card = CardProfile{.attention = kFused};
+  query.card = kCard;
   EXPECT_EQ(ForecastStageMemory(network, programs, 0, query).activations - host,
             32 * kMiB + 48 * kMiB + 64 * 4 * kCardContext + read_by_head);
   query.card->attention.reset();
@@ -190,7 +182,7 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
                          .last_layer = 7,
                          .batch_size = int64_t{1} << 50,
                          .micro_batches = 4,
-                         .card = CardProfile{.attention = kFused}};
+                         .card = kCard};
   const auto programs =
       MakeSchedule(
           {.rematerialization = Rematerialization::kNever, .stages = 3, .micro_batches = 4})
@@ -211,10 +203,11 @@ TEST(CardMemory, APlanSaysWhyACardsAttentionWillBeSlow) {
   const auto on_card = [](GptSpec gpt, Precision precision) {
     const auto network = ExpandNetwork(gpt, precision);
     CHECK_OK(network.status());
-    return AttentionOnCard(kFused, *network);
+    return KernelsOnCard(kCard, *network);
   };
   GptSpec gpt = {.layers = 2, .width = 128, .heads = 2, .context = 128, .vocabulary = 16};
-  EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::StartsWith("through fused kernels, "));
+  EXPECT_THAT(on_card(gpt, Precision::kBfloat16),
+              testing::StartsWith("attention: through fused kernels, "));
   EXPECT_THAT(on_card(gpt, Precision::kFloat32), testing::HasSubstr("the precision is float32"));
   gpt.dropout = 0.1;
   EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::HasSubstr("own, slower kernels"));

@@ -2,9 +2,9 @@
 
 #include <map>
 
+#include "base/numbers/saturate.h"
 #include "network/lists/cost.h"
 #include "network/passes/tied.h"
-#include "plan/costs/saturate.h"
 
 namespace stagecoach {
 

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "devices/card/card_profile.h"
 #include "network/network.h"
 #include "network/passes/head_chunks.h"
-#include "plan/costs/card_memory.h"
 #include "plan/costs/decoding_memory.h"
 #include "plan/job/job_spec.h"
 #include "plan/schedules/schedule.h"
@@ -64,7 +64,7 @@ struct StageMemory {
   int64_t optimizer = 0;
   int64_t activations = 0;  // inputs kept, stashes, what is in flight inside a layer or in links
   StageMoment fullest = {};
-  int64_t decoding = 0;  // of activations, if an evaluation's translations are the peak
+  int64_t decoding = 0;   // of activations, if an evaluation's translations are the peak
   int64_t total() const;  // of sizes beyond 64 bits: the largest number
 };
 
@@ -72,8 +72,8 @@ struct StageMemory {
 // and, inside a backward, layer by layer. To each instruction it adds the most that the links may
 // hold then, in either direction (plan/costs/link_memory.h). It assumes neighbours and a network of
 // any speed that the programs allow. The result is a reachable upper bound. On a card, links use
-// host memory. Copies to and from it count as if each ran as late as it may. The workspaces of
-// plan/costs/card_memory.h count too.
+// host memory. Copies to and from it count as if each ran as late as it may. The standing workspace
+// and what a call takes beyond it (plan/costs/card_memory.h) count too.
 struct StageMemoryQuery {
   int first_layer = 0, last_layer = 0;  // [first, last)
   int64_t batch_size = 0;               // N

@@ -4,9 +4,9 @@
 
 #include "base/errors/check.h"
 #include "base/numbers/dtype.h"
+#include "base/numbers/saturate.h"
 #include "decoding/text_group.h"
 #include "network/passes/decoding.h"
-#include "plan/costs/saturate.h"
 #include "plan/data/token_inputs.h"
 
 namespace stagecoach {

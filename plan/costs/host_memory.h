@@ -1,11 +1,7 @@
-// Host memory: the memory that a stage on a processor takes beside that of its layers
-// (stage/backends/cpu). Calls of operations take workspace while they run (kernel_workspace.h). A
-// convolution takes shares of its weight gradient, or its weight in the library's packing, for one
-// call at a time. If there is room, the packed weights of all convolutions are kept from one
-// micro-batch to the next. A convolution by Winograd's filtering takes a room for its tiles
-// (operations/images/winograd.h).
-// Forecasts are upper bounds. Those of convolutions are loose: the library tells no sizes before it
-// is on the machine.
+// Host memory: the memory that a stage on a processor takes beside that of its layers. devices/host
+// describes the memory of a call; a stage needs the most that any of its calls takes. If there is
+// room, the packed weights of all calls are kept from one micro-batch to the next.
+// Forecasts are upper bounds.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_COSTS_HOST_MEMORY_H_
@@ -14,23 +10,27 @@
 #include <cstdint>
 #include <span>
 
+#include "devices/host/host_profile.h"
 #include "network/network.h"
 #include "plan/costs/cost_model.h"
-#include "plan/costs/kernel_workspace.h"
 #include "plan/costs/spare_memory.h"
 #include "plan/job/job_spec.h"
 #include "plan/schedules/schedule.h"
 
 namespace stagecoach {
 
-// Workspace of convolutions of layers [first, last). samples: in the largest micro-batch.
-KernelWorkspace ConvolutionWorkspace(const Network& network, int first, int last, int64_t samples,
-                                     const HostProfile& host);
-// Workspace of all calls of the layers.
+// The back end keeps rooms and the shared piece until a cell ends. Each has the size of its largest
+// request. The two requests may come from different calls.
+struct KernelWorkspace {
+  int64_t room = 0;           // of each thread at work
+  int64_t shared = 0;         // of the call
+  int64_t kept = 0;           // of all calls, where there is room
+  int64_t kept_constant = 0;  // besides, of weights that never change
+};
+// Workspace of all calls of layers [first, last), and of norms and updates. If the last layer is
+// among them, the loss counts too. samples: of the micro-batch.
 KernelWorkspace HostWorkspace(const Network& network, int first, int last, int64_t samples,
                               const HostProfile& host);
-// Bytes of the layers' convolution weights in two packings: for forwards, and for input gradients.
-int64_t PackedWeightBytes(const Network& network, int first, int last);
 
 struct HostForecast {
   StageMemory memory;  // at the peak of a step or an evaluation, with all that `spare` allows
@@ -44,7 +44,8 @@ struct HostQuery {
   int64_t batch_size = 0;  // decoding_memory.h, ComputedSamples; 0: training.batch_size
 };
 // Packed weights and rooms of further threads are dropped before a plan is refused. Packed weights
-// are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. The
+// are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. Those of
+// linear maps in a job that writes are kept if they fit beside all that. The
 // rest of the limit is for rooms. The planner and the stage both call this.
 // evaluation: programs of an evaluation, if the job has some.
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/errors/check.h"
+#include "base/numbers/saturate.h"
 #include "network/passes/tied.h"
-#include "plan/costs/saturate.h"
 #include "plan/schedules/pipeline_walk.h"
 
 namespace stagecoach {

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "base/errors/check.h"
+#include "base/numbers/saturate.h"
 #include "network/lists/cost.h"
 #include "network/passes/padded_output.h"
 #include "network/passes/tied.h"
 #include "plan/costs/activation_memory.h"
 #include "plan/costs/card_memory.h"
 #include "plan/costs/cost_model.h"
-#include "plan/costs/saturate.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
@@ -106,13 +106,10 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
     memory.fullest = peak.moment;
   }
   if (query.card) {
-    const int64_t attention =
-        query.card->attention
-            ? AttentionWorkspaceBytes(*query.card->attention, network, query.first_layer,
-                                      query.last_layer, query.batch_size, query.micro_batches)
-            : 0;
+    const int64_t call = CallBytesOnCard(*query.card, network, query.first_layer, query.last_layer,
+                                         query.batch_size, query.micro_batches);
     memory.activations =
-        SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, attention));
+        SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, call));
     if (!HasChunkedHead(network, query)) {  // a chunk has its own
       memory.activations = SaturatingAdd(
           memory.activations,

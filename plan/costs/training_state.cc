@@ -1,6 +1,6 @@
 #include "plan/costs/training_state.h"
 
-#include "plan/costs/saturate.h"
+#include "base/numbers/saturate.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {

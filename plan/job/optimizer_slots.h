@@ -20,6 +20,8 @@ int64_t OptimizerElements(const OptimizerSpec& optimizer, const Shape& parameter
 // The average of the weights is kept as an optimizer's state is, for each parameter that is
 // trained.
 inline constexpr char kAverageSlot[] = "average";
+// The operation that moves it (operations/updates/average_update.cc).
+inline constexpr char kAverageUpdate[] = "average_update";
 // States of the optimizer and the average, in the order of their names.
 std::vector<OptimizerState> TrainingStates(const TrainingSpec& training, const Shape& parameter);
 

@@ -121,6 +121,7 @@ struct StageServer::State {
   std::string fingerprint;
   std::optional<CardProfile> card_profile;  // of the device
   HostProfile host_profile;
+  std::vector<std::string> without_kernels;  // operations
   std::unique_ptr<StageIdentity> identity;
   std::unique_ptr<LastDeath> last_death;  // null: there is no folder
   std::unique_ptr<NvmlCard> card;         // null: no card, or no NVML
@@ -206,6 +207,7 @@ absl::Status StageServer::State::StartRuntime() {
   fingerprint = backend->fingerprint();
   card_profile = backend->Card();
   host_profile = backend->Host();
+  without_kernels = backend->WithoutKernels();
   OpenCard();
   StageRuntime::Options options;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
@@ -340,6 +342,7 @@ v1::Stage StageServer::State::Registration() const {
   stage.set_identity(identity->text());
   if (card_profile) *stage.mutable_card() = ToProto(*card_profile);
   *stage.mutable_processor() = ToProto(host_profile);
+  for (const std::string& operation : without_kernels) stage.add_without_kernels(operation);
   return stage;
 }
 

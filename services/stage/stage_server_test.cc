@@ -659,6 +659,7 @@ class LostDeviceTest : public StageServerTest {
   LostDeviceTest() {
     auto backend = std::make_unique<StagedBackend>();
     backend->BeCard(kCardWithAttention);
+    backend->LoseKernels({"max_pool", "max_pool_gradient"});  // which no test here needs
     card_ = &backend->api();
     card_->run_per_query = 16;
     hooks_[0].make_backend = [backend = std::make_shared<std::unique_ptr<StagedBackend>>(
@@ -691,13 +692,15 @@ TEST_F(LostDeviceTest, FailsTheStepWithTheReasonThenTellsAndGoes) {
   EXPECT_TRUE(servers_[1]->fault().ok()) << "the neighbour goes on";
 }
 
-TEST_F(LostDeviceTest, RegistersWhatAForecastMustKnowOfItsCard) {
+TEST_F(LostDeviceTest, RegistersWhatAPlanMustKnowOfItsCard) {
   const std::vector<v1::Stage> card = fleet_.WaitForRegistrations(1, "s0");
   const std::vector<v1::Stage> host = fleet_.WaitForRegistrations(1, "s1");
   ASSERT_FALSE(card.empty() || host.empty());
   ASSERT_TRUE(card[0].has_card());
   EXPECT_EQ(FromProto(card[0].card()), kCardWithAttention);
   EXPECT_FALSE(host[0].has_card());
+  EXPECT_THAT(card[0].without_kernels(), testing::ElementsAre("max_pool", "max_pool_gradient"));
+  EXPECT_THAT(host[0].without_kernels(), testing::IsEmpty());
 }
 
 }  // namespace

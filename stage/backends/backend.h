@@ -32,20 +32,16 @@
 #include "absl/status/statusor.h"
 #include "base/errors/check.h"
 #include "base/numbers/precision.h"
+#include "devices/call_description.h"
+#include "devices/card/card_profile.h"
+#include "devices/host/host_profile.h"
 #include "network/passes/head_chunks.h"
 #include "operations/operation.h"
-#include "plan/costs/card_memory.h"
 #include "plan/costs/spare_memory.h"
-#include "stage/backends/attention_shape.h"
 #include "stage/backends/kernel.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
-
-struct AttentionWay {
-  std::string way;  // "cuDNN", "own kernels"; empty: there is one way only
-  std::string why;  // for people, and not part of what must be equal: why not the faster one
-};
 
 class Backend {
  public:
@@ -54,13 +50,16 @@ class Backend {
   // What must be equal for equal bits: library versions, instruction set; not the number of
   // threads.
   virtual std::string fingerprint() const = 0;
-  // How this device computes attention of that shape and type, if it has more than one way and
-  // their bits differ. The answer is a part of the job's fingerprint. The call may build the
-  // shape's plan, once, which takes seconds. Errors: something is missing or broken that own
-  // kernels must not hide.
-  virtual absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape&, DType) {
-    return AttentionWay{};
-  }
+  // Memory and way of a call of a micro-batch with so many samples on this device (devices/): what
+  // the allocator gives the call at most beside its operands, in whole lines. `activation`: as for
+  // Prepare. The call may build a library's plan for the shape, once, which takes seconds. Errors:
+  // UNIMPLEMENTED if there is no kernel for it, naming operation and back end; what is missing or
+  // broken and must not be hidden by another kernel.
+  virtual absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                                   int64_t samples, DType activation) = 0;
+  // The operations of the catalogue that it has no kernel for, by name. A plan must not use them
+  // here.
+  virtual std::vector<std::string> WithoutKernels() const = 0;
   // What a memory forecast must know of it, if it is a card.
   virtual std::optional<CardProfile> Card() const { return std::nullopt; }
   virtual HostProfile Host() const { return {}; }  // the same, if it is a processor

@@ -105,16 +105,22 @@ class KernelTable {
     return parts != nullptr && entries_.contains(parts->input_gradient) &&
            entries_.contains(parts->weight_gradient);
   }
-  // Sorted by name.
-  std::vector<std::string> operations() const {
+  // UNIMPLEMENTED as from Prepare.
+  absl::Status Check(const Call& call) const {
+    return Has(call.operation) ? absl::OkStatus() : NoKernel(call, back_end_);
+  }
+  // Both sorted by name: the catalogue's operations that it has, and the others.
+  std::vector<std::string> operations() const { return Names(true); }
+  std::vector<std::string> WithoutKernels() const { return Names(false); }
+
+ private:
+  std::vector<std::string> Names(bool has) const {
     std::vector<std::string> names;
     for (const Operation* operation : AllOperations()) {
-      if (Has(operation->name())) names.emplace_back(operation->name());
+      if (Has(operation->name()) == has) names.emplace_back(operation->name());
     }
     return names;
   }
-
- private:
   static absl::StatusOr<Kernel> PrepareOne(
       absl::StatusOr<KernelOfAll> (&prepare_all)(Device&, std::span<const Call>), Device& device,
       const Call& call) {

@@ -50,6 +50,16 @@ TEST(KernelTable, ListsItsOperationsByName) {
   EXPECT_THAT(table.operations(), ElementsAre("gelu", "linear"));
 }
 
+TEST(KernelTable, ListsTheOthersOfTheCatalogue) {
+  const KernelTable<Backend> table("made-up", {{{"linear", Nothing}, {"gelu", Nothing}}, {}});
+  const std::vector<std::string> without = table.WithoutKernels();
+  EXPECT_EQ(without.size(), AllOperations().size() - 2);
+  EXPECT_THAT(without, testing::Contains("rms_norm"));
+  EXPECT_THAT(without, testing::Not(testing::Contains("gelu")));
+  EXPECT_TRUE(table.Check({.operation = "gelu"}).ok());
+  EXPECT_EQ(table.Check({.operation = "rms_norm"}).code(), absl::StatusCode::kUnimplemented);
+}
+
 // What both of its kernels were given, in the order in which they ran.
 std::vector<std::string>* RunParts() {
   static std::vector<std::string> ran;

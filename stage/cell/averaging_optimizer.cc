@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/errors/status.h"
+#include "plan/job/optimizer_slots.h"
 #include "stage/backends/update_calls.h"
 
 namespace stagecoach {
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeAveragingOptimizer(std::unique_pt
                                                                   Backend& backend) {
   std::vector<UpdateCall> all;
   for (size_t i = 0; i < values.size(); ++i) {
-    all.push_back({.operation = "average_update", .inputs = {values[i]}, .adds = {slots[i].value}});
+    all.push_back({.operation = kAverageUpdate, .inputs = {values[i]}, .adds = {slots[i].value}});
   }
   ASSIGN_OR_RETURN(PreparedUpdates calls, PreparedUpdates::Prepare(backend, std::move(all)));
   return std::make_unique<AveragingOptimizer>(std::move(inner), average, std::move(values),

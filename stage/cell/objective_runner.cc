@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
-#include "operations/catalogue.h"
 #include "operations/losses/loss_types.h"
 #include "stage/backends/bound_kernel.h"
 
@@ -34,10 +33,7 @@ bool BackwardReads(const Network& network, WireId wire) {
 }  // namespace
 
 ObjectiveRunner::ObjectiveRunner(const Network& network, Backend& backend)
-    : output_(network.wire(network.objective.output).type),
-      objective_(network.objective),
-      dtype_(ComputeDType(network.precision)),
-      backend_(backend) {
+    : objective_(network.objective), dtype_(ComputeDType(network.precision)), backend_(backend) {
   for (const WireId id : objective_.outputs()) {
     compared_.push_back({.weight = id == objective_.auxiliary ? objective_.auxiliary_weight : 1.0,
                          .has_gradient = network.wire(id).gradient,
@@ -45,32 +41,19 @@ ObjectiveRunner::ObjectiveRunner(const Network& network, Backend& backend)
   }
 }
 
-absl::StatusOr<ObjectiveRunner::Form> ObjectiveRunner::Prepare(bool gradient) const {
-  Call call{.operation = objective_.operation, .attributes = objective_.attributes};
-  call.attributes.Set("gradient", gradient);
-  CallTypes types{.inputs = {output_}, .outputs = {}, .adds = {}};
-  for (const ValueType& type : objective_.loaded()) types.inputs.push_back(type);
-  if (gradient) types.inputs.push_back(ScaleType());
-  absl::StatusOr<std::vector<ValueType>> outputs =
-      OperationNamed(call.operation).Types(call.attributes, types.inputs, {});
-  CHECK_OK(outputs.status());  // it was asked when the network was built
-  types.outputs = *std::move(outputs);
-  for (int i = 0; i < static_cast<int>(types.inputs.size()); ++i) call.inputs.emplace_back(i);
-  for (size_t i = 0; i < types.outputs.size(); ++i) {
-    call.outputs.emplace_back(static_cast<int>(types.inputs.size() + i));
-  }
+absl::StatusOr<ObjectiveRunner::Form> ObjectiveRunner::Prepare(const LossCall& loss) const {
   Form form{.kernel = {},
-            .gradient = types.outputs.front(),
-            .sums = types.outputs.back().shape.elements()};
-  ASSIGN_OR_RETURN(form.kernel, PrepareBound(backend_, call, types, dtype_));
+            .gradient = loss.types.outputs.front(),
+            .sums = loss.types.outputs.back().shape.elements()};
+  ASSIGN_OR_RETURN(form.kernel, PrepareBound(backend_, loss.call, loss.types, dtype_));
   return form;
 }
 
 absl::StatusOr<std::unique_ptr<ObjectiveRunner>> ObjectiveRunner::Create(const Network& network,
                                                                          Backend& backend) {
   auto runner = std::unique_ptr<ObjectiveRunner>(new ObjectiveRunner(network, backend));
-  ASSIGN_OR_RETURN(runner->training_, runner->Prepare(true));
-  ASSIGN_OR_RETURN(runner->evaluation_, runner->Prepare(false));
+  ASSIGN_OR_RETURN(runner->training_, runner->Prepare(LossCallOf(network, true)));
+  ASSIGN_OR_RETURN(runner->evaluation_, runner->Prepare(LossCallOf(network, false)));
   for (Compared& compared : runner->compared_) {
     ASSIGN_OR_RETURN(compared.scale, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
                                                 DType::kF32, RuntimeShape(ScaleType(), 1)));

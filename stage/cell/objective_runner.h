@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "network/loss_call.h"
 #include "network/network.h"
 #include "plan/measure.h"
 #include "stage/backends/backend.h"
@@ -74,7 +75,7 @@ class ObjectiveRunner {
     Tensor sums;
   };
   ObjectiveRunner(const Network& network, Backend& backend);
-  absl::StatusOr<Form> Prepare(bool gradient) const;
+  absl::StatusOr<Form> Prepare(const LossCall& loss) const;
   absl::StatusOr<Tensor> TrainOne(Compared& compared, const ForwardContext& context, Tensor output,
                                   Targets* targets, Part part);
   // The inputs of the loss, without the scale.
@@ -83,7 +84,6 @@ class ObjectiveRunner {
                                   Compared* compared);        // the place for a part's sums
   std::vector<double> Total(const Compared& compared) const;  // empty: no loss was computed
 
-  const ValueType output_;
   const Objective objective_;
   const DType dtype_;
   Backend& backend_;

@@ -112,7 +112,7 @@ absl::StatusOr<Tensors> CellDecoder::Step(int group, Tensors inputs, const Bindi
   return Run(target_, group, std::move(inputs), with_source, &table);
 }
 
-// Groups get smaller a few times in their life, so one way by the host is enough for all devices.
+// Groups get smaller a few times in their life, so all devices may copy through the host.
 absl::Status CellDecoder::Keep(int group, std::span<const int64_t> samples) {
   const auto found = groups_.find(group);
   if (found == groups_.end()) return absl::OkStatus();

@@ -18,7 +18,7 @@ namespace stagecoach {
 
 class HostValues {
  public:
-  // Of what is queued, waits for the end.
+  // Waits for the device's queued work.
   absl::Status Read(const Tensor& tensor, Backend& backend) {
     bytes_ = tensor.span();
     if (CopiesForLinks(backend)) {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "plan/costs/saturate.h"
+#include "base/numbers/saturate.h"
 #include "plan/costs/training_state.h"
 #include "stage/runtime/shard_tensors.h"
 #include "stage/snapshot/available_memory.h"

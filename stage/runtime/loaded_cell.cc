@@ -12,7 +12,7 @@
 #include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
 #include "stage/data/open_source.h"
-#include "stage/layers/attention_ways.h"
+#include "stage/layers/call_ways.h"
 #include "stage/runtime/shard_tensors.h"
 #include "stage/weights/weight_file.h"
 
@@ -357,11 +357,7 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   RETURN_IF_ERROR(BuildCell(parts, programs, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);
   loaded->next_step = load.fence.step;
-  ASSIGN_OR_RETURN(const AttentionWays ways,
-                   AskAttentionWays(network, load.spec.training,
-                                    [&parts](const AttentionShape& shape, DType dtype) {
-                                      return parts.backend->WayOfAttention(shape, dtype);
-                                    }));
+  ASSIGN_OR_RETURN(const CallWays ways, AskCallWays(network, load.spec.training, *parts.backend));
   loaded->result.fingerprint = absl::StrCat(parts.backend->fingerprint(), ways.fingerprint);
   loaded->result.attention = ways.note;
   loaded->result.memory = CurrentMemory(parts.backend->allocator().Use());

@@ -4,11 +4,14 @@
 #ifndef STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
 #define STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/errors/check.h"
 #include "base/errors/status.h"
@@ -18,6 +21,7 @@
 #include "stage/backends/device/device_progress.h"
 #include "stage/backends/device/link_staging.h"
 #include "stage/backends/device/testing/fake_device_api.h"
+#include "stage/backends/kernel_table.h"
 
 namespace stagecoach {
 
@@ -44,10 +48,21 @@ class StagedBackend final : public Backend {
   // A card's limits, or smaller ones that a test sets before a cell is made.
   std::optional<HeadChunkLimits> HeadChunks() const override { return head_chunks_; }
   void CutHeads(const HeadChunkLimits& limits) { head_chunks_ = limits; }
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override {
+    RETURN_IF_ERROR(CheckKernel(call));
+    return inner_->Describe(call, types, samples, activation);
+  }
+  std::vector<std::string> WithoutKernels() const override { return without_kernels_; }
+  // From now on it has no kernels for these operations.
+  void LoseKernels(std::vector<std::string> operations) {
+    without_kernels_ = std::move(operations);
+  }
   Allocator& allocator() override { return *device_; }
   Allocator& link_allocator() override { return *pinned_; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override {
+    RETURN_IF_ERROR(CheckKernel(call));
     ASSIGN_OR_RETURN(Kernel kernel, inner_->Prepare(call, types, activation));
     return [this, kernel](const KernelContext& context, const KernelArguments& arguments) {
       for (const Operands* some : {&arguments.inputs, &arguments.outputs, &arguments.adds}) {
@@ -139,6 +154,10 @@ class StagedBackend final : public Backend {
   void TellProgress() override { progress_->Look(); }
 
  private:
+  absl::Status CheckKernel(const Call& call) const {
+    const auto lost = std::find(without_kernels_.begin(), without_kernels_.end(), call.operation);
+    return lost == without_kernels_.end() ? absl::OkStatus() : NoKernel(call, "staged");
+  }
   bool OnCard(const Tensor& tensor) const {  // a view begins inside of a block
     const auto after = api_->blocks.upper_bound(tensor.raw());
     if (after == api_->blocks.begin()) return false;
@@ -166,6 +185,7 @@ class StagedBackend final : public Backend {
   const std::unique_ptr<Allocator> device_ = MakeDeviceAllocator(api_, 0, 0, fault_);
   const std::unique_ptr<Allocator> pinned_ = MakePinnedAllocator(api_, 0, fault_);
   CardProfile card_;
+  std::vector<std::string> without_kernels_;
   HeadChunkLimits head_chunks_ = kCardHeadChunks;
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;

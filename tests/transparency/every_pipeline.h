@@ -75,9 +75,8 @@ inline void ExpectTheSameBitsInEveryPipeline(
                                   Rematerialization::kNever}) {
             options.rematerialization = mode;
             ++options.order_seed;
-            // Each pair of a schedule and a mode has its turn, with another number of stages for
-            // another variant and network. transparency_test.cc has all combinations. A schedule
-            // changes float32 wherever it changes bfloat16.
+            // Some of them, others for another variant and another number of layers;
+            // transparency_test.cc has all. A schedule changes float32 wherever it changes bfloat16.
             const bool some = network.precision == Precision::kBfloat16;
             const uint64_t turns = !kSanitized && some ? 11 : 5;
             if ((options.order_seed + variant + network.layers.size()) % turns != 0) continue;

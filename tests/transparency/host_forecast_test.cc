@@ -218,6 +218,24 @@ TEST(HostForecastTest, TheLeastLimitThatIsPlannedIsEnoughForAnyNumberOfThreads) 
   }
 }
 
+// One head of one sequence is one unit. Every thread has a room all the same.
+TEST(HostForecastTest, IsAnUpperBoundForAttentionWithMoreThreadsThanUnits) {
+  const GptSpec gpt{.layers = 1, .width = 40, .heads = 1, .context = 600, .vocabulary = 32};
+  LlamaSpec llama{.layers = 1, .width = 80, .heads = 2, .key_heads = 1};
+  llama.hidden = 32, llama.context = 600, llama.vocabulary = 32;
+  for (const NetworkSpec& spec : {NetworkSpec(gpt), NetworkSpec(llama)}) {
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      Case c{*ExpandNetwork(spec, precision)};
+      c.batch_size = c.micro_batches = 2;
+      SCOPED_TRACE(absl::StrCat(spec.kind, ", ", PrecisionName(precision)));
+      for (const int threads : {3, 16}) {
+        Taken(c, 1, threads);
+        ExpectTheLeastLimitIsEnough(c, threads);
+      }
+    }
+  }
+}
+
 // Numbers drawn from a seed.
 class Draw {
  public:

@@ -14,6 +14,7 @@
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
 #include "plan/costs/host_memory.h"
+#include "plan/costs/small_tensors.h"
 #include "plan/optimizers/sgd.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/testing/avx2.h"
@@ -123,8 +124,7 @@ TEST(PackedWeightsOfACell, AreInThePlanOfAStagesMemory) {
       const int layers = static_cast<int>(network.layers.size());
       const KernelWorkspace workspace =
           HostWorkspace(network, 0, layers, 8 / micro_batches, pipeline.backend(0).Host());
-      const int64_t planned =
-          workspace.room + workspace.shared + PackedWeightBytes(network, 0, layers);
+      const int64_t planned = workspace.room + workspace.shared + workspace.kept;
       EXPECT_LE(seen, planned + SmallTensorBytes(network, 0, layers, micro_batches, SgdSpec{}))
           << "width " << width << ", " << micro_batches << " micro-batches";
       // What is planned for a thread at work, the library does not always take.
@@ -147,7 +147,7 @@ TEST(PackedWeightsOfACell, AndTheColumnsOfAWideConvolutionAreInThePlan) {
   const KernelWorkspace workspace =
       HostWorkspace(*options.network, 0, 3, 4, pipeline.backend(0).Host());
   EXPECT_LE(pipeline.backend(0).allocator().Use().peak[static_cast<size_t>(MemoryKind::kWorkspace)],
-            workspace.room + workspace.shared + PackedWeightBytes(*options.network, 0, 3) +
+            workspace.room + workspace.shared + workspace.kept +
                 SmallTensorBytes(*options.network, 0, 3, 2, SgdSpec{}));
 }
 

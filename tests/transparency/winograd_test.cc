@@ -9,6 +9,7 @@
 #include "network/network_kinds.h"
 #include "network/zoo/resnet.h"
 #include "plan/costs/host_memory.h"
+#include "plan/costs/small_tensors.h"
 #include "stage/testing/pipeline_harness.h"
 #include "tests/transparency/every_pipeline.h"
 
@@ -53,7 +54,7 @@ TEST(WinogradOfACell, IsInThePlanOfAStagesMemory) {
         pipeline.backend(0).allocator().Use().peak[static_cast<size_t>(MemoryKind::kWorkspace)];
     const KernelWorkspace planned =
         HostWorkspace(network, 0, layers, 8 / micro_batches, pipeline.backend(0).Host());
-    EXPECT_LE(seen, planned.room + planned.shared + PackedWeightBytes(network, 0, layers) +
+    EXPECT_LE(seen, planned.room + planned.shared + planned.kept +
                         SmallTensorBytes(network, 0, layers, micro_batches, SgdSpec{}));
   }
 }

@@ -57,8 +57,8 @@ void NoteCards(const Network& network, const PlanAssumptions& assumptions,
   const auto& cards = assumptions.cards;
   const auto card = std::find_if(cards.begin(), cards.end(), [](const auto& c) { return !!c; });
   if (card == cards.end()) return;
-  const std::string attention = AttentionOnCard(*(*card)->attention, network);
-  if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
+  const std::string kernels = KernelsOnCard(**card, network);
+  if (!kernels.empty()) context.console->Note(kernels);
   const std::string head = HeadOnCard(network);
   if (!head.empty()) context.console->Note(absl::StrCat("head: ", head));
 }

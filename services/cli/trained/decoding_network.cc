@@ -38,10 +38,6 @@ absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::st
     return absl::InvalidArgumentError(
         "the tokenizer has no begin id (bos); give the one that the job was trained with");
   }
-  // Weights stay as they are, and a step has few rows: a packing would take longer than its use.
-  backend->UseSpareMemory({.packed_weights = true,
-                           .packed_products = true,
-                           .rooms = std::numeric_limits<int64_t>::max()});
   DecodingNetwork loaded;
   loaded.context = network.wire(network.InputNamed("tokens")).type.shape[0];
   ASSIGN_OR_RETURN(loaded.trained,
@@ -50,13 +46,18 @@ absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::st
   return loaded;
 }
 
-absl::StatusOr<std::unique_ptr<TokenModel>> DecodingNetwork::Model(int64_t pool_rows) const {
+absl::StatusOr<std::unique_ptr<TokenModel>> DecodingNetwork::Model(int64_t pool_rows,
+                                                                   int64_t step_rows) const {
   const auto refusal = [pool_rows](absl::string_view why) {
     return absl::ResourceExhaustedError(
         absl::StrCat("keys and values of ", pool_rows, " rows: ", why,
                      "; give a smaller --batch, --beam or --tokens, or fewer --prompts"));
   };
   if (pool_rows > std::numeric_limits<int32_t>::max()) return refusal("these are too many");
+  // Else every step of many rows packs the weights again, which stay as they are.
+  trained.backend->UseSpareMemory({.packed_weights = true,
+                                   .packed_products = step_rows >= kRowsToPack,
+                                   .rooms = std::numeric_limits<int64_t>::max()});
   ASSIGN_OR_RETURN(DecodingForm form, DecodingOf(trained.network, pool_rows));
   auto model = LocalTokenModel::Create(std::move(form), *trained.cell, *trained.backend);
   if (absl::IsResourceExhausted(model.status())) return refusal(model.status().message());

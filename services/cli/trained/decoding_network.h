@@ -24,9 +24,9 @@ struct DecodingNetwork {
   std::unique_ptr<const Tokenizer> tokenizer;  // null: tokens are bytes
   int64_t context = 0;
 
-  // A model with a pool of so many rows. It borrows cell and back end of this network.
-  // RESOURCE_EXHAUSTED: there is no memory for them.
-  absl::StatusOr<std::unique_ptr<TokenModel>> Model(int64_t pool_rows) const;
+  // A model with a pool of so many rows, whose steps have so many. It borrows cell and back end of
+  // this network. RESOURCE_EXHAUSTED: there is no memory for them.
+  absl::StatusOr<std::unique_ptr<TokenModel>> Model(int64_t pool_rows, int64_t step_rows) const;
 };
 
 enum class Writes { kText, kTranslations };

@@ -99,7 +99,8 @@ absl::StatusOr<std::vector<WrittenText>> WriteTexts(
   CHECK_GT(options.batch, 0);
   const auto batch = static_cast<size_t>(options.batch);
   const int64_t pool_rows = MostRowsOfGroups(texts, batch, ids);
-  ASSIGN_OR_RETURN(const std::unique_ptr<TokenModel> model, network.Model(pool_rows));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TokenModel> model,
+                   network.Model(pool_rows, std::min(options.batch, std::ssize(ids))));
   RowPool pool(static_cast<int32_t>(pool_rows));
   for (size_t first = 0; first < ids.size(); first += batch) {
     texts.first_text = static_cast<int64_t>(first);

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Translator>> Translator::Create(DecodingNetwork n
   translator->search_ = std::move(search.options);
   translator->choice_ = std::move(search.choice);
   const int64_t rows = TranslationGroup::MostRows(translator->search_, options.batch);
-  ASSIGN_OR_RETURN(translator->model_, loaded.Model(rows));
+  ASSIGN_OR_RETURN(translator->model_, loaded.Model(rows, options.batch * options.beam));
   translator->pool_ = std::make_unique<RowPool>(static_cast<int32_t>(rows));
   return translator;
 }

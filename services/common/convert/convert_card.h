@@ -1,12 +1,13 @@
-// Conversion of a CardProfile (plan/costs/card_memory.h) and of a HostProfile (spare_memory.h) to
-// proto/stagecoach/v1/fleet.proto and back: a stage registers it, the coordinator plans by it.
+// Conversion of a CardProfile (devices/card/card_profile.h) and of a HostProfile
+// (devices/host/host_profile.h) to proto/stagecoach/v1/fleet.proto and back: a stage registers it,
+// the coordinator plans by it.
 // Errors:    none. Unknown values, as precisions of a newer stage, are left out; divisors are at
 //            least 1.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
 
-#include "plan/costs/card_memory.h"
-#include "plan/costs/spare_memory.h"
+#include "devices/card/card_profile.h"
+#include "devices/host/host_profile.h"
 #include "stagecoach/v1/fleet.pb.h"
 
 namespace stagecoach {

@@ -1,11 +1,13 @@
 #include "services/coordinator/convert/convert_job.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "coordinator/job/view/shown_json.h"
+#include "operations/catalogue.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_plan.h"
@@ -235,6 +237,9 @@ v1::Stage ToProto(const StageRegistration& registration) {
   auto proto = MessageOf<v1::Stage>(registration);
   if (registration.card) *proto.mutable_card() = ToProto(*registration.card);
   *proto.mutable_processor() = ToProto(registration.host);
+  for (const std::string& operation : registration.without_kernels) {
+    proto.add_without_kernels(operation);
+  }
   return proto;
 }
 
@@ -243,6 +248,12 @@ StageRegistration FromProto(const v1::Stage& proto) {
   registration.identity = proto.identity();
   if (proto.has_card()) registration.card = FromProto(proto.card());
   registration.host = FromProto(proto.processor());
+  // A stage of another version may have other operations, and no plan asks for those.
+  for (const Operation* operation : AllOperations()) {
+    const auto& without = proto.without_kernels();
+    if (std::find(without.begin(), without.end(), operation->name()) == without.end()) continue;
+    registration.without_kernels.emplace_back(operation->name());
+  }
   return registration;
 }
 

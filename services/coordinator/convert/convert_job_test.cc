@@ -128,6 +128,17 @@ TEST(ConvertJob, RegistrationComesBackEqual) {
                                         .head_multiple = 8,
                                         .score_bytes = 7};
   EXPECT_EQ(FromProto(ToProto(in)), in);
+  in.without_kernels = {"gelu", "linear"};
+  EXPECT_EQ(FromProto(ToProto(in)), in);
+}
+
+// No plan asks for the others, and a registration must not fill the memory.
+TEST(ConvertJob, OfOperationsWithoutAKernelThoseOfTheCatalogueAreKeptOnce) {
+  v1::Stage proto;
+  for (const char* operation : {"linear", "levitate", "gelu", "linear"}) {
+    proto.add_without_kernels(operation);
+  }
+  EXPECT_EQ(FromProto(proto).without_kernels, (std::vector<std::string>{"gelu", "linear"}));
 }
 
 // Whatever a process says of its card, a plan must not divide by zero.

@@ -97,8 +97,7 @@ HWY_EXPORT(RunFloat);
 HWY_EXPORT(RunBfloat16);
 
 int64_t CachedAttentionFloats(const CachedHeads& heads) {
-  return AttentionScratch::Padded(2 * heads.context) + AttentionScratch::Padded(heads.head_width) +
-         AttentionScratch::ScoreStride(heads.context);
+  return AttentionScratch::Cached(heads.context, heads.head_width);
 }
 
 void RunCachedAttentionUnit(const CachedAttentionUnit<float>& unit, float* out, float* scratch) {

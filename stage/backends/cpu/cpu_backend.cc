@@ -9,7 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "base/numbers/bfloat16.h"
+#include "base/numbers/saturate.h"
+#include "devices/host/describe.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/vector/kernels.h"
@@ -71,6 +74,20 @@ absl::StatusOr<Kernel> CpuBackend::Prepare(const Call& call, const CallTypes& ty
                                            DType activation) {
   return Kernels().Prepare(*this, call, types, activation);
 }
+
+absl::StatusOr<CallDescription> CpuBackend::Describe(const Call& call, const CallTypes& types,
+                                                     int64_t samples, DType activation) {
+  constexpr int64_t kLine = 64;  // of the allocator
+  RETURN_IF_ERROR(Kernels().Check(call));
+  CallDescription description = DescribeOnHost(Host(), call, types, samples, activation);
+  for (int64_t* const bytes :
+       {&description.room, &description.shared, &description.kept, &description.kept_constant}) {
+    *bytes = SaturatingRoundUp(*bytes, kLine);
+  }
+  return description;
+}
+
+std::vector<std::string> CpuBackend::WithoutKernels() const { return Kernels().WithoutKernels(); }
 
 absl::Status CpuBackend::Synchronize() {
   return workspace_.status().ok() ? packed_weights_.status() : workspace_.status();

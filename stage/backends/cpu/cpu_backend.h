@@ -50,6 +50,9 @@ class CpuBackend final : public Backend {
 
   std::string fingerprint() const override;
   HostProfile Host() const override;
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override;
+  std::vector<std::string> WithoutKernels() const override;
   Allocator& allocator() override { return *allocator_; }
   void UseSpareMemory(const SpareMemory& spare) override;
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,

@@ -5,13 +5,18 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
+#include "operations/attention/attention.h"
 #include "operations/attention/attention_scratch.h"
+#include "operations/images/convolution.h"
 #include "operations/linear.h"
 #include "operations/norms/layer_norm.h"
+#include "operations/updates/lamb_update.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/conformance/attention_alone.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/decoding_alone.h"
+#include "stage/backends/conformance/description_suite.h"
+#include "stage/backends/conformance/measured_backend.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cpu/kernel_list.h"
@@ -26,7 +31,85 @@ INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
                                           testing::ValuesIn(ConformanceRows())),
                          RowName);
 
+INSTANTIATE_TEST_SUITE_P(Cpu, BackendDescription,
+                         testing::Combine(testing::Values(BackendUnderTest{.make = MakeCpuBackend}),
+                                          testing::ValuesIn(ConformanceRows())),
+                         RowName);
+// As on machines with neither instructions for bfloat16 nor fast convolutions.
+INSTANTIATE_TEST_SUITE_P(CpuByLoops, BackendDescription,
+                         testing::Combine(testing::Values(BackendUnderTest{
+                                              .make =
+                                                  [](const BackendOptions& options) {
+                                                    return std::make_unique<cpu::CpuBackend>(
+                                                        options, cpu::Bfloat16Products::kWidened,
+                                                        cpu::Convolutions::kByColumns);
+                                                  }}),
+                                          testing::ValuesIn(ConformanceRows())),
+                         RowName);
+
 namespace {
+
+// Two sequences of 40 rows, two heads of 16.
+void Attend(Backend& backend) {
+  Bench bench(backend);
+  RunOn(backend, {.operation = "attention",
+                  .attributes = ToAttributes(AttentionAttributes{.heads = 2}),
+                  .inputs = {bench.Normal({80, 96})},
+                  .outputs = {bench.Blank({80, 32}), bench.Blank({2, 2, 40})},
+                  .samples = 2});
+}
+
+void UpdateByLamb(Backend& backend) {
+  Bench bench(backend);
+  const Shape shape = {20000};
+  UpdateOn(
+      backend,
+      {.operation = "lamb_update",
+       .attributes = ToAttributes(LambUpdateAttributes{}),
+       .adds = {bench.Normal(shape), bench.Normal(shape), bench.Blank(shape), bench.Blank(shape)}},
+      {.learning_rate = 0.1});
+}
+
+// The suite above must find a description that is too small.
+TEST(CpuBackend, ADescriptionThatIsAByteTooSmallIsFound) {
+  const auto exceeded = [](void (*run)(Backend&), int64_t room, int64_t shared) {
+    MeasuredBackend measured(MakeCpuBackend({.threads = 3}),
+                             [&](const Call&, CallDescription* description) {
+                               description->room += room;
+                               description->shared += shared;
+                             });
+    run(measured);
+    EXPECT_EQ(measured.measured(), 1);
+    return measured.exceeded();
+  };
+  EXPECT_EQ(exceeded(Attend, 0, 0), "");
+  EXPECT_THAT(exceeded(Attend, -1, 0), testing::HasSubstr("attention of 2 samples, 3 threads"));
+  EXPECT_EQ(exceeded(UpdateByLamb, 0, 0), "");
+  EXPECT_THAT(exceeded(UpdateByLamb, 0, -1), testing::HasSubstr("lamb_update"));
+}
+
+// Its operands are too many to be widened, so it goes by columns and makes the image in float32.
+TEST(CpuBackend, DescribesTheGradientOfALargeImageInBfloat16) {
+  MeasuredBackend measured(MakeCpuBackend({.threads = 2}));
+  Bench bench(measured, Elements::kBfloat16);
+  RunOn(measured,
+        {.operation = "convolution_input_gradient",
+         .attributes = ToAttributes(ConvolutionInputGradientAttributes{.image = {1024, 1024}}),
+         .inputs = {bench.Activation({1024, 1024, 1}), Whole(bench.Activation({1, 1, 1, 8}))},
+         .outputs = {bench.BlankActivation({1024, 1024, 8})}});
+  EXPECT_EQ(measured.measured(), 1);
+  EXPECT_EQ(measured.exceeded(), "");
+}
+
+TEST(CpuBackend, DescribesNoCallThatItHasNoKernelFor) {
+  const auto backend = MakeCpuBackend({});
+  const absl::Status status =
+      backend->Describe({.operation = "levitate"}, {}, 1, DType::kF32).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), testing::AllOf(testing::HasSubstr("the cpu back end"),
+                                                            testing::HasSubstr("\"levitate\"")));
+  EXPECT_THAT(backend->WithoutKernels(), testing::ElementsAreArray(OperationsWithoutKernels()));
+}
 
 // A release runs on machines without AVX-512 too; only this one's choice is tested above.
 TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {

@@ -92,12 +92,15 @@ class CudaAttention : public testing::TestWithParam<Size> {
   }
   static std::string WayOn(Backend& backend) {
     const Size& size = GetParam();
-    const auto way = backend.WayOfAttention({.sequences = size.sequences,
-                                             .context = size.context,
-                                             .heads = size.heads,
-                                             .width = size.heads * size.head_width},
-                                            DType::kBF16);
-    return way.ok() ? way->way : way.status().ToString();
+    const int64_t width = size.heads * size.head_width;
+    const Call call = {.operation = "attention",
+                       .attributes = ToAttributes(AttentionAttributes{.heads = size.heads})};
+    const CallTypes types = {{ActivationType({size.context, 3 * width})},
+                             {ActivationType({size.context, width}),
+                              {Element::kFloat32, Leading::kSamples, {size.heads, size.context}}},
+                             {}};
+    const auto described = backend.Describe(call, types, size.sequences, DType::kBF16);
+    return described.ok() ? described->way : described.status().ToString();
   }
   std::unique_ptr<Backend> library_, own_;
 };

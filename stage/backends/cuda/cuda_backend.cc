@@ -5,10 +5,23 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "stage/backends/attention_shape.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/backends/cuda/matmul/matmul_table_file.h"
+#include "stage/backends/kernel_table.h"
 
 namespace stagecoach::cuda {
+namespace {
+
+// The forward of an attention that a library is asked for: every column exists.
+std::optional<AttentionShape> AttentionForLibrary(const Call& call, const CallTypes& types,
+                                                  int64_t samples) {
+  if (call.operation != "attention" || types.inputs.size() > 1) return std::nullopt;
+  const ForwardContext run{.sequences = samples};
+  return ShapeOfAttention(AttributesOf<AttentionAttributes>(call), types.inputs[0], {run});
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context,
                          std::shared_ptr<const MatmulTable> table)
@@ -62,9 +75,19 @@ std::string CudaBackend::fingerprint() const {
       ", ", attention_.fingerprint(), ", ", convolution_.fingerprint(), ", ", pool_.fingerprint());
 }
 
-absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& shape, DType dtype) {
+// The two directions of an attention are of one make, so the forward's way names both.
+absl::StatusOr<CallDescription> CudaBackend::Describe(const Call& call, const CallTypes& types,
+                                                      int64_t samples, DType activation) {
+  ASSIGN_OR_RETURN(CallDescription description,
+                   KernelBackend::Describe(call, types, samples, activation));
+  const std::optional<AttentionShape> shape = AttentionForLibrary(call, types, samples);
+  if (!shape.has_value()) return description;
   Begin();
-  return attention_.Way(shape, dtype);
+  ASSIGN_OR_RETURN(cudnn::AttentionWay way, attention_.Way(*shape, activation));
+  description.way = std::move(way.way);
+  description.why = std::move(way.why);
+  description.way_varies = true;
+  return description;
 }
 
 absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionForwardArgs& args) {

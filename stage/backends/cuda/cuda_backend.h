@@ -29,7 +29,9 @@ class CudaBackend final : public KernelBackend {
   ~CudaBackend() override;  // waits for queued work, as cuDNN's plans own kernels
 
   std::string fingerprint() const override;
-  absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
+  // Builds the plans of an attention that cuDNN may compute, and says whether it does.
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override;
   std::vector<std::string> TakeWays() override;
   std::optional<CardProfile> Card() const override { return CardProfile{attention_.kernels()}; }
   Allocator& allocator() override { return context_->allocator(); }

@@ -4,6 +4,7 @@
 
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "devices/card/describe.h"
 #include "stage/backends/cuda/drawing_calls.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
@@ -16,6 +17,17 @@ STAGECOACH_LISTED(Giver<KernelList>, Kernels, STAGECOACH_OPERATIONS)
 const KernelTable<KernelBackend>& Kernels() {
   static const auto* const table = new KernelTable<KernelBackend>("cuda", CallEach(kListedKernels));
   return *table;
+}
+
+absl::StatusOr<CallDescription> KernelBackend::Describe(const Call& call, const CallTypes& types,
+                                                        int64_t samples, DType activation) {
+  RETURN_IF_ERROR(Kernels().Check(call));
+  return DescribeOnCard(Card().value_or(CardProfile{}), call, types, samples,
+                        PrecisionOf(activation));
+}
+
+std::vector<std::string> KernelBackend::WithoutKernels() const {
+  return Kernels().WithoutKernels();
 }
 
 absl::StatusOr<Kernel> KernelBackend::Prepare(const Call& call, const CallTypes& types,

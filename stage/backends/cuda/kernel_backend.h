@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,10 @@ class KernelBackend : public Backend {
     return PaddedColumns(columns, dtype);
   }
   std::optional<HeadChunkLimits> HeadChunks() const override { return kCardHeadChunks; }
+  // As devices/card says for this card's profile.
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override;
+  std::vector<std::string> WithoutKernels() const override;
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
   absl::StatusOr<KernelOfAll> PrepareAll(std::span<const Call> calls,

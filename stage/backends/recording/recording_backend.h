@@ -27,9 +27,11 @@ class RecordingBackend final : public Backend {
   RecordingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<CallLog> log);
 
   std::string fingerprint() const override { return inner_->fingerprint(); }
-  absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override {
-    return inner_->WayOfAttention(shape, dtype);
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override {
+    return inner_->Describe(call, types, samples, activation);
   }
+  std::vector<std::string> WithoutKernels() const override { return inner_->WithoutKernels(); }
   std::vector<std::string> TakeWays() override { return inner_->TakeWays(); }
   int64_t LogitsStride(int64_t columns, DType dtype) const override {
     return inner_->LogitsStride(columns, dtype);

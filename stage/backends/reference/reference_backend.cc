@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach {
@@ -24,6 +25,16 @@ const KernelTable<ReferenceBackend>& reference::Kernels() {
 absl::StatusOr<Kernel> ReferenceBackend::Prepare(const Call& call, const CallTypes& types,
                                                  DType activation) {
   return reference::Kernels().Prepare(*this, call, types, activation);
+}
+
+absl::StatusOr<CallDescription> ReferenceBackend::Describe(const Call& call, const CallTypes&,
+                                                           int64_t, DType) {
+  RETURN_IF_ERROR(reference::Kernels().Check(call));
+  return CallDescription{};
+}
+
+std::vector<std::string> ReferenceBackend::WithoutKernels() const {
+  return reference::Kernels().WithoutKernels();
 }
 
 std::string ReferenceBackend::fingerprint() const {

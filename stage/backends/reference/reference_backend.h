@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "stage/backends/backend.h"
 
@@ -18,6 +19,10 @@ class ReferenceBackend : public Backend {
 
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
+  // Its kernels take nothing of the allocator.
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override;
+  std::vector<std::string> WithoutKernels() const override;
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 

@@ -97,6 +97,12 @@ absl::StatusOr<Kernel> SimulatedBackend::Prepare(const Call& call, const CallTyp
   };
 }
 
+absl::StatusOr<CallDescription> SimulatedBackend::Describe(const Call& call, const CallTypes&,
+                                                           int64_t, DType) {
+  if (!FindOperation(call.operation).ok()) return NoKernel(call, "simulated");
+  return CallDescription{};
+}
+
 void SimulatedBackend::RunOn(double flops, TensorList outputs, TensorList operands) {
   double bytes = 0;
   for (const TensorList tensors : {outputs, operands}) {

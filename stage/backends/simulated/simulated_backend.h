@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/threads/clock.h"
@@ -37,7 +38,10 @@ class SimulatedBackend final : public Backend {
   // Without the rate: stages of different speed may work together.
   std::string fingerprint() const override { return "simulated, no arithmetic"; }
   Allocator& allocator() override { return *allocator_; }
-  // Takes every operation of the catalogue.
+  // Takes every operation of the catalogue, and no memory beside its operands.
+  absl::StatusOr<CallDescription> Describe(const Call& call, const CallTypes& types,
+                                           int64_t samples, DType activation) override;
+  std::vector<std::string> WithoutKernels() const override { return {}; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 

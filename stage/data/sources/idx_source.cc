@@ -6,7 +6,7 @@
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
-#include "plan/costs/saturate.h"
+#include "base/numbers/saturate.h"
 #include "plan/data/idx.h"
 #include "stage/data/formats/classes_text.h"
 #include "stage/data/formats/idx_file.h"

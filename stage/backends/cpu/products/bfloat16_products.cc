@@ -55,7 +55,7 @@ bool PreparePanel(CpuBackend& backend, const PanelProduct& p, int64_t column, in
                        .a = {p.k, 1},
                        .b = native ? p.strides : compact,
                        .c_row = columns,
-                       .packed = p.rows >= kPackRows,
+                       .packed = p.rows >= kRowsToPack,
                        .bias = p.bias != nullptr,
                        .bfloat16 = native};
   matrix->full = shape.m;

@@ -14,7 +14,7 @@ MatmulShape ShapeOf(const RowProduct& p, int64_t m) {
           .a = {p.k, 1},
           .b = p.strides,
           .c_row = p.n,
-          .packed = p.rows >= kPackRows,
+          .packed = p.rows >= kRowsToPack,
           .bias = p.bias != nullptr};
 }
 

@@ -1,7 +1,7 @@
 // The plan's bound of a product's scratch against what oneDNN asks for on this machine, for each
 // instruction set that it has. Symptom: on AVX-512 the bound was up to 2.5 times what oneDNN took
 // of float32, and 35 % below for bfloat16 with a depth that 32 does not divide.
-#include "plan/costs/product_scratch.h"
+#include "devices/host/product_scratch.h"
 
 #include <cmath>
 #include <iostream>

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "plan/costs/card_memory.h"
+#include "devices/card/card_profile.h"
 #include "stage/backends/cuda/runtime/blas_library.h"
 #include "stage/backends/cuda/runtime/cuda_device_api.h"
 #include "stage/backends/device/device_memory.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/numbers/dtype.h"
-#include "stage/backends/backend.h"
+#include "stage/backends/attention_shape.h"
 #include "stage/backends/cuda/cudnn/cudnn_offer.h"
 
 namespace stagecoach::cudnn {

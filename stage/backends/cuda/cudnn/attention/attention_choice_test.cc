@@ -1,7 +1,9 @@
 #include "stage/backends/cuda/cudnn/attention/attention_choice.h"
 
+#include "devices/card/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/attributes.h"
 #include "stage/backends/cuda/cudnn/attention/attention_rules.h"
 
 namespace stagecoach::cudnn {
@@ -19,6 +21,17 @@ AttentionShape Gpt(int64_t context = 1024, int64_t heads = 12, int64_t head_widt
 std::string Why(const AttentionShape& shape, const CudnnOffer& offer = kHopper,
                 DType dtype = DType::kBF16) {
   return WhyOwnKernels(shape, dtype, offer);
+}
+
+// As a planner sees it, of a card with cuDNN.
+std::string WhyPlanned(const AttentionShape& shape, Precision precision) {
+  const Call call = {.operation = "attention",
+                     .attributes = ToAttributes(AttentionAttributes{.heads = shape.heads,
+                                                                    .dropout = shape.dropout,
+                                                                    .key_heads = shape.key_heads,
+                                                                    .full = shape.full})};
+  const CallTypes types = {{ActivationType({shape.context, shape.packed_width()})}, {}, {}};
+  return DescribeOnCard({.attention = Attention()}, call, types, shape.sequences, precision).why;
 }
 
 TEST(AttentionChoice, ShapesOfTransformersInBfloat16AreForCudnn) {
@@ -46,8 +59,7 @@ TEST(AttentionChoice, AttentionWithoutACausalMaskIsForOwnKernels) {
   AttentionShape shape = Gpt();
   shape.full = true;
   EXPECT_THAT(Why(shape), HasSubstr("causal mask"));
-  const AttentionCall call = {.context = 1024, .heads = 12, .width = shape.width, .full = true};
-  EXPECT_THAT(WhyNot(Attention(), call, Precision::kBfloat16), HasSubstr("causal mask"));
+  EXPECT_THAT(WhyPlanned(shape, Precision::kBfloat16), HasSubstr("causal mask"));
 }
 
 TEST(AttentionChoice, DropoutIsForOwnKernels) {
@@ -81,12 +93,7 @@ TEST(AttentionChoice, IsThePlannersWhereCudnnIsAtItsBest) {
             shape.key_heads = key_heads;
             const bool takes = Why(shape, kHopper, ComputeDType(precision)).empty();
             taken += takes ? 1 : 0;
-            const AttentionCall call = {.context = context,
-                                        .heads = 3,
-                                        .width = shape.width,
-                                        .dropout = dropout,
-                                        .key_heads = key_heads};
-            EXPECT_EQ(WhyNot(Attention(), call, precision).empty(), takes)
+            EXPECT_EQ(WhyPlanned(shape, precision).empty(), takes)
                 << context << " " << head_width << " " << dropout << " " << key_heads << " "
                 << PrecisionName(precision);
           }

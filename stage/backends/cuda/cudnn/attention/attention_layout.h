@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "plan/costs/card_memory.h"
-#include "stage/backends/backend.h"
+#include "devices/card/attention_slices.h"
+#include "stage/backends/attention_shape.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 
 namespace stagecoach::cudnn {

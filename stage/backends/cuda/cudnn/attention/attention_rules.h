@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "plan/costs/card_memory.h"
+#include "devices/card/card_profile.h"
 
 namespace stagecoach::cudnn {
 

@@ -21,6 +21,11 @@
 
 namespace stagecoach::cudnn {
 
+struct AttentionWay {
+  std::string way;  // "cuDNN", "own kernels"
+  std::string why;  // for people, and not part of what must be equal: why not the faster one
+};
+
 class FusedAttention {
  public:
   struct Workspace {

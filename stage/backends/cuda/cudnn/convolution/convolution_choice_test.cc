@@ -1,8 +1,8 @@
 #include "stage/backends/cuda/cudnn/convolution/convolution_choice.h"
 
+#include "devices/card/card_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/costs/card_memory.h"
 
 namespace stagecoach::cudnn {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "devices/card/card_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/costs/card_memory.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
 #include "stage/backends/cuda/cudnn/testing/h100_properties.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "devices/card/card_profile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/costs/card_memory.h"
 #include "stage/backends/cuda/cudnn/frontend/pool_graph_builder.h"
 #include "stage/backends/cuda/cudnn/testing/h100_properties.h"
 

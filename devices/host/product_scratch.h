@@ -5,12 +5,12 @@
 //   stage/backends/cpu/products/product_scratch_test.cc compares them on every machine.
 // Units:     elements and bytes; sizes beyond 64 bits come out as the largest number.
 // Threads:   pure functions.
-#ifndef STAGECOACH_PLAN_COSTS_PRODUCT_SCRATCH_H_
-#define STAGECOACH_PLAN_COSTS_PRODUCT_SCRATCH_H_
+#ifndef STAGECOACH_DEVICES_HOST_PRODUCT_SCRATCH_H_
+#define STAGECOACH_DEVICES_HOST_PRODUCT_SCRATCH_H_
 
 #include <cstdint>
 
-#include "plan/costs/spare_memory.h"
+#include "devices/host/host_profile.h"
 
 namespace stagecoach {
 
@@ -31,4 +31,4 @@ int64_t PackedMatrixBytes(int64_t k, int64_t n, int64_t element);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_COSTS_PRODUCT_SCRATCH_H_
+#endif  // STAGECOACH_DEVICES_HOST_PRODUCT_SCRATCH_H_

@@ -1,7 +1,7 @@
 // Arithmetic that stops at the largest number instead of wrapping around. Forecasts of absurd job
 // specs must come out as "too much", not as something small.
-#ifndef STAGECOACH_PLAN_COSTS_SATURATE_H_
-#define STAGECOACH_PLAN_COSTS_SATURATE_H_
+#ifndef STAGECOACH_BASE_NUMBERS_SATURATE_H_
+#define STAGECOACH_BASE_NUMBERS_SATURATE_H_
 
 #include <cstdint>
 #include <limits>
@@ -25,4 +25,4 @@ inline int64_t SaturatingRoundUp(int64_t n, int64_t block) {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_COSTS_SATURATE_H_
+#endif  // STAGECOACH_BASE_NUMBERS_SATURATE_H_

@@ -1,8 +1,8 @@
-#include "plan/costs/product_scratch.h"
+#include "devices/host/product_scratch.h"
 
 #include <algorithm>
 
-#include "plan/costs/saturate.h"
+#include "base/numbers/saturate.h"
 
 namespace stagecoach {
 namespace {
