@@ -18,26 +18,16 @@ the one in RESULTS is refused. Each seed runs over all models before the next on
 BLEU and chrF2: means over seeds, and half the distance between the extremes.
 """
 import argparse
-import concurrent.futures
 import gzip
-import json
-import math
 import pathlib
-import struct
-import subprocess
-import sys
-import threading
-import time
-from statistics import mean
 
 from planning import print_table
+from translation_models import Scores, TranslationModels, add_options, job
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = {"de": range(29), "fr": range(10), "cs": range(10, 13)}  # lines of every 29
 DIRECTIONS = [pair for language in KEPT for pair in ((language, "en"), ("en", language))]
-STEPS, VOCABULARY, BEAM = 600, 2000, 4
+STEPS, VOCABULARY = 600, 2000
 LONG = 6  # times the steps
-HEAD_WIDTH = 32
 # layers of each half, hidden width, heads; as in the paper the latter two halve as layers double
 SHAPES = {"": (2, 256, 4), "deep": (4, 128, 2), "wide": (1, 512, 8)}
 
@@ -53,22 +43,10 @@ MODELS = {**{name_of(direction): ([direction], STEPS, "") for direction in DIREC
           "six-deep": (DIRECTIONS, LONG * STEPS, "deep")}
 
 
-class Bench:
-    """Runs models on threads of its own; only results.jsonl is shared between them."""
-
+class Bench(TranslationModels):
     def __init__(self, options):
-        self.data, self.results = options.data.resolve(), options.results.resolve()
-        self.program = options.bin / "stagecoach"
-        self.corpus = self.results / "corpus"
-        self.tokenizer = self.corpus / "pieces.model"
-        self.lock = threading.Lock()
-
-    def run(self, *command):
-        command = [str(part) for part in (self.program, *command)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-2000:]}")
-        return done.stdout
+        super().__init__(options)
+        self.data = options.data.resolve()
 
     def part(self, language, of):
         """The sentences of a language that pair with those of language `of`."""
@@ -99,99 +77,23 @@ class Bench:
             return [str(self.part(*name) if training else self.data / f"val.{name[0]}.gz")
                     for name in names]
 
-        return {
-            "name": f"{model}-{seed}", "seed": seed,
-            "model": {
-                "transformer": {"vocabulary": VOCABULARY, "source_context": 96,
-                                "target_context": 96, "width": 128, "hidden": hidden,
-                                "heads": heads, "head_width": HEAD_WIDTH,
-                                "encoder_layers": layers, "decoder_layers": layers,
-                                "dropout": 0.1},
-                "objective": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}},
-            "data": {"parallel_text": {
-                "tokenizer": str(self.tokenizer), "tags": tags, "test_tags": tags, "sampling": 0.7,
+        data = {"tokenizer": str(self.tokenizer), "tags": tags, "test_tags": tags, "sampling": 0.7,
                 "sources": files(0, True), "targets": files(1, True),
-                "test_sources": files(0, False), "test_targets": files(1, False)}},
-            "training": {"steps": steps, "batch_size": 32, "micro_batches": 1,
-                         "optimizer": {"adamw": {"beta2": 0.98, "epsilon": 1e-9}},
-                         "learning_rate": {"linear": {"peak": 2e-3, "warmup_steps": 100}},
-                         "gradient_clip_norm": 1.0},
-            "pipeline": {"stages": 1, "schedule": "gpipe", "rematerialization": "never"},
-            "checkpoint": {"never": True}}
+                "test_sources": files(0, False), "test_targets": files(1, False)}
+        return job(f"{model}-{seed}", seed, data, vocabulary=VOCABULARY, context=96, steps=steps,
+                   batch=32, layers=layers, hidden=hidden, heads=heads)
 
-    def write_job(self, model, seed):
-        path = self.results / f"{model}-{seed}.json"
-        job = self.job(model, seed)
-        if path.exists() and json.loads(path.read_text()) != job:
-            raise RuntimeError(f"{path}: results of another recipe; give an empty folder")
-        path.write_text(json.dumps(job, indent=1))
-        return path
+    def directions(self, model):
+        return [name_of(direction) for direction in MODELS[model][0]]
 
-    def records(self):
-        path = self.results / "results.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    def test(self, direction):
+        return [self.data / f"test_2016_flickr.{language}.gz" for language in direction.split("-")]
 
-    def measure(self, model, seed):
-        """Trains, translates and scores what is not there yet."""
-        directions, steps, _ = MODELS[model]
-        done = {record["direction"] for record in self.records()
-                if (record["model"], record["seed"]) == (model, seed)}
-        job, state = self.write_job(model, seed), self.results / f"{model}-{seed}"
-        weights = state / "exports" / f"{model}-{seed}" / "model.safetensors"
-        began = time.monotonic()
-        if len(done) < len(directions) and not weights.exists():
-            self.run("local", "--threads-per-stage", 1, "--state-dir", state, job)
-        training = {"steps": steps, "training_s": time.monotonic() - began}
-        for pair in directions:
-            if name_of(pair) in done:
-                continue
-            began = time.monotonic()
-            scores = self.translate(weights, pair, state / f"made.{name_of(pair)}")
-            record = {"model": model, "seed": seed, "direction": name_of(pair), **scores,
-                      "parameters": parameters(weights), **training,
-                      "translation_s": time.monotonic() - began}
-            with self.lock, open(self.results / "results.jsonl", "a") as file:
-                file.write(json.dumps(record) + "\n")
-            print(record, file=sys.stderr, flush=True)
-
-    def translate(self, weights, pair, made):
-        source, reference = (self.data / f"test_2016_flickr.{language}.gz" for language in pair)
-        made.write_text(self.run("translate", weights, source, "--threads", 1, "--beam", BEAM,
-                                 "--tag", f"<2{pair[1]}>", "--length-penalty", 1))
-        scores = json.loads(self.run("-o", "json", "score", made, reference))["scores"]
-        return {score["name"]: score["score"] for score in scores}
+    def tag(self, direction):
+        return f"<2{direction.split('-')[1]}>"
 
 
-def parameters(weights):
-    with open(weights, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-    return sum(math.prod(entry["shape"]) for entry in header.values() if "shape" in entry)
-
-
-def spread(values):
-    return f" ± {(max(values) - min(values)) / 2:.1f}" if len(values) > 1 else ""
-
-
-class Table:
-    def __init__(self, records):
-        self.records = records
-
-    def of(self, model, direction, score):
-        """by seed"""
-        return {record["seed"]: record[score] for record in self.records
-                if (record["model"], record["direction"]) == (model, direction)}
-
-    def scores(self, model, direction):
-        columns = [self.of(model, direction, score).values() for score in ("BLEU", "chrF2")]
-        return ", ".join(f"{mean(column):.1f}{spread(column)}" for column in columns if column)
-
-    def gain(self, model, direction):
-        """Over the model of one direction; the mean over seeds that both have."""
-        columns = [[self.of(name, direction, score) for name in (model, direction)]
-                   for score in ("BLEU", "chrF2")]
-        gains = [[a[seed] - b[seed] for seed in a.keys() & b.keys()] for a, b in columns]
-        return ", ".join(f"{mean(column):+.1f}" for column in gains if column)
-
+class Table(Scores):
     def shape(self, model):
         layers, hidden, heads = SHAPES[MODELS[model][2]]
         sizes = {f"{record['parameters']:,}" for record in self.records if record["model"] == model}
@@ -216,23 +118,12 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("results", type=pathlib.Path)
-    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "bin")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--at-once", type=int, default=1)
-    parser.add_argument("--only-tables", action="store_true")
+    add_options(parser, list(MODELS), [1, 2, 3])
     options = parser.parse_args()
     bench = Bench(options)
     if not options.only_tables:
         bench.prepare()
-        pool = concurrent.futures.ThreadPoolExecutor(options.at_once)
-        runs = [pool.submit(bench.measure, model, seed)
-                for seed in options.seeds for model in options.models]
-        try:
-            for run in runs:
-                run.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        bench.measure_all(options)
     Table(bench.records()).print()
 
 
