@@ -1,16 +1,15 @@
 // Products of linear maps: scratch of the library, a reordered or widened weight, and sums of a
-// panel. They are cut as stage/backends/cpu/products/linear_blocks.h and bfloat16_products.cc say.
+// panel. They are cut as linear_blocks.h says.
 #include <algorithm>
 
 #include "base/numbers/saturate.h"
 #include "devices/host/host_calls.h"
+#include "devices/host/linear_blocks.h"
 #include "devices/host/product_scratch.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kRowBlock = 128, kWeightBlock = 96;
-constexpr int64_t kPanelColumns = 1024, kGradientRows = 512;
 constexpr int64_t kLibraryBlock = 64;
 
 struct ProductMemory {

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
-#include "stage/backends/cpu/products/linear_blocks.h"
+#include "devices/host/linear_blocks.h"
 #include "stage/backends/cpu/vector/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {
 
-// Most columns of a panel: 128 rows of float32 sums are half of a second cache of 1 MiB.
-constexpr int64_t kPanelColumns = 1024;
-// Rows that a weight gradient adds at a time: bounds the reordered or widened copy of them.
-constexpr int64_t kGradientRows = 512;
 constexpr int64_t kWidenLines = 32;
 
 int64_t RoundedUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stage/backends/cpu/products/linear_blocks.h"
+#include "devices/host/linear_blocks.h"
 
 namespace stagecoach::cpu {
 namespace {

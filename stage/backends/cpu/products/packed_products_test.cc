@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "devices/host/linear_blocks.h"
 #include "gtest/gtest.h"
 #include "operations/linear.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cpu/cpu_backend.h"
-#include "stage/backends/cpu/products/linear_blocks.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kIn = 40, kOut = 72;
 // Fewer rows than pay for packing, one block, whole blocks, and a lower last block.
-const std::vector<int64_t> kRows = {5, 100, 2 * cpu::kRowBlock, 2 * cpu::kRowBlock + 7};
+const std::vector<int64_t> kRows = {5, 100, 2 * kRowBlock, 2 * kRowBlock + 7};
 
 // One weight, and a forward and an input gradient for each number of rows.
 struct Mapped {
