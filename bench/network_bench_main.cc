@@ -1,11 +1,11 @@
-// network-bench: training steps of image networks on the cpu back end, one stage, and where their
-// time goes.
+// network-bench: training steps of networks on the cpu back end, one stage, and where their time
+// goes.
 //
 //   network-bench [--network=NAME] [--batch=N] [--micro-batches=M] [--threads=T]
 //     [--rounds=R] [--calls]
 //
-// Images are drawn from a seed. A step is what StageExecutor runs for K = 1 without recomputation,
-// plus SGD with momentum. Seconds are this thread's own with one thread, the wall's with more;
+// Samples are drawn from a seed: images, or pairs of 64 + 64 tokens. A step is what StageExecutor
+// runs for K = 1 without recomputation, plus SGD with momentum or the row's AdamW. Seconds are this thread's own with one thread, the wall's with more;
 // medians of the rounds. Model FLOPs: 3 x forward, products only. --calls: a table of the
 // operations by shape, of the seconds of all rounds.
 #include <algorithm>
@@ -21,22 +21,26 @@
 #include "network/network_kinds.h"
 #include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/resnet.h"
+#include "network/zoo/transformer.h"
 #include "plan/costs/cost_model.h"
+#include "plan/optimizers/adamw.h"
 #include "plan/optimizers/sgd.h"
 #include "plan/schedules/schedule.h"
 #include "stage/cell/optimizer.h"
 #include "stage/executor/executor.h"
 #include "stage/testing/made_up_images.h"
+#include "stage/testing/made_up_pairs.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int64_t kClasses = 10;
+constexpr int64_t kVocabulary = 31000, kLength = 64;
 
 struct Row {
   const char* name;
   NetworkSpec spec;
-  int64_t side, channels;  // of the image
+  int64_t side = 0, channels = 0;  // of the image; 0: pairs of sequences
 };
 
 const std::vector<Row>& Rows() {
@@ -80,6 +84,14 @@ const std::vector<Row>& Rows() {
                        .filters = 16,
                        .stem = kSmall}},
        28, 1},
+      {"transformer_60m", TransformerSpec{.vocabulary = kVocabulary,
+                                          .source_context = kLength,
+                                          .target_context = kLength,
+                                          .width = 512,
+                                          .hidden = 2048,
+                                          .heads = 8,
+                                          .encoder_layers = 6,
+                                          .decoder_layers = 6}},
   };
   return *rows;
 }
@@ -90,6 +102,26 @@ struct Options {
   bool calls = false;
 };
 
+std::unique_ptr<BatchSource> MakeData(const Row& row, const Options& options,
+                                      const Network& network) {
+  if (row.side == 0) {
+    return std::make_unique<MadeUpPairs>(
+        network,
+        MadeUpPairs::Sizes{.batch_size = options.batch, .micro_batches = options.micro_batches});
+  }
+  return std::make_unique<MadeUpImages>(
+      MadeUpImages::Sizes{.batch_size = options.batch,
+                          .micro_batches = options.micro_batches,
+                          .evaluation_samples = 0,
+                          .numbers = row.side * row.side * row.channels,
+                          .classes = kClasses});
+}
+
+OptimizerSpec OptimizerOf(const Row& row) {
+  if (row.side == 0) return AdamWSpec();
+  return SgdSpec{.momentum = 0.9};
+}
+
 class Trainer {
  public:
   Trainer(const Row& row, const Options& options)
@@ -97,16 +129,12 @@ class Trainer {
         backend_(MakeCpuBackend({.threads = static_cast<int>(options.threads)}),
                  options.threads == 1 ? ThreadSeconds : WallSeconds),
         network_(*ExpandNetwork(row.spec)),
-        data_({.batch_size = options.batch,
-               .micro_batches = options.micro_batches,
-               .evaluation_samples = 0,
-               .numbers = row.side * row.side * row.channels,
-               .classes = kClasses}) {
+        data_(MakeData(row, options, network_)) {
     auto cell = Cell::Create(network_, 0, static_cast<int>(network_.layers.size()), 1,
                              static_cast<int>(options.micro_batches), backend_);
     CHECK(cell.ok()) << cell.status().ToString();
     cell_ = *std::move(cell);
-    auto optimizer = MakeOptimizer(SgdSpec{.momentum = 0.9}, cell_->parameters(), backend_);
+    auto optimizer = MakeOptimizer(OptimizerOf(row), cell_->parameters(), backend_);
     CHECK(optimizer.ok()) << optimizer.status().ToString();
     optimizer_ = *std::move(optimizer);
   }
@@ -123,7 +151,7 @@ class Trainer {
                             .seed = 1,
                             .cell = cell_.get(),
                             .backend = &backend_,
-                            .data = &data_,
+                            .data = data_.get(),
                             .network = &network_,
                             .phases = &phases,
                             .clock = SystemClock::Get()});
@@ -146,7 +174,7 @@ class Trainer {
   const Options options_;
   TimedBackend backend_;
   const Network network_;
-  const MadeUpImages data_;
+  const std::unique_ptr<const BatchSource> data_;
   std::unique_ptr<Cell> cell_;
   std::unique_ptr<Optimizer> optimizer_;
   uint64_t step_ = 0;
@@ -189,12 +217,13 @@ int Main(const Options& options) {
     std::sort(seconds.begin(), seconds.end());
     const double step = seconds[seconds.size() / 2];
     const double peak = peaks[peaks.size() / 2] * static_cast<double>(options.threads);
-    const auto images = static_cast<double>(options.batch);
-    const double rate = ModelFlopsPerToken(trainer.network()) * images / step / 1e9;
+    const auto samples = static_cast<double>(options.batch);
+    const double targets = samples * static_cast<double>(trainer.network().targets());
+    const double rate = ModelFlopsPerToken(trainer.network()) * targets / step / 1e9;
     std::printf(
-        "%s, %ld images in %ld micro-batches, %ld threads: step %.4f s, %.1f images/s, "
+        "%s, %ld samples in %ld micro-batches, %ld threads: step %.4f s, %.1f samples/s, "
         "%.1f GFLOP/s, %.1f %% of %.1f\n",
-        row.name, options.batch, options.micro_batches, options.threads, step, images / step, rate,
+        row.name, options.batch, options.micro_batches, options.threads, step, samples / step, rate,
         100 * rate / peak, peak);
     const auto rounds = static_cast<double>(options.rounds);
     if (options.calls) PrintCalls(trainer.backend(), rounds, total / rounds);

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Training steps of a Transformer for translation beside PyTorch's on CPUs, float32, in turn.
+"""Training steps of a Transformer for translation beside PyTorch's on CPUs, in turn.
 
-    bench/torch_transformer.py --python PYTHON [--stages 1] [--rounds 3] [--batch 32] [--micro-batches 1 2 4]
-                               [--schedules one_forward_one_backward] [--their-micro-batches 1 2 4]
-                               [--sides eager,compiled] [--bin build/bin]
+    bench/torch_transformer.py --python PYTHON [--stages 1] [--precision float32] [--rounds 3] [--batch 16]
+                               [--micro-batches 1 2 4] [--schedules one_forward_one_backward]
+                               [--their-micro-batches 1 2 4] [--sides eager,compiled] [--keep FOLDER] [--bin build/bin]
 
 6 + 6 layers of width 512, hidden width 2048, 8 heads, one embedding of 31,000 pieces for source, target and output, 60 M
 parameters; pairs of 64 + 64 tokens, AdamW, no dropout. Ours is `stagecoach local` with K stages of one thread, nothing
 recomputed: seconds of a step. PyTorch (which --python has, 2.15) is one process of K threads: nn.Transformer, pre-norm, with
-AdamW fused; compiled is through torch.compile, compiling not counted. A round runs both sides once; each has the
-micro-batches (and schedule) that are fastest of those listed, found in a round that does not count. A line a side: the
-medians and the median of the rounds' ratios.
+AdamW fused, with bfloat16 under autocast; compiled is through torch.compile, compiling not counted. A round runs both sides
+once; each has the micro-batches (and schedule) that are fastest of those listed, found in a round that does not count. A
+line a side: the medians and the median of the rounds' ratios. --keep: the tokenizer and the sentences stay in FOLDER for
+the next run.
 """
 import argparse
 import json
@@ -32,6 +33,9 @@ STEPS = 6  # the first two do not count
 class Ours:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / "target").exists():
+            return
         words = random.Random(1)
         letters = "abcdefghijklmnopqrstuvwxyz"
         lexicon = ["".join(words.choices(letters, k=words.randint(3, 9))) for _ in range(40000)]
@@ -58,7 +62,7 @@ class Ours:
     def seconds(self, way):
         micro_batches, schedule = way
         options = self.options
-        job = {"name": "bench", "seed": 1,
+        job = {"name": "bench", "seed": 1, "precision": options.precision,
                "model": {"transformer": {"vocabulary": VOCABULARY, "source_context": LENGTH, "target_context": LENGTH,
                                          "width": WIDTH, "hidden": HIDDEN, "heads": HEADS, "encoder_layers": LAYERS,
                                          "decoder_layers": LAYERS},
@@ -80,7 +84,8 @@ class Ours:
 def theirs(options, side, micro_batches):
     """Seconds of a step of PyTorch, as the last line of JSON says that it prints."""
     command = [options.python, __file__, "--step", "--python", "", "--stages", str(options.stages), "--batch",
-               str(options.batch), "--micro-batches", str(micro_batches)] + ["--compile"] * (side == "compiled")
+               str(options.batch), "--micro-batches", str(micro_batches), "--precision", options.precision]
+    command += ["--compile"] * (side == "compiled")
     done = subprocess.run(command, text=True, capture_output=True,
                           env=os.environ | {"OMP_NUM_THREADS": str(options.stages)})
     if done.returncode != 0:
@@ -120,7 +125,9 @@ def step(options):
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         for source, target, labels in zip(*(part.chunk(count) for part in ids)):
-            (forward(source, target, labels) / count).backward()
+            with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+                loss = forward(source, target, labels) / count
+            loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - begin)
     print(json.dumps({"seconds": median(seconds[2:])}))
@@ -131,8 +138,10 @@ def main():
     parser.add_argument("--python", required=True)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "bin")
     parser.add_argument("--stages", type=int, default=1)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--micro-batches", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--their-micro-batches", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--schedules", nargs="+", default=["one_forward_one_backward"])
@@ -143,7 +152,7 @@ def main():
     if options.step:
         return step(options)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Ours(options, pathlib.Path(folder))
+        bench = Ours(options, options.keep or pathlib.Path(folder))
         sides = {"stagecoach": (bench.seconds, [(count, schedule) for count in options.micro_batches
                                                 for schedule in options.schedules])}
         for side in options.sides.split(","):

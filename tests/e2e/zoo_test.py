@@ -30,6 +30,8 @@ PAIRS = {"parallel_text": {"tokenizer": "pieces.model", "sources": ["left.txt", 
                            "targets": ["right.txt", "right.txt"], "tags": ["<2b>", ""], "sampling": 0.7, "buckets": 3}}
 MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
+MIXED = ("transformer", "llama")  # their mini-batches have lengths of their own, or parts of many documents
+RESUMED_AT = 20  # in the middle of an epoch
 OBJECTIVES = {"transformer": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}}
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
@@ -93,13 +95,13 @@ def networks_of_the_api():
 
 
 class Zoo(harness.EndToEndTest):
-    def job(self, name, stages, schedule, mode):
+    def job(self, name, stages, schedule, mode, **changes):
         model, data, frozen = JOBS[name]
         return self.job_file(f"{name}-{stages}.json", name=name.replace("_", "-"), model={"gpt": None, name: model, "objective": OBJECTIVES.get(name)},
                              data={"text": None, **data},
                              training={"steps": STEPS, "batch_size": 11, "micro_batches": 4, "freeze": frozen},
                              pipeline={"stages": stages, "schedule": schedule, "rematerialization": mode},
-                             checkpoint={"every_steps": EVERY}, evaluation=None)
+                             checkpoint={"every_steps": EVERY, "keep": STEPS // EVERY}, evaluation=None, **changes)
 
     def test_every_network_has_a_job_here(self):
         self.assertEqual(set(JOBS), networks_of_the_api())
@@ -121,6 +123,16 @@ class Zoo(harness.EndToEndTest):
                 self.assertEqual((killed.digest(), killed.losses()), (undisturbed.digest(), undisturbed.losses()))
                 digests_of[name] = killed.digest()
         self.assertEqual(len(set(digests_of.values())), len(JOBS))
+
+    def test_resumes_in_mid_epoch_with_another_number_of_stages(self):
+        write_documents(self.folder)
+        write_pairs(self.cli, self.folder)
+        for name in MIXED:
+            whole = self.run_job(self.job(name, 3, "gpipe", "always"), 3, "state", "--id", name)
+            resumed = self.run_job(self.job(name, 2, "one_forward_one_backward", "never", resume={"job": name, "step": RESUMED_AT}),
+                                   2, "state", "--id", f"{name}-resumed")
+            self.assertEqual(sorted(resumed.losses()), list(range(RESUMED_AT + 1, STEPS + 1)), name)
+            self.assertEqual(resumed.digest(), whole.digest(), name)
 
 
 if __name__ == "__main__":
