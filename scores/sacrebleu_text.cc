@@ -24,6 +24,9 @@ std::string ChrfSignature(int64_t references) {
   return Signature(references, "eff:yes|nc:6|nw:0|space:no");
 }
 
+std::string CorpusBleuSignature() { return BleuSignature(BleuOptions(), 1); }
+std::string CorpusChrfSignature() { return ChrfSignature(1); }
+
 std::string BleuLine(const BleuScore& score, const std::string& signature, int digits) {
   const std::string precisions = absl::StrJoin(
       score.precisions, "/",

@@ -18,6 +18,9 @@ inline constexpr char kChrfName[] = "chrF2";
 // references: of each segment.
 std::string BleuSignature(const BleuOptions& options, int64_t references);
 std::string ChrfSignature(int64_t references);
+// Of scores made of CountSegment's counts (scores/corpus_counts.h), as those of an evaluation.
+std::string CorpusBleuSignature();
+std::string CorpusChrfSignature();
 
 // "BLEU|SIGNATURE = 33.9 67.1/… (BP = 1.000 ratio = 1.001 hyp_len = 9 ref_len = 9)". digits: of the
 // score, behind the point.

@@ -12,6 +12,7 @@
 #include "base/errors/error_place.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/view/record_page.h"
+#include "plan/job/sorted_lines.h"
 
 namespace stagecoach {
 namespace {
@@ -61,25 +62,33 @@ struct LineRange {
   bool contains(int64_t line) const { return line >= first && line < last; }
 };
 
-// From the mini-batch at hand on, in portions of so many mini-batches.
-LineRange LinesOf(const JobState& state, int64_t batches) {
+// Places of the mini-batch at hand among the lines as they are ordered.
+LineRange PlacesAtHand(const JobState& state) {
   const JobSpec& spec = state.job->spec;
-  const int64_t size = batches * spec.training.batch_size;
-  const int64_t first = static_cast<int64_t>(state.step) / batches * size;
-  return {first, std::min(first + size, std::ssize(spec.write->lines))};
+  const int64_t first = static_cast<int64_t>(state.step) * spec.training.batch_size;
+  return {first, std::min(first + spec.training.batch_size, std::ssize(spec.write->lines))};
+}
+
+// The lines that may be there. Prompts keep their order, and sentences are sorted within windows.
+LineRange LinesAtHand(const JobState& state) {
+  const JobSpec& spec = state.job->spec;
+  const LineRange at_hand = PlacesAtHand(state);
+  if (!spec.write->translate.has_value()) return at_hand;
+  const int64_t window = SortedLines(spec.training);
+  const int64_t last = (at_hand.last + window - 1) / window * window;
+  return {at_hand.first / window * window, std::min(last, std::ssize(spec.write->lines))};
 }
 
 // What cannot be of the mini-batch at hand. Empty: nothing.
 std::string StrayText(const JobState& state, const std::vector<WrittenPiece>& pieces, bool over) {
-  const bool sorted = state.job->spec.write->translate.has_value();
-  const LineRange may = LinesOf(state, sorted ? kSortedWriteBatches : 1);
+  const LineRange may = LinesAtHand(state);
   for (const WrittenPiece& piece : pieces) {
     if (may.contains(piece.line) && piece.offset >= 0 && piece.offset <= kMostOffset) continue;
     return absl::StrCat("wrote of line ", piece.line, " from byte ", piece.offset,
                         " on, and mini-batch ", state.step, " has lines from ", may.first, " to ",
                         may.last - 1, " with at most ", kMostOffset, " bytes");
   }
-  const LineRange all = LinesOf(state, 1);
+  const LineRange all = PlacesAtHand(state);
   const int64_t lines = all.last - all.first;
   if (!over || state.writing.done >= lines) return "";
   return absl::StrCat("ended mini-batch ", state.step, " with ", state.writing.done, " of its ",

@@ -198,16 +198,33 @@ TEST(JobWriteTest, TextsOfOtherLinesThanThoseAtHandAreTheStagesFailure) {
   EXPECT_THAT(Refusal(state, WrittenPiece{.offset = -1}), HasSubstr("from byte -1 on"));
 }
 
-// Sources of 16 mini-batches are sorted by their lengths, here those of 64 lines.
+// Sources of 16 groups are sorted by their lengths, here those of 32 lines.
 TEST(JobWriteTest, TranslationsAreOfAnyLineThatIsSortedWithThoseAtHand) {
-  for (const uint64_t batch : {0, 15}) {
-    EXPECT_EQ(Refusal(Translating(100, batch), WrittenPiece{.line = 0}), "") << batch;
-    EXPECT_EQ(Refusal(Translating(100, batch), WrittenPiece{.line = 63}), "") << batch;
-    EXPECT_THAT(Refusal(Translating(100, batch), WrittenPiece{.line = 64}), HasSubstr("line 64"));
+  for (const uint64_t batch : {0, 7}) {
+    EXPECT_EQ(Refusal(Translating(50, batch), WrittenPiece{.line = 0}), "") << batch;
+    EXPECT_EQ(Refusal(Translating(50, batch), WrittenPiece{.line = 31}), "") << batch;
+    EXPECT_THAT(Refusal(Translating(50, batch), WrittenPiece{.line = 32}), HasSubstr("line 32"));
   }
-  EXPECT_THAT(Refusal(Translating(100, 16), WrittenPiece{.line = 63}), HasSubstr("line 63"));
-  EXPECT_EQ(Refusal(Translating(100, 16), WrittenPiece{.line = 99}), "");
-  EXPECT_THAT(Refusal(Translating(100, 16), WrittenPiece{.line = 100}), HasSubstr("line 100"));
+  EXPECT_THAT(Refusal(Translating(50, 8), WrittenPiece{.line = 31}), HasSubstr("line 31"));
+  EXPECT_EQ(Refusal(Translating(50, 8), WrittenPiece{.line = 49}), "");
+  EXPECT_THAT(Refusal(Translating(50, 8), WrittenPiece{.line = 50}), HasSubstr("line 50"));
+}
+
+// A mini-batch of 3 groups has lines of two windows.
+TEST(JobWriteTest, AMiniBatchMayHaveLinesOfSeveralWindows) {
+  const auto refusal = [](uint64_t batch, int64_t line) {
+    JobState state = Translating(100, batch);
+    auto job = std::make_shared<JobDefinition>(*state.job);
+    job->spec.training.batch_size = 6;
+    job->spec.training.micro_batches = 3;
+    state.job = std::move(job);
+    return Refusal(state, WrittenPiece{.line = line});
+  };
+  EXPECT_THAT(refusal(4, 32), HasSubstr("line 32")) << "places 24 to 29";
+  EXPECT_EQ(refusal(5, 0), "") << "places 30 to 35";
+  EXPECT_EQ(refusal(5, 63), "");
+  EXPECT_THAT(refusal(5, 64), HasSubstr("line 64"));
+  EXPECT_THAT(refusal(6, 31), HasSubstr("line 31")) << "places 36 to 41";
 }
 
 TEST(JobWriteTest, AMiniBatchEndsWithItsLastText) {

@@ -193,8 +193,6 @@ struct SnapshotSpec {
 // Mini-batches of an evaluation, at most. What is held out has fewer, so the most is all of them.
 inline constexpr int64_t kMostEvaluationBatches = 1'000'000;
 inline constexpr int64_t kMostBeam = 64;
-// Sentences to translate are sorted by length among so many mini-batches of lines.
-inline constexpr int64_t kSortedWriteBatches = 16;
 // Of lines, with kBytesBesideLine for each: a coordinator takes messages of 1 MiB.
 inline constexpr size_t kMostWriteBytes = size_t{768} << 10, kBytesBesideLine = 4;
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
+#include "services/cli/trained/line_groups.h"
 
 namespace stagecoach {
 namespace {
@@ -74,6 +75,14 @@ void AddTokenizer(CLI::App* command, std::string* tokenizer) {
       ->type_name("PATH");
 }
 
+void AddBatch(CLI::App* command, const std::string& what, const GroupSizes& usual, int64_t* batch) {
+  command
+      ->add_option("--batch", *batch,
+                   absl::StrCat(what, "; default: an eighth of them, but ", usual.fewest, " to ",
+                                usual.most))
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+}
+
 void AddWritingStages(CLI::App* command, WritingStages* stages) {
   CLI::Option* const cluster =
       command
@@ -124,9 +133,7 @@ void AddGenerate(CommandTree& tree) {
         return text.starts_with('-') ? "Value must be >= 0" : "";
       })
       ->capture_default_str();
-  command->add_option("--batch", options.batch, "prompts that are continued together")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
-      ->capture_default_str();
+  AddBatch(command, "prompts that are continued together", kPromptGroups, &options.batch);
   AddWritingStages(command, &options.stages);
 }
 
@@ -152,9 +159,7 @@ void AddTranslate(CommandTree& tree) {
       ->add_option("--tokens", options.tokens,
                    "most tokens of a translation; default: the network's target_context")
       ->check(CLI::Range(int64_t{1}, kMaxSteps));
-  command->add_option("--batch", options.batch, "sentences that are translated together")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
-      ->capture_default_str();
+  AddBatch(command, "sentences that are translated together", kSentenceGroups, &options.batch);
   AddWritingStages(command, &options.stages);
 }
 

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
+#include "plan/measure.h"
+#include "scores/sacrebleu_text.h"
 
 namespace stagecoach {
 namespace {
@@ -61,6 +63,12 @@ Json StagesJson(const std::vector<StageAssignment>& stages) {
 
 void AddMeasureFields(const JobRecord& record, Json* line) {
   for (const Measure& measure : record.measures) (*line)[measure.name] = measure.value;
+}
+
+void AddSignatures(const JobRecord& record, Json* line) {
+  const auto is_a_score = [](const Measure& measure) { return IsAScore(measure.name); };
+  if (std::none_of(record.measures.begin(), record.measures.end(), is_a_score)) return;
+  (*line)["signatures"] = {{kBleu, CorpusBleuSignature()}, {kChrf2, CorpusChrfSignature()}};
 }
 
 void AddStep(const JobRecord& record, bool replayed, const std::vector<StageAssignment>& stages,
@@ -129,6 +137,7 @@ std::string MetricsLine(const JobRecord& record, bool replayed,
       line["loss"] = record.loss;
       AddMeasureFields(record, &line);
       if (replayed) line["replayed"] = true;
+      AddSignatures(record, &line);
       break;
     case JobRecord::Kind::kCheckpoint:
       if (!record.message.empty()) line["error"] = record.message;

@@ -72,6 +72,13 @@ TEST(MetricsLine, OtherRecords) {
   };
   EXPECT_EQ(rest(RecordOf(1, JobRecord::Kind::kEvaluation, 50)),
             "\"event\":\"evaluation\",\"step\":50,\"loss\":2.31}\n");
+  JobRecord scored = RecordOf(1, JobRecord::Kind::kEvaluation, 50);
+  scored.measures = {{"average_bleu", 33.5}, {"average_chrf2", 58.25}};
+  EXPECT_EQ(rest(scored),
+            "\"event\":\"evaluation\",\"step\":50,\"loss\":2.31,\"average_bleu\":33.5,"
+            "\"average_chrf2\":58.25,\"signatures\":{"
+            "\"bleu\":\"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0\","
+            "\"chrf2\":\"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0\"}}\n");
   JobRecord record = RecordOf(2, JobRecord::Kind::kCheckpoint, 50);
   EXPECT_EQ(rest(record), "\"event\":\"checkpoint\",\"step\":50}\n");
   record.message = "disk full\xff";

@@ -192,6 +192,11 @@ class Translate(PairsTest):
         self.assertEqual(scored.returncode, 0, scored.stderr)
         scores = {score["name"]: score["score"] for score in json.loads(scored.stdout)["scores"]}
         self.assertEqual(measured[0][-1], (scores["BLEU"], scores["chrF2"]))
+        signatures = {score["name"].lower(): score["signature"] for score in json.loads(scored.stdout)["scores"]}
+        lines = [json.loads(line) for line in next(cluster.state_dir.glob("jobs/*/metrics.jsonl")).read_text().splitlines()]
+        for records in (cluster.events, lines):
+            self.assertEqual([record["signatures"] for record in records if record["event"] == "evaluation"], [signatures] * 2)
+            self.assertFalse([record for record in records if record["event"] != "evaluation" and "signatures" in record])
         self.assertGreater(scores["BLEU"], 0)
 
     def test_rows_to_translate_reach_stages_that_get_no_gradients(self):

@@ -1,5 +1,7 @@
-"""Texts by the stages of a cluster: the same for every number of stages, and after a stage was killed."""
+"""Texts by the stages of a cluster: the same for every number of stages, after a stage was killed, and while a job trains."""
+import gzip
 import json
+import math
 import signal
 import subprocess
 
@@ -29,10 +31,12 @@ class Generate(fleet.FleetTest):
     def test_texts_are_the_same_for_every_number_of_stages(self):
         self.trained()
         (self.folder / "prompts").write_text("\n".join(PROMPTS) + "\n")
+        self.launch_stage("d")
         asked = ("--prompts", self.folder / "prompts", "--tokens", 60, "--temperature", 0.9, "--seed", 5)
-        texts = [self.generate(*asked, "--stages", stages) for stages in (1, 2, 3)]
-        self.assertEqual(texts, [texts[0]] * 3)
-        self.assertEqual(self.generate(*asked), texts[0], "and those of one cell on this machine")
+        for batch in (2, 64):  # groups of 2, and one of all
+            texts = [self.generate(*asked, "--batch", batch, "--stages", stages) for stages in (1, 2, 3, 4)]
+            self.assertEqual(texts, [texts[0]] * 4)
+            self.assertEqual(self.generate(*asked, "--batch", batch), texts[0], "and those of one cell on this machine")
         self.assertNotEqual(self.generate(*asked, "--stages", 2, "--step", 20), texts[0], "other weights")
         told = [json.loads(line) for line in self.generate("-o", "ndjson", *asked, "--stages", 2).splitlines()]
         self.assertEqual("".join(one["prompt"] + one["text"] + "\n" for one in told), texts[0])
@@ -40,6 +44,33 @@ class Generate(fleet.FleetTest):
         self.assertEqual([folder.name for folder in self.checkpoints.iterdir()], ["trained"], "texts leave no folder")
         listed = json.loads(self.cli("-o", "json", "list", "--address", self.address).stdout)
         self.assertEqual({job["state"] for job in listed["jobs"]}, {"JOB_STATE_SUCCEEDED"}, listed)
+
+    def test_perplexity_is_of_the_whole_text(self):
+        self.trained()
+
+        def measure(text, *arguments, output="json"):
+            (self.folder / "measured").write_bytes(text)
+            return self.cli("-o", output, "perplexity", "trained", self.folder / "measured", "--address", self.address, *arguments)
+        seen, unseen = harness.TEXT[:1000].encode(), b"QXZ#" * 250
+        told = {text: json.loads(measure(text).stdout) for text in (seen, unseen)}
+        for text, loss in told.items():
+            self.assertEqual((loss["bytes"], loss["tokens"]), (len(text), len(text) - 1), "a byte each, the first one from nothing")
+            self.assertAlmostEqual(loss["perplexity"], math.exp(loss["loss"]), delta=1e-9 * loss["perplexity"])
+            self.assertAlmostEqual(loss["bits_per_byte"], loss["loss"] * loss["tokens"] / loss["bytes"] / math.log(2), places=9)
+            self.assertEqual(loss["file"], str(self.folder / "measured"))
+        self.assertLess(told[seen]["perplexity"], 128, "better than any token")
+        self.assertGreater(told[unseen]["perplexity"], told[seen]["perplexity"])
+        self.assertGreater(json.loads(measure(seen, "--step", 20).stdout)["loss"], told[seen]["loss"], "it had learned less")
+        self.assertEqual(measure(seen, output="table").stdout,
+                         "perplexity {perplexity:.3f}, loss {loss:.4f} a token, {bits_per_byte:.4f} bits a byte "
+                         "({tokens} tokens, {bytes} bytes)\n".format(**told[seen]))
+        for text, words in ((b"a", "has 1 tokens; at least 2"), (b"caf\xc3", "byte 195 at 3"), (gzip.compress(seen), "gzip")):
+            refused = measure(text)
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+            self.assertIn(words, refused.stderr)
+        missing = self.cli("perplexity", "trained", self.folder / "nothing", "--address", self.address)
+        self.assertEqual(missing.returncode, 2, missing.stderr)
+        self.assertIn("nothing: No such file", missing.stderr)
 
     def test_with_a_tokenizer_and_a_prompt_of_several_lines(self):
         (self.folder / "lines.txt").write_text(harness.TEXT.replace(" ", "\n", 40))
@@ -112,12 +143,73 @@ class TranslateOnStages(translate_test.PairsTest):
     def test_translations_are_those_of_one_cell(self):
         cluster = self.run_job(self.pairs_job(steps=60, batch_size=64, micro_batches=1, learning_rate={"cosine": None, "constant": {"peak": 0.01}}), 2)
         asked = ("translate", cluster.state_dir, self.folder / "test.en", "--beam", 3, "--tokens", 20)
-        here = self.cli(*asked)
-        self.assertEqual(here.returncode, 0, here.stderr)
-        self.assertGreater(len(set(here.stdout.splitlines())), 1)
-        for stages in (1, 2, 3):
-            done = self.cli(*asked, "--local-stages", stages)
-            self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
+        for batch in (3, 32):
+            here = self.cli(*asked, "--batch", batch)
+            self.assertEqual(here.returncode, 0, here.stderr)
+            self.assertGreater(len(set(here.stdout.splitlines())), 1)
+            for stages in (1, 2, 3, 4):
+                done = self.cli(*asked, "--batch", batch, "--local-stages", stages)
+                self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
+
+
+class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
+    def setUp(self):
+        super().setUp()
+        for name in "abc":
+            self.launch_stage(name)
+
+    def train(self, job_id, job, steps):
+        (self.folder / "train.json").write_text(json.dumps(harness.merged(job, {
+            "training": {"steps": steps, "learning_rate": {"cosine": None, "constant": {"peak": 0.01}}},
+            "pipeline": {"stages": 1}, "checkpoint": {"every_steps": 25, "keep": 10000}, "evaluation": None})))
+        submitted = self.cli("submit", self.folder / "train.json", "--id", job_id, "--detach", "--address", self.address)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+
+    def first_checkpoint(self, job_id):
+        """Its step, once it is there."""
+        command = [str(harness.CLI), "-o", "ndjson", "watch", job_id, "--address", self.address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watching:
+            self.addCleanup(watching.kill)
+            for line in watching.stdout:
+                record = json.loads(line)
+                if record["event"] == "checkpoint":
+                    watching.kill()
+                    return record["step"]
+        raise AssertionError(f"{job_id} ended without a checkpoint")
+
+    def check(self, job_file, command, *asked):
+        """Stages that are free write from a job that trains on, and it ends with the bits it would have had."""
+        job = json.loads(job_file.read_text())
+
+        def write(job_id, *more):
+            done = self.cli("-o", "ndjson", command, job_id, "--address", self.address, *asked, *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [json.loads(line)["text"] for line in done.stdout.splitlines()]
+        for steps in (1000, 4000, 16000):
+            running = f"running-{steps}"
+            self.train(running, job, steps)
+            first = self.first_checkpoint(running)
+            newest = write(running, "--stages", 2)
+            texts = [write(running, "--step", first, *more) for more in (("--stages", 2), ())]
+            if self.job(running)["state"] == "JOB_STATE_RUNNING":
+                break
+        else:
+            self.fail("all runs were through before their texts were written")
+        self.assertEqual(len(newest), len(texts[0]))
+        written = [job for job in fleet.fetch(self.http, "/api/v1/jobs")[1]["jobs"] if job["id"].startswith(command)]
+        self.assertEqual({job["state"] for job in written}, {"JOB_STATE_SUCCEEDED"})
+        ended = self.ended(running, 300)
+        self.assertEqual((ended["state"], int(ended.get("recoveries", 0))), ("JOB_STATE_SUCCEEDED", 0))
+        self.train("alone", job, steps)
+        self.assertEqual(self.ended("alone", 300)["weights_digest"], ended["weights_digest"])
+        self.assertEqual(texts, [write("alone", "--step", first)] * 2)
+
+    def test_generate(self):
+        (self.folder / "prompts").write_text("\n".join(PROMPTS) + "\n")
+        self.check(self.job_file(), "generate", "--prompts", self.folder / "prompts", "--tokens", 30)
+
+    def test_translate(self):
+        self.check(self.pairs_job(), "translate", "--input", self.folder / "test.en", "--beam", 2, "--tokens", 10)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ class PageParts(parts.PartsTest):
         cells = page.locator('[data-section="translations"] tbody tr > *').all_inner_texts()
         self.assertEqual(cells, ["A dog runs.", "Ein Hund läuft.", "Ein Hund rennt.", "<b>Two</b>", "", "Zwei"])
         self.assertRegex(page.locator('[data-part="translations-note"]').inner_text(), r"^after step \d+$")
+        self.assertRegex(page.locator('[data-part="signatures"]').inner_text(), r"^BLEU nrefs:1\|.*, chrF2 nrefs:1\|")
 
     # 24 pictures of 4 x 4 pixels, of which the network takes every sixth one for another class.
     def held_out(self, step):

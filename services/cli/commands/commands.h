@@ -13,7 +13,6 @@
 #include "services/cli/client/job_client.h"
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/output/console.h"
-#include "services/cli/trained/text_writer.h"
 
 namespace stagecoach {
 
@@ -107,7 +106,7 @@ struct GenerateOptions {
   double top_p = 1;
   std::vector<std::string> stops;
   uint64_t seed = 1;
-  int64_t batch = kPromptsTogether;  // prompts that are continued together
+  int64_t batch = 0;  // prompts that are continued together; 0: LinesOfGroup decides
   WritingStages stages;
 };
 int RunGenerate(const GenerateOptions& options, CommandContext& context);
@@ -120,7 +119,7 @@ struct TranslateOptions {
   int64_t beam = 5;
   double length_penalty = 0.6;
   int64_t tokens = 0;  // of a translation; 0: as many as the network has positions
-  int64_t batch = 32;  // sentences that are translated together
+  int64_t batch = 0;   // sentences that are translated together; 0: LinesOfGroup decides
   WritingStages stages;
 };
 int RunTranslate(const TranslateOptions& options, CommandContext& context);

@@ -60,10 +60,9 @@ absl::StatusOr<std::vector<std::string>> ReadAllInputLines(const std::string& fi
   return lines;
 }
 
-LinePrinter::LinePrinter(CommandContext& context, const std::string& array) : context_(context) {
-  if (context_.output == OutputFormat::kJson) {
-    context_.console->Print(absl::StrCat("{\"", array, "\": ["));
-  }
+void LinePrinter::Begin() {
+  if (context_.output != OutputFormat::kJson || std::exchange(begun_, true)) return;
+  context_.console->Print(absl::StrCat("{\"", array_, "\": ["));
 }
 
 void LinePrinter::Print(absl::FunctionRef<std::string()> text, const nlohmann::ordered_json& said) {
@@ -71,6 +70,7 @@ void LinePrinter::Print(absl::FunctionRef<std::string()> text, const nlohmann::o
     context_.console->PrintLine(text());
     return;
   }
+  Begin();
   const std::string line =
       said.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   const bool array = context_.output == OutputFormat::kJson;
@@ -79,6 +79,7 @@ void LinePrinter::Print(absl::FunctionRef<std::string()> text, const nlohmann::o
 }
 
 void LinePrinter::Finish() {
+  Begin();
   if (context_.output == OutputFormat::kJson) context_.console->Print("\n]}\n");
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -27,18 +28,23 @@ absl::Status ReadInputLines(const std::string& file, const CommandContext& conte
 absl::StatusOr<std::vector<std::string>> ReadAllInputLines(const std::string& file,
                                                            const CommandContext& context);
 
-// Prints an answer a line: as text, or as JSON objects, which -o json has in one array.
+// Prints an answer a line: as text, or as JSON objects, which -o json has in one array. Before the first
+// answer nothing is printed.
 class LinePrinter {
  public:
   // array: its name in -o json
-  LinePrinter(CommandContext& context, const std::string& array);
+  LinePrinter(CommandContext& context, std::string array)
+      : context_(context), array_(std::move(array)) {}
   // text is only made if it is printed.
   void Print(absl::FunctionRef<std::string()> text, const nlohmann::ordered_json& said);
   void Finish();
 
  private:
+  void Begin();  // of the array, once
+
   CommandContext& context_;
-  bool first_ = true;
+  const std::string array_;
+  bool begun_ = false, first_ = true;
 };
 
 }  // namespace stagecoach

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "plan/measure.h"
+#include "scores/sacrebleu_text.h"
 #include "services/cli/output/text.h"
 
 namespace stagecoach {
@@ -17,6 +19,14 @@ std::string MeasureFields(const Measures& measures) {
     absl::StrAppend(&fields, ",", JsonText(measure.name()), ":", JsonNumber(measure.value()));
   }
   return fields;
+}
+
+std::string SignaturesField(const Measures& measures) {
+  const auto is_a_score = [](const v1::Measure& measure) { return IsAScore(measure.name()); };
+  if (std::none_of(measures.begin(), measures.end(), is_a_score)) return "";
+  return absl::StrCat(",\"signatures\":{", JsonText(std::string(kBleu)), ":",
+                      JsonText(CorpusBleuSignature()), ",", JsonText(std::string(kChrf2)), ":",
+                      JsonText(CorpusChrfSignature()), "}");
 }
 
 const char* ReplayedField(bool replayed) { return replayed ? ",\"replayed\":true" : ""; }
@@ -77,7 +87,7 @@ std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed, bool wri
       return absl::StrCat("{\"event\":\"evaluation\",\"step\":", step,
                           ",\"loss\":", JsonNumber(record.evaluation().loss()),
                           ReplayedField(replayed), MeasureFields(record.evaluation().measures()),
-                          "}");
+                          SignaturesField(record.evaluation().measures()), "}");
     case v1::WatchJobResponse::kCheckpoint: {
       const std::string& error = record.checkpoint().error();
       return absl::StrCat("{\"event\":\"checkpoint\",\"step\":", step,

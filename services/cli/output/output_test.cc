@@ -56,6 +56,16 @@ TEST(Ndjson, OtherEvents) {
   record.set_step(50);
   record.mutable_evaluation()->set_loss(1.5);
   EXPECT_EQ(ToNdjson(record, false), R"({"event":"evaluation","step":50,"loss":1.5})");
+  for (const auto& [name, value] : {std::pair("bleu", 33.5), std::pair("accuracy", 0.5)}) {
+    v1::Measure& measure = *record.mutable_evaluation()->add_measures();
+    measure.set_name(name);
+    measure.set_value(value);
+  }
+  EXPECT_EQ(
+      ToNdjson(record, false),
+      R"({"event":"evaluation","step":50,"loss":1.5,"bleu":33.5,"accuracy":0.5,"signatures":{)"
+      R"("bleu":"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",)"
+      R"("chrf2":"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0"}})");
   record.mutable_checkpoint();
   EXPECT_EQ(ToNdjson(record, false), R"({"event":"checkpoint","step":50})");
   record.mutable_checkpoint()->set_error("disk \"full\"");

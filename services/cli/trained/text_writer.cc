@@ -18,14 +18,24 @@ namespace {
 struct Writing {
   std::vector<TokenText> texts;
   std::vector<WrittenText> written;
-  const std::function<bool(int, std::string_view)>& on_text;
+  std::vector<bool> whole;
+  const TextEvents& events;
 
   bool goes_on = true;
+  size_t told = 0;  // texts that on_whole got
 
   bool Tell(int prompt, const std::string& more) {
     written[static_cast<size_t>(prompt)].text += more;
-    if (goes_on && !more.empty()) goes_on = on_text(prompt, more);
+    if (goes_on && !more.empty()) goes_on = events.on_text(prompt, more);
     return goes_on;
+  }
+  void End(int prompt, bool stopped) {
+    Tell(prompt, texts[static_cast<size_t>(prompt)].Finish());
+    written[static_cast<size_t>(prompt)].stopped = stopped;
+    whole[static_cast<size_t>(prompt)] = true;
+    for (; goes_on && told < whole.size() && whole[told]; ++told) {
+      if (events.on_whole) events.on_whole(static_cast<int>(told), written[told]);
+    }
   }
   bool Add(const TextGroup::Token& token) {
     ++written[static_cast<size_t>(token.text)].tokens;
@@ -52,10 +62,10 @@ absl::StatusOr<bool> WriteGroup(TokenModel& model, const StepChoice& choice,
     for (const TextGroup::Token& token : group.TakeNew()) {
       if (!writing->Add({first + token.text, token.token})) return false;
     }
-  }
-  for (int i = 0; i < static_cast<int>(prompts.size()); ++i) {
-    writing->Tell(first + i, writing->texts[static_cast<size_t>(first + i)].Finish());
-    writing->written[static_cast<size_t>(first + i)].stopped = group.stopped(i);
+    for (int i = 0; i < static_cast<int>(prompts.size()); ++i) {
+      const bool ends = !group.live(i) && !writing->whole[static_cast<size_t>(first + i)];
+      if (ends) writing->End(first + i, group.stopped(i));
+    }
   }
   return writing->goes_on;
 }
@@ -70,13 +80,16 @@ int64_t MostRowsOfGroups(const TextOptions& options, size_t batch, Prompts promp
 
 }  // namespace
 
-absl::StatusOr<std::vector<WrittenText>> WriteTexts(
-    const DecodingNetwork& network, const std::vector<std::string>& prompts,
-    const WritingOptions& options, const std::function<bool(int, std::string_view)>& on_text) {
+absl::StatusOr<std::vector<WrittenText>> WriteTexts(const DecodingNetwork& network,
+                                                    const std::vector<std::string>& prompts,
+                                                    const WritingOptions& options,
+                                                    const TextEvents& events) {
   if (prompts.empty()) return std::vector<WrittenText>();
   const Tokenizer* const tokenizer = network.tokenizer.get();
-  Writing writing{
-      .texts = {}, .written = std::vector<WrittenText>(prompts.size()), .on_text = on_text};
+  Writing writing{.texts = {},
+                  .written = std::vector<WrittenText>(prompts.size()),
+                  .whole = std::vector<bool>(prompts.size()),
+                  .events = events};
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& prompt : prompts) {
     writing.texts.emplace_back(tokenizer, network.trained.network.classes());

@@ -17,12 +17,9 @@
 
 #include "absl/status/statusor.h"
 #include "services/cli/trained/decoding_network.h"
+#include "services/cli/trained/line_groups.h"
 
 namespace stagecoach {
-
-// Prompts that are continued together, unless the user says how many: more would need memory, and
-// gain little.
-inline constexpr int64_t kPromptsTogether = 64;
 
 struct WritingOptions {
   int64_t tokens = 200;
@@ -30,7 +27,7 @@ struct WritingOptions {
   int64_t top_k = 0;         // 0: of all tokens
   double top_p = 1;
   uint64_t seed = 1;
-  int64_t batch = kPromptsTogether;  // prompts that are continued together, at least 1
+  int64_t batch = kPromptGroups.most;  // prompts that are continued together, at least 1
   // Tokens that end a text: pieces of the tokenizer, or single bytes; "\n": the end of a line.
   std::vector<std::string> stops;
 };
@@ -41,12 +38,19 @@ struct WrittenText {
   bool stopped = false;
 };
 
-// Continues the prompts, in mini-batches of options.batch. `on_text` gets what each token adds, by
-// the prompt's number; it returns false to end all.
-absl::StatusOr<std::vector<WrittenText>> WriteTexts(
-    const DecodingNetwork& network, const std::vector<std::string>& prompts,
-    const WritingOptions& options,
-    const std::function<bool(int prompt, std::string_view text)>& on_text);
+// Prompts by their numbers.
+struct TextEvents {
+  // What a token adds; false ends all.
+  std::function<bool(int prompt, std::string_view text)> on_text;
+  // A text has ended; in the order of the prompts. May be empty: not wanted.
+  std::function<void(int prompt, const WrittenText& text)> on_whole = nullptr;
+};
+
+// Continues the prompts, options.batch at a time.
+absl::StatusOr<std::vector<WrittenText>> WriteTexts(const DecodingNetwork& network,
+                                                    const std::vector<std::string>& prompts,
+                                                    const WritingOptions& options,
+                                                    const TextEvents& events);
 
 }  // namespace stagecoach
 

@@ -74,11 +74,11 @@ class TextWriterTest : public testing::Test {
                                  const WritingOptions& options) {
     const auto network = Load();
     EXPECT_TRUE(network.ok()) << network.status();
-    const auto texts =
-        WriteTexts(*network, prompts, options, [](int, std::string_view) { return true; });
+    const auto texts = WriteTexts(*network, prompts, options, {.on_text = GoOn});
     EXPECT_TRUE(texts.ok()) << texts.status();
     return *texts;
   }
+  static bool GoOn(int, std::string_view) { return true; }
   std::string Text(const std::string& prompt, const WritingOptions& options) {
     return Texts({prompt}, options).front().text;
   }
@@ -121,13 +121,13 @@ TEST_F(TextWriterTest, AMiniBatchIsContinuedBeforeTheNextAndChangesNoText) {
   ASSERT_TRUE(network.ok()) << network.status();
   const std::vector<std::string> prompts = {"ab", "cd", "ef"};
   std::vector<std::string> expected;
-  for (const int64_t batch : {kPromptsTogether, int64_t{2}, int64_t{1}}) {
+  for (const int64_t batch : {kPromptGroups.most, int64_t{2}, int64_t{1}}) {
     std::string order;
     const auto written = WriteTexts(*network, prompts, {.tokens = 2, .batch = batch},
-                                    [&](int prompt, std::string_view) {
+                                    {.on_text = [&](int prompt, std::string_view) {
                                       absl::StrAppend(&order, prompt);
                                       return true;
-                                    });
+                                    }});
     ASSERT_TRUE(written.ok()) << written.status();
     EXPECT_EQ(order, batch == 1 ? "001122" : batch == 2 ? "010122" : "012012");
     std::vector<std::string> texts;
@@ -135,6 +135,41 @@ TEST_F(TextWriterTest, AMiniBatchIsContinuedBeforeTheNextAndChangesNoText) {
     if (expected.empty()) expected = texts;
     EXPECT_EQ(texts, expected) << batch;
   }
+}
+
+// The first text stops early, and is told while the others go on; one that stops early behind a
+// longer one waits for it.
+TEST_F(TextWriterTest, ATextIsToldWhenItAndAllBeforeItHaveEnded) {
+  path_ = WriteWeights(5);
+  const auto network = Load();
+  ASSERT_TRUE(network.ok()) << network.status();
+  const std::string first = Text("ab", {.tokens = 12, .temperature = 0});
+  const std::vector<std::string> prompts = {"ab", "stagecoaches", "x", "zz", "ab"};
+  std::vector<int> told;
+  std::vector<size_t> tokens_left;  // when it was told
+  std::vector<std::string> texts(prompts.size());
+  size_t tokens = 0;
+  const auto written =
+      WriteTexts(*network, prompts, {.tokens = 12, .temperature = 0, .stops = {first.substr(3, 1)}},
+                 {.on_text =
+                      [&](int prompt, std::string_view text) {
+                        texts[static_cast<size_t>(prompt)] += text;
+                        tokens += text.size();
+                        return true;
+                      },
+                  .on_whole =
+                      [&](int prompt, const WrittenText& text) {
+                        told.push_back(prompt);
+                        tokens_left.push_back(tokens);
+                        EXPECT_EQ(text.text, texts[static_cast<size_t>(prompt)]);
+                      }});
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_THAT(told, testing::ElementsAre(0, 1, 2, 3, 4));
+  for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(texts[i], (*written)[i].text);
+  EXPECT_LT(tokens_left.front(), tokens) << "the first one was told before the last token";
+  EXPECT_LT(texts.back().size(), 12u);
+  EXPECT_GT(tokens_left.back(), prompts.size() * texts.back().size())
+      << "the last one waited for a longer one";
 }
 
 TEST_F(TextWriterTest, AStopEndsTheTextAndIsNotInIt) {
@@ -146,11 +181,10 @@ TEST_F(TextWriterTest, AStopEndsTheTextAndIsNotInIt) {
   EXPECT_EQ(ended.text, whole.substr(0, whole.find(stop)));
   EXPECT_TRUE(ended.stopped);
   const auto network = Load();
-  EXPECT_THAT(std::string(WriteTexts(*network, {"a"}, {.stops = {"ab"}},
-                                     [](int, std::string_view) { return true; })
-                              .status()
-                              .message()),
-              testing::HasSubstr("--stop: \"ab\" is not one of the 128 bytes"));
+  EXPECT_THAT(
+      std::string(
+          WriteTexts(*network, {"a"}, {.stops = {"ab"}}, {.on_text = GoOn}).status().message()),
+      testing::HasSubstr("--stop: \"ab\" is not one of the 128 bytes"));
 }
 
 TEST_F(TextWriterTest, OneOfTheLikeliestOneIsTheLikeliest) {
@@ -202,8 +236,7 @@ TEST_F(TextWriterTest, RefusesAPromptBeyondTheVocabulary) {
   path_ = WriteWeights(5);
   const auto network = Load();
   ASSERT_TRUE(network.ok()) << network.status();
-  const auto texts =
-      WriteTexts(*network, {"caf\xc3\xa9"}, {}, [](int, std::string_view) { return true; });
+  const auto texts = WriteTexts(*network, {"caf\xc3\xa9"}, {}, {.on_text = GoOn});
   EXPECT_EQ(texts.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -352,6 +385,46 @@ TEST_F(GenerateCommandTest, AProgramGetsTheTextAsOneObject) {
   EXPECT_EQ(told["tokens"], 5);
   EXPECT_EQ(told["seed"], 9);
   EXPECT_EQ(told["weights"], folder_.File("model.safetensors"));
+}
+
+// Requests a stop once a whole line is flushed.
+class StopBehindALine final : public std::stringbuf {
+ public:
+  explicit StopBehindALine(StopSignal* stop) : stop_(stop) {}
+  int sync() override {
+    if (str().find('\n') != std::string::npos) stop_->Request(absl::CancelledError("enough"));
+    return 0;
+  }
+
+ private:
+  StopSignal* const stop_;
+};
+
+TEST_F(GenerateCommandTest, ATextIsPrintedBeforeTheNextGroupIsWritten) {
+  Export(128, "");
+  options_.prompts = folder_.Write("prompts", "a\nb\nc\n");
+  options_.tokens = 5;
+  options_.temperature = 0;
+  options_.batch = 1;
+  const std::string all = Run();
+  ASSERT_EQ(std::count(all.begin(), all.end(), '\n'), 3) << all;
+  StopBehindALine lines(&stop_);
+  std::ostream out(&lines);
+  Console console(out, notes_, {});
+  context_.console = &console;
+  EXPECT_EQ(RunGenerate(options_, context_), 130);
+  EXPECT_EQ(lines.str(), all.substr(0, all.find('\n') + 1));
+}
+
+TEST_F(GenerateCommandTest, ABadPromptOfAFileIsRefusedBeforeAnyOutput) {
+  Export(128, "");
+  options_.prompts = folder_.Write("prompts", "a\n\n");
+  for (const OutputFormat output : {OutputFormat::kTable, OutputFormat::kJson}) {
+    context_.output = output;
+    EXPECT_NE(RunGenerate(options_, context_), 0);
+    EXPECT_EQ(out_.str(), "");
+  }
+  EXPECT_THAT(notes_.str(), testing::HasSubstr("prompt 2"));
 }
 
 // To the byte: the prompt first, and the space or line end that a text begins with.

@@ -47,14 +47,15 @@ absl::StatusOr<std::vector<int32_t>> Translator::Encode(const std::string& sente
                                                  "; divide the sentence"));
 }
 
-absl::Status Translator::Translate(const std::vector<std::string>& sentences, int64_t first_line,
+absl::Status Translator::Translate(const std::vector<std::string>& sentences,
+                                   const std::vector<int64_t>& lines,
                                    const std::function<bool()>& goes_on,
                                    const std::function<void(const Translation&)>& on_done) {
+  CHECK_EQ(sentences.size(), lines.size()) << "a line of each sentence";
   std::vector<std::vector<int32_t>> sources;
-  for (const std::string& sentence : sentences) {
-    const auto line = first_line + std::ssize(sources);
+  for (size_t i = 0; i < sentences.size(); ++i) {
     ASSIGN_OR_RETURN(sources.emplace_back(),
-                     Annotate(Encode(sentence), absl::StrCat("line ", line)));
+                     Annotate(Encode(sentences[i]), absl::StrCat("line ", lines[i])));
   }
   // Sentences of one length need no padding, and end together.
   std::vector<int64_t> order;
@@ -64,13 +65,17 @@ absl::Status Translator::Translate(const std::vector<std::string>& sentences, in
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     return sources[static_cast<size_t>(a)].size() < sources[static_cast<size_t>(b)].size();
   });
-  Done done(sources.size());
+  std::vector<std::optional<Translation>> done(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].empty()) done[i] = Translation{.ended = true};
   }
   size_t told = 0;
   const auto tell = [&] {
     for (; told < done.size() && done[told].has_value(); ++told) on_done(*done[told]);
+  };
+  const auto on_one = [&](int64_t number, Translation one) {
+    done[static_cast<size_t>(number)] = std::move(one);
+    tell();
   };
   tell();
   for (size_t first = 0; first < order.size() && goes_on();
@@ -79,8 +84,7 @@ absl::Status Translator::Translate(const std::vector<std::string>& sentences, in
     RETURN_IF_ERROR(TranslateGroup(sources,
                                    {order.begin() + static_cast<ptrdiff_t>(first),
                                     order.begin() + static_cast<ptrdiff_t>(last)},
-                                   goes_on, &done));
-    tell();
+                                   goes_on, on_one));
   }
   return absl::OkStatus();
 }
@@ -106,9 +110,10 @@ SourceBatch BatchOf(const std::vector<std::vector<int32_t>>& sources,
 
 }  // namespace
 
-absl::Status Translator::TranslateGroup(const std::vector<std::vector<int32_t>>& sources,
-                                        std::vector<int64_t> numbers,
-                                        const std::function<bool()>& goes_on, Done* done) {
+absl::Status Translator::TranslateGroup(
+    const std::vector<std::vector<int32_t>>& sources, std::vector<int64_t> numbers,
+    const std::function<bool()>& goes_on,
+    const std::function<void(int64_t number, Translation)>& on_one) {
   constexpr int kGroup = 0;
   RETURN_IF_ERROR(model_->Begin(kGroup, BatchOf(sources, numbers)));
   TranslationGroup group(search_, std::move(numbers), pool_.get());
@@ -117,18 +122,17 @@ absl::Status Translator::TranslateGroup(const std::vector<std::vector<int32_t>>&
     ASSIGN_OR_RETURN(const RowBatch rows, group.Rows());
     ASSIGN_OR_RETURN(const CandidatesOfRows candidates, model_->Step(kGroup, rows, choice_));
     RETURN_IF_ERROR(group.Take(candidates));
+    for (const TranslationGroup::Translation& one : group.TakeDone()) {
+      ASSIGN_OR_RETURN(std::string text, network_.tokenizer->Decode(one.best.tokens));
+      on_one(one.number,
+             {std::move(text), std::ssize(one.best.tokens), one.best.score, one.best.ended});
+    }
     const std::optional<std::vector<int64_t>> kept = group.Shrink();
     return kept.has_value() ? model_->Keep(kGroup, *kept) : absl::OkStatus();
   };
   while (status.ok() && !group.over() && goes_on()) status = step();
   model_->Drop(kGroup);
-  RETURN_IF_ERROR(status);
-  for (const TranslationGroup::Translation& one : group.TakeDone()) {
-    ASSIGN_OR_RETURN(std::string text, network_.tokenizer->Decode(one.best.tokens));
-    (*done)[static_cast<size_t>(one.number)] =
-        Translation{std::move(text), std::ssize(one.best.tokens), one.best.score, one.best.ended};
-  }
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace stagecoach

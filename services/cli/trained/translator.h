@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "decoding/translation_group.h"
 #include "services/cli/trained/decoding_network.h"
+#include "services/cli/trained/line_groups.h"
 
 namespace stagecoach {
 
@@ -25,8 +26,8 @@ struct TranslatingOptions {
   int beam = 5;
   double length_penalty = 0.6;
   int64_t most_tokens = 0;  // of a translation; 0: as many as the network has positions
-  int64_t batch = 32;       // sentences that are translated together
-  std::string tag;          // in front of each; empty: none
+  int64_t batch = kSentenceGroups.most;  // sentences that are translated together, as one group
+  std::string tag;                       // in front of each; empty: none
 };
 
 class Translator {
@@ -40,21 +41,22 @@ class Translator {
     double score = 0;    // sum of log probabilities, with the length penalty
     bool ended = false;  // by itself, not by most_tokens
   };
-  // Calls `on_done` with each translation, in the order of the sentences. `goes_on` is asked after each
-  // step; false ends. first_line: of the first sentence, for errors. An empty sentence has an empty
+  // Calls `on_done` with each translation once it and all before it are found, in the order of the
+  // sentences. `goes_on` is asked after each step; false ends. Groups have sentences of one length.
+  // lines: of the sentences in the user's input, for errors. An empty sentence has an empty
   // translation, any other at least one token.
-  absl::Status Translate(const std::vector<std::string>& sentences, int64_t first_line,
-                         const std::function<bool()>& goes_on,
+  absl::Status Translate(const std::vector<std::string>& sentences,
+                         const std::vector<int64_t>& lines, const std::function<bool()>& goes_on,
                          const std::function<void(const Translation&)>& on_done);
 
  private:
   Translator(DecodingNetwork network, const TranslatingOptions& options)
       : network_(std::move(network)), options_(options) {}
   absl::StatusOr<std::vector<int32_t>> Encode(const std::string& sentence) const;
-  using Done = std::vector<std::optional<Translation>>;
+  // on_one: a sentence of the group is done.
   absl::Status TranslateGroup(const std::vector<std::vector<int32_t>>& sources,
                               std::vector<int64_t> numbers, const std::function<bool()>& goes_on,
-                              Done* done);
+                              const std::function<void(int64_t number, Translation)>& on_one);
 
   const DecodingNetwork network_;
   const TranslatingOptions options_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +23,14 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kContext = 8;
+constexpr int64_t kContext = 8, kWidth = 16;
 
 JobSpec PairJob() {
   JobSpec spec;
   spec.network = TransformerSpec{.vocabulary = kPairVocabulary,
                                  .source_context = 12,
                                  .target_context = kContext,
-                                 .width = 16,
+                                 .width = kWidth,
                                  .heads = 2,
                                  .encoder_layers = 1,
                                  .decoder_layers = 2,
@@ -39,7 +40,8 @@ JobSpec PairJob() {
 }
 
 // Initial weights, larger so that choices differ; and single letters as pieces.
-DecodingNetwork MadeNetwork() {
+// end_scale: of what the end's logit is made of; above 1, translations end at different places.
+DecodingNetwork MadeNetwork(float end_scale = 1) {
   DecodingNetwork made;
   TrainedNetwork& trained = made.trained;
   trained.network = NetworkThatWrites(Writes::kTranslations, PairJob()).value();
@@ -53,6 +55,12 @@ DecodingNetwork MadeNetwork() {
     for (float& value : values) value *= 2.5f;
     trained.backend->CopyFromHost(std::as_bytes(std::span(values)), parameter->value);
   }
+  for (Parameter* parameter : trained.cell->parameters()) {
+    std::vector<float> values = ValuesOf<float>(*trained.backend, parameter->value);
+    if (std::ssize(values) != kPairVocabulary * kWidth) continue;
+    for (size_t i = 0; i < kWidth; ++i) values[kPairEnd * kWidth + i] *= end_scale;
+    trained.backend->CopyFromHost(std::as_bytes(std::span(values)), parameter->value);
+  }
   made.tokenizer = Tokenizer::Parse(ModelFileText(PairPieces())).value();
   made.context = kContext;
   return made;
@@ -62,11 +70,17 @@ std::unique_ptr<Translator> MadeTranslator(const TranslatingOptions& options) {
   return Translator::Create(MadeNetwork(), options).value();
 }
 
+std::vector<int64_t> LinesFrom(int64_t first, const std::vector<std::string>& sentences) {
+  std::vector<int64_t> lines(sentences.size());
+  std::iota(lines.begin(), lines.end(), first);
+  return lines;
+}
+
 std::vector<Translator::Translation> Translated(const TranslatingOptions& options,
                                                 const std::vector<std::string>& sentences) {
   std::vector<Translator::Translation> all;
   const absl::Status status = MadeTranslator(options)->Translate(
-      sentences, 1, [] { return true; },
+      sentences, LinesFrom(1, sentences), [] { return true; },
       [&](const Translator::Translation& one) { all.push_back(one); });
   EXPECT_TRUE(status.ok()) << status;
   return all;
@@ -200,7 +214,7 @@ TEST(Translator, NamesTheLineOfABadSentence) {
   const auto translate = [](const std::vector<std::string>& sentences) {
     return MadeTranslator({.beam = 1})
         ->Translate(
-            sentences, 10, [] { return true; }, [](const auto&) {});
+            sentences, LinesFrom(10, sentences), [] { return true; }, [](const auto&) {});
   };
   EXPECT_EQ(translate({"a", "a sentence that is too long"}).message(),
             "line 11: has 29 tokens, and the network reads 12; divide the sentence");
@@ -209,12 +223,39 @@ TEST(Translator, NamesTheLineOfABadSentence) {
 
 TEST(Translator, EndsWhenItIsStopped) {
   int asked = 0, told = 0;
-  const absl::Status status =
-      MadeTranslator({.beam = 1, .batch = 1})
-          ->Translate(
-              {"a", "b", "c"}, 1, [&] { return ++asked < 3; }, [&](const auto&) { ++told; });
+  const absl::Status status = MadeTranslator({.beam = 1, .batch = 1})
+                                  ->Translate(
+                                      {"a", "b", "c"}, {1, 2, 3}, [&] { return ++asked < 3; },
+                                      [&](const auto&) { ++told; });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_LT(told, 3);
+}
+
+TEST(Translator, TellsATranslationOnceItAndAllBeforeItAreFound) {
+  const auto translator = [] {
+    return Translator::Create(MadeNetwork(/*end_scale=*/30), {.beam = 1}).value();
+  };
+  std::vector<std::pair<int, std::string>> by_steps;  // that each takes alone
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    int steps = 0;
+    const absl::Status status = translator()->Translate(
+        {std::string(1, letter)}, {1}, [&] { return ++steps > 0; }, [](const auto&) {});
+    ASSERT_TRUE(status.ok()) << status;
+    by_steps.emplace_back(steps, std::string(1, letter));
+  }
+  std::sort(by_steps.begin(), by_steps.end());
+  ASSERT_LT(by_steps.front().first, by_steps.back().first) << "choose other sentences";
+  std::vector<std::string> sentences;
+  for (const auto& [steps, sentence] : by_steps) sentences.push_back(sentence);
+  int steps = 0;
+  std::vector<int> told;  // in which step
+  const absl::Status status = translator()->Translate(
+      sentences, LinesFrom(1, sentences), [&] { return ++steps > 0; },
+      [&](const Translator::Translation&) { told.push_back(steps); });
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(told.size(), sentences.size());
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_LT(told.front(), told.back()) << "the first one was told before the group was over";
 }
 
 TEST(Translator, IsForJobsOnPairs) {

@@ -84,10 +84,13 @@ absl::StatusOr<JobSpec> MakeWritingJob(JobSpec trained, const WritingJobOptions&
   job.seed = options.seed.value_or(job.seed);
   job.write = options.write;
   if (!options.tokenizer.empty()) RETURN_IF_ERROR(SetTokenizer(options.tokenizer, &job.data));
-  const int64_t stages = options.stages;
-  job.training.batch_size = std::min<int64_t>(options.batch, std::ssize(options.write.lines));
-  // As many groups as stages keep all stages at work.
-  job.training.micro_batches = std::min(stages, job.training.batch_size);
+  const int64_t stages = options.stages, lines = std::ssize(options.write.lines);
+  const int64_t all_groups = (lines + options.group_lines - 1) / options.group_lines;
+  // As many groups at a time as stages keep all stages at work. A stage has its share of the layers,
+  // so they need no more memory than one group on one machine. Groups are of one size, and so of the
+  // same lines, however many a mini-batch has.
+  job.training.micro_batches = std::min(stages, all_groups);
+  job.training.batch_size = job.training.micro_batches * options.group_lines;
   job.training.freeze.clear();
   job.training.until = {};
   job.training.average = {};

@@ -24,7 +24,7 @@ struct WritingJobOptions {
   ResumeSpec resume;          // or a checkpoint of a job of the coordinator
   std::string tokenizer;      // absolute path; empty: the one of the job that trained
   int64_t stages = 1;
-  int64_t batch = 1;             // lines that are written together, at most
+  int64_t group_lines = 1;       // lines of a group, as LinesOfGroup gives them
   std::optional<uint64_t> seed;  // nullopt: the one of the job that trained
   WriteSpec write;               // one line at least
 };

@@ -44,7 +44,7 @@ WritingJobOptions Options() {
   options.name = "my-run";
   options.initialize.from = "/exports/my-run/model.safetensors";
   options.stages = 3;
-  options.batch = 64;
+  options.group_lines = 2;
   options.write = {.lines = {"a", "b", "c", "d"}, .generate = GenerateSpec{}};
   return options;
 }
@@ -57,7 +57,7 @@ TEST(WritingJob, KeepsTheNetworkAndWhatOfTheTrainingMakesNoDifference) {
   expected.data = TextData{.path = "/data/text"};
   expected.training.steps = 100;
   expected.training.batch_size = 4;
-  expected.training.micro_batches = 3;
+  expected.training.micro_batches = 2;
   expected.pipeline.stages = 3;
   expected.checkpoint.never = true;
   expected.initialize.from = "/exports/my-run/model.safetensors";
@@ -76,17 +76,20 @@ TEST(WritingJob, TakesACheckpointOfAJob) {
   EXPECT_EQ(job.seed, 9u);
 }
 
-TEST(WritingJob, AMiniBatchHasNoMoreLinesThanThereAreAndNoMoreGroupsThanLines) {
-  const auto sizes = [](int64_t stages, int64_t batch) {
+// Of four lines.
+TEST(WritingJob, AMiniBatchHasAGroupForEachStageAndNoMoreThanThereAre) {
+  const auto sizes = [](int64_t stages, int64_t group_lines) {
     WritingJobOptions options = Options();
     options.stages = stages;
-    options.batch = batch;
+    options.group_lines = group_lines;
     const TrainingSpec training = MakeWritingJob(TrainedJob(), options).value().training;
     return std::pair(training.batch_size, training.micro_batches);
   };
-  EXPECT_EQ(sizes(2, 3), std::pair(int64_t{3}, int64_t{2}));
-  EXPECT_EQ(sizes(2, 1), std::pair(int64_t{1}, int64_t{1}));
-  EXPECT_EQ(sizes(9, 9), std::pair(int64_t{4}, int64_t{4}));
+  EXPECT_EQ(sizes(1, 1), std::pair(int64_t{1}, int64_t{1})) << "one group after the other";
+  EXPECT_EQ(sizes(2, 1), std::pair(int64_t{2}, int64_t{2}));
+  EXPECT_EQ(sizes(9, 1), std::pair(int64_t{4}, int64_t{4}));
+  EXPECT_EQ(sizes(2, 3), std::pair(int64_t{6}, int64_t{2})) << "all of one size";
+  EXPECT_EQ(sizes(9, 4), std::pair(int64_t{4}, int64_t{1}));
 }
 
 TEST(WritingJob, AnyNameOfWeightsGivesAJobsName) {

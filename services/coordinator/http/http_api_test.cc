@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "coordinator/journal/database.h"
+#include "scores/sacrebleu_text.h"
 #include "services/coordinator/api/waiting_job_testing.h"
 #include "services/coordinator/http/event_stream.h"
 #include "services/coordinator/watch/await.h"
@@ -211,6 +212,12 @@ TEST_F(HttpApiTest, ServesThePageAndNothingElse) {
   EXPECT_EQ(HttpApi::AnswerPage(Request("/etc/passwd")).status, 404);
   EXPECT_EQ(HttpApi::AnswerPage(Request("/assets/app.js")).status, 404);
   EXPECT_EQ(HttpApi::AnswerPage(Request(script, "POST")).status, 405);
+}
+
+TEST_F(HttpApiTest, ThePageSaysHowTranslationsAreScored) {
+  const std::string page = HttpApi::AnswerPage(Request("/")).body;
+  EXPECT_THAT(page, HasSubstr("BLEU " + CorpusBleuSignature()));
+  EXPECT_THAT(page, HasSubstr("chrF2 " + CorpusChrfSignature()));
 }
 
 TEST_F(HttpApiTest, PartsAreKeptForEverAndThePageIsAskedForByItsTag) {

@@ -1,7 +1,10 @@
 // LineSource: the lines of a job with `write`, cut into tokens by the tokenizer of the job's data. None of
 // the data's files is read but that. Sentences to translate are sorted by their number of tokens, in
-// windows of kSortedWriteBatches mini-batches, so that those of one length are together. Prompts keep their order:
+// windows of SortedLines, so that those of one length are together. Prompts keep their order:
 // PoolRowsOf (plan/costs/decoding_memory.h) and the random numbers count on it.
+// Determinism: the lines of a group, and what they are padded to, are a function of all lines and
+//         of the size of a group, and not of the number of groups in a mini-batch, if groups are of
+//         one size.
 // Errors: INVALID_ARGUMENT naming write.lines[i], write.tag or write.generate.stops[i]; those of the
 //         tokenizer's file.
 #include <algorithm>
@@ -20,6 +23,7 @@
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
 #include "plan/data/token_inputs.h"
+#include "plan/job/sorted_lines.h"
 #include "stage/data/open_source.h"
 #include "stage/data/opened_text.h"
 #include "stage/data/parallel/job_tokenizer.h"
@@ -110,13 +114,12 @@ class LineSource final : public BatchSource {
         sources_(std::move(sources)),
         places_(spec, /*train_samples=*/1, std::ssize(lines_)),
         batch_size_(spec.training.batch_size),
-        micro_batches_(spec.training.micro_batches),
         order_(lines_.size()) {
     if (const WireId source = network.InputNamed("source"); source.valid()) {
       extent_ = network.wire(source).type.shape.extent(0);
     }
     std::iota(order_.begin(), order_.end(), 0);
-    const auto window = static_cast<size_t>(kSortedWriteBatches * spec.training.batch_size);
+    const auto window = static_cast<size_t>(SortedLines(spec.training));
     for (size_t first = 0; first < sources_.size(); first += window) {
       const auto begin = order_.begin() + static_cast<ptrdiff_t>(first);
       std::stable_sort(
@@ -159,15 +162,11 @@ class LineSource final : public BatchSource {
     if (count == 0) return {};
     return std::span(order_).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
   }
-  // Of sources of the mini-batch.
-  int64_t LengthOf(uint64_t batch) const {
+  // Of these lines' sources.
+  int64_t LengthOf(std::span<const int64_t> numbers) const {
     if (extent_.length == Length::kNone) return extent_.size;
     int64_t length = 1;
-    for (int64_t m = 0; m < micro_batches_; ++m) {
-      for (const int64_t i : NumbersOf(batch, MicroBatchId(static_cast<int>(m)))) {
-        length = std::max(length, std::ssize(Source(i)));
-      }
-    }
+    for (const int64_t i : numbers) length = std::max(length, std::ssize(Source(i)));
     return length;
   }
 
@@ -175,7 +174,7 @@ class LineSource final : public BatchSource {
   const std::unique_ptr<const Tokenizer> tokenizer_;  // null: tokens are bytes
   const std::vector<Ids> sources_;                    // by line; empty: prompts have none
   const SampleOrder places_;
-  const int64_t batch_size_, micro_batches_;
+  const int64_t batch_size_;
   std::vector<int64_t> order_;  // lines by place
   Extent extent_;               // of a source
   DatasetManifest manifest_;
@@ -185,7 +184,7 @@ absl::StatusOr<HostBatch> LineSource::Evaluation(uint64_t batch, MicroBatchId mi
                                                  std::span<const std::string> names) const {
   const std::span<const int64_t> numbers = NumbersOf(batch, micro_batch);
   HostBatch made{.samples = std::ssize(numbers)};
-  const int64_t length = LengthOf(batch);
+  const int64_t length = LengthOf(numbers);
   if (extent_.length != Length::kNone) made.lengths.Set(extent_.length, length);
   if (numbers.empty()) return made;
   for (const std::string& name : names) {

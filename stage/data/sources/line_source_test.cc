@@ -1,6 +1,7 @@
 // Lines of jobs with `write`.
 #include <algorithm>
 
+#include "plan/job/sorted_lines.h"
 #include "stage/data/sources/parallel_text_source_testing.h"
 #include "stage/tokens/tokenizer.h"
 
@@ -65,6 +66,38 @@ TEST_F(LineSourceTest, GivesIdsWithEndsAndPadding) {
     EXPECT_EQ(ids[i * width + end - 1], tokenizer.end());
     for (size_t k = end; k < width; ++k) EXPECT_EQ(ids[i * width + k], tokenizer.pad());
   }
+}
+
+// Then texts have the same bits, as no product has other rows.
+TEST_F(LineSourceTest, AGroupHasTheSameLinesHoweverManyAMiniBatchHas) {
+  constexpr int64_t kGroupLines = 2;
+  std::vector<std::string> lines;
+  for (int64_t i = 0; i < 2 * kSortedGroups * kGroupLines + 5; ++i) {
+    lines.push_back(std::string(static_cast<size_t>(1 + i * 7 % 5), 'a'));
+  }
+  const std::vector<std::string> names = {"source"};
+  const auto groups = [&](int64_t at_once) {
+    spec_.training.batch_size = at_once * kGroupLines;
+    spec_.training.micro_batches = at_once;
+    const auto source = OpenWith(lines);
+    std::vector<std::pair<std::vector<int64_t>, std::vector<int32_t>>> found;
+    for (uint64_t batch = 0; std::ssize(found) * kGroupLines < std::ssize(lines); ++batch) {
+      for (int i = 0; i < at_once; ++i) {
+        const HostBatch one = source->Evaluation(batch, MicroBatchId(i), names).value();
+        if (one.samples == 0) continue;
+        std::vector<int64_t> numbers;
+        for (const LineToWrite& line : source->Lines(batch, MicroBatchId(i))) {
+          numbers.push_back(line.number);
+        }
+        found.emplace_back(std::move(numbers), IdsOf(one.arrays[0]));
+      }
+    }
+    return found;
+  };
+  const auto expected = groups(1);
+  EXPECT_LT(expected.front().second.size(), expected.at(kSortedGroups - 1).second.size())
+      << "sorted, and padded to the longest of the group";
+  for (const int64_t at_once : {2, 3, 8}) EXPECT_EQ(groups(at_once), expected) << at_once;
 }
 
 // Two data sets of a job are told apart by it.

@@ -13,6 +13,7 @@
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/commands/writing/stage_writing.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/trained/line_groups.h"
 #include "services/cli/trained/text_writer.h"
 #include "services/cli/trained/writing_job.h"
 
@@ -34,43 +35,62 @@ void PrintOne(const nlohmann::ordered_json& said, CommandContext& context) {
       said.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-absl::Status Generate(const GenerateOptions& options, CommandContext& context) {
-  const bool one = options.prompts.empty();  // given by itself
-  std::vector<std::string> prompts = {options.prompt};
-  if (!one) {
-    ASSIGN_OR_RETURN(prompts, ReadAllInputLines(options.prompts, context));
-  }
+int64_t PromptsOfGroup(const GenerateOptions& options, const std::vector<std::string>& prompts) {
+  return LinesOfGroup(std::ssize(prompts), options.batch, kPromptGroups);
+}
+
+// Until a stop; then its reason is the status.
+absl::Status WriteHere(const GenerateOptions& options, const FoundWriter& found,
+                       const std::vector<std::string>& prompts, const TextEvents& events,
+                       const CommandContext& context) {
+  RETURN_IF_ERROR(WriteTexts(found.network, prompts,
+                             {.tokens = options.tokens,
+                              .temperature = options.temperature,
+                              .top_k = options.top_k,
+                              .top_p = options.top_p,
+                              .seed = options.seed,
+                              .batch = PromptsOfGroup(options, prompts),
+                              .stops = options.stops},
+                             events)
+                      .status());
+  return context.stop->requested() ? context.stop->reason() : absl::OkStatus();
+}
+
+// A prompt given by itself. As text it is printed as it comes, otherwise as one object.
+absl::Status GenerateOne(const GenerateOptions& options, CommandContext& context) {
   ASSIGN_OR_RETURN(const FoundWriter found,
                    FindWriter(Writes::kText, options.weights, options.tokenizer, context));
-  const bool as_it_comes = one && context.output == OutputFormat::kTable;
+  const bool as_it_comes = context.output == OutputFormat::kTable;
   if (as_it_comes) context.console->Print(options.prompt);
-  const auto on_text = [&](int, std::string_view text) {
+  TextEvents events;
+  events.on_text = [&](int, std::string_view text) {
     if (as_it_comes) context.console->Print(std::string(text));
     return !context.stop->requested();
   };
-  const absl::StatusOr<std::vector<WrittenText>> written =
-      WriteTexts(found.network, prompts,
-                 {.tokens = options.tokens,
-                  .temperature = options.temperature,
-                  .top_k = options.top_k,
-                  .top_p = options.top_p,
-                  .seed = options.seed,
-                  .batch = options.batch,
-                  .stops = options.stops},
-                 on_text);
+  events.on_whole = [&](int, const WrittenText& text) {
+    if (as_it_comes) return;
+    PrintOne(GeneratedJson(options, found.name, options.prompt, text), context);
+  };
+  const absl::Status status = WriteHere(options, found, {options.prompt}, events, context);
   if (as_it_comes) context.console->Print("\n");
-  RETURN_IF_ERROR(written.status());
-  if (context.stop->requested()) return context.stop->reason();
-  if (as_it_comes) return absl::OkStatus();
-  if (one) {
-    PrintOne(GeneratedJson(options, found.name, prompts[0], (*written)[0]), context);
-    return absl::OkStatus();
-  }
+  return status;
+}
+
+// Prompts of a file. A text is printed once it and all before it have ended.
+absl::Status GenerateAll(const GenerateOptions& options, CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> prompts,
+                   ReadAllInputLines(options.prompts, context));
+  ASSIGN_OR_RETURN(const FoundWriter found,
+                   FindWriter(Writes::kText, options.weights, options.tokenizer, context));
   LinePrinter printer(context, "texts");
-  for (size_t i = 0; i < written->size(); ++i) {
-    printer.Print([&] { return prompts[i] + (*written)[i].text; },
-                  GeneratedJson(options, found.name, prompts[i], (*written)[i]));
-  }
+  TextEvents events;
+  events.on_text = [&](int, std::string_view) { return !context.stop->requested(); };
+  events.on_whole = [&](int i, const WrittenText& written) {
+    const std::string& prompt = prompts[static_cast<size_t>(i)];
+    printer.Print([&] { return prompt + written.text; },
+                  GeneratedJson(options, found.name, prompt, written));
+  };
+  RETURN_IF_ERROR(WriteHere(options, found, prompts, events, context));
   printer.Finish();
   return absl::OkStatus();
 }
@@ -105,7 +125,7 @@ absl::StatusOr<StageWriting> PrepareOnStages(const GenerateOptions& options,
                               .weights = options.weights,
                               .tokenizer = options.tokenizer,
                               .stages = options.stages,
-                              .batch = options.batch,
+                              .group_lines = PromptsOfGroup(options, prompts),
                               .seed = options.seed,
                               .word = "prompt"};
   for (int64_t i = 1; i <= std::ssize(prompts); ++i) request.numbers.push_back(i);
@@ -169,11 +189,11 @@ int GenerateAllOnStages(const GenerateOptions& options, CommandContext& context)
 }  // namespace
 
 int RunGenerate(const GenerateOptions& options, CommandContext& context) {
+  const bool one = options.prompts.empty();
   if (options.stages.given()) {
-    return options.prompts.empty() ? GenerateOneOnStages(options, context)
-                                   : GenerateAllOnStages(options, context);
+    return one ? GenerateOneOnStages(options, context) : GenerateAllOnStages(options, context);
   }
-  const absl::Status status = Generate(options, context);
+  const absl::Status status = one ? GenerateOne(options, context) : GenerateAll(options, context);
   return status.ok() ? kExitSuccess : context.console->Fail(status);
 }
 

@@ -235,7 +235,7 @@ absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
   WritingJobOptions& options = trained.options;
   if (!request.tokenizer.empty()) options.tokenizer = AbsolutePath(request.tokenizer);
   options.stages = std::max(request.stages.cluster, request.stages.local);
-  options.batch = request.batch;
+  options.group_lines = request.group_lines;
   options.seed = request.seed;
   options.write = request.write;
   ASSIGN_OR_RETURN(const JobSpec job, MakeWritingJob(std::move(trained.spec), options));

@@ -22,9 +22,9 @@ namespace stagecoach {
 struct StageWritingRequest {
   WriteSpec write;  // of lines that CheckLinesOfJob takes
   WeightOptions weights;
-  std::string tokenizer;  // empty: the job's
-  WritingStages stages;   // given
-  int64_t batch = 1;      // lines that are written together, at most
+  std::string tokenizer;    // empty: the job's
+  WritingStages stages;     // given
+  int64_t group_lines = 1;  // lines that are written together, as LinesOfGroup gives them
   std::optional<uint64_t> seed;
   std::function<absl::Status(const JobSpec&)> check;  // of the job that trained; empty: none
   std::string word = "line";                          // for a line in errors

@@ -137,7 +137,7 @@ TEST_F(StageWritingTest, AJobTranslatesTheSentencesWithWords) {
   EXPECT_EQ(job.resume, (ResumeSpec{.job = "trained", .step = 7, .fresh_optimizer = true}));
   EXPECT_EQ(job.pipeline.stages, 2);
   EXPECT_EQ(job.training.batch_size, 2);
-  EXPECT_EQ(job.training.micro_batches, 2);
+  EXPECT_EQ(job.training.micro_batches, 1);
   ASSERT_TRUE(job.write.has_value());
   EXPECT_THAT(job.write->lines, ElementsAre("house", "dog"));
   EXPECT_EQ(job.write->tag, "<2de>");
@@ -292,12 +292,31 @@ TEST_F(StageWritingTest, AJobThatMayHaveBeenTakenAndCannotBeCancelledIsNamed) {
 
 TEST_F(StageWritingTest, TheUserSaysHowManyPromptsAreContinuedTogether) {
   const std::string prompts = folder_.Write("prompts", "a\nb\nc\n");
-  for (const int64_t batch : {2, 64}) {
+  const auto groups = [&](int64_t batch) {
     Trained(TextJob());
     client_.records.clear();
     Ends(v1::JOB_STATE_CANCELLED);
     EXPECT_EQ(Generate({.prompts = prompts, .batch = batch}), 5);
-    EXPECT_EQ(client_.job.spec().training().batch_size(), std::min<int64_t>(batch, 3));
+    const v1::Training& training = client_.job.spec().training();
+    return std::pair<int64_t, int64_t>(training.batch_size(), training.micro_batches());
+  };
+  EXPECT_EQ(groups(2), std::pair(int64_t{4}, int64_t{2})) << "a group for each stage";
+  EXPECT_EQ(groups(64), std::pair(int64_t{3}, int64_t{1}));
+}
+
+// The number of stages changes how many groups are written at once, and not the groups.
+TEST_F(StageWritingTest, GroupsAreOfOneSizeForEveryNumberOfStages) {
+  std::string sentences;
+  for (int i = 0; i < 100; ++i) absl::StrAppend(&sentences, "dog ", i, "\n");
+  for (const int64_t stages : {1, 2, 3, 4, 8, 13}) {
+    Trained(PairJob());
+    client_.records.clear();
+    Ends(v1::JOB_STATE_CANCELLED);
+    EXPECT_EQ(Translate(sentences, {.stages = {.cluster = stages}}), 5);
+    const v1::Training& training = client_.job.spec().training();
+    const int64_t groups = std::min<int64_t>(stages, 8);  // of 13, an eighth of the lines
+    EXPECT_EQ(training.micro_batches(), groups);
+    EXPECT_EQ(training.batch_size(), 13 * groups);
   }
 }
 

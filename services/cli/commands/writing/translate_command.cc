@@ -10,19 +10,18 @@
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
 #include "plan/data/parallel_text.h"
+#include "plan/job/sorted_lines.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/line_input.h"
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/commands/writing/stage_writing.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/trained/line_groups.h"
 #include "services/cli/trained/translator.h"
 #include "services/cli/trained/writing_job.h"
 
 namespace stagecoach {
 namespace {
-
-// Sentences of one length are translated together, so some are sorted at a time.
-constexpr int64_t kBatchesAtATime = 16;
 
 // A job has seen sources with its tags, and those of files without one.
 absl::Status CheckTag(const std::string& tag, const JobSpec& spec) {
@@ -46,19 +45,65 @@ nlohmann::ordered_json TranslationJson(const std::string& sentence,
   return answer;
 }
 
-absl::Status TranslateAll(const std::vector<std::string>& sentences, int64_t batch,
+// The sentences with words, by their places. A sentence without words has an empty translation.
+std::vector<int64_t> PlacesWithWords(const std::vector<std::string>& sentences) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < std::ssize(sentences); ++i) {
+    const bool blank = absl::StripAsciiWhitespace(sentences[static_cast<size_t>(i)]).empty();
+    if (!blank) places.push_back(i);
+  }
+  return places;
+}
+
+int64_t SentencesOfGroup(const TranslateOptions& options, const std::vector<int64_t>& places) {
+  return LinesOfGroup(std::ssize(places), options.batch, kSentenceGroups);
+}
+
+// Prints translations of sentences with words, which come in their order, and those of the others.
+class TranslationPrinter {
+ public:
+  TranslationPrinter(const std::vector<std::string>& sentences, CommandContext& context)
+      : sentences_(sentences), printer_(context, "translations") {}
+
+  void Print(int64_t place, const Translator::Translation& one) {
+    PrintBlanksBefore(place);
+    PrintNext(one);
+  }
+  void Finish() {
+    PrintBlanksBefore(std::ssize(sentences_));
+    printer_.Finish();
+  }
+
+ private:
+  void PrintBlanksBefore(int64_t place) {
+    while (next_ < place) PrintNext({.ended = true});
+  }
+  void PrintNext(const Translator::Translation& one) {
+    const std::string& sentence = sentences_[static_cast<size_t>(next_++)];
+    printer_.Print([&] { return one.text; }, TranslationJson(sentence, one));
+  }
+
+  const std::vector<std::string>& sentences_;
+  LinePrinter printer_;
+  int64_t next_ = 0;  // to be printed
+};
+
+// The windows, and so the groups, are those of a job on stages (plan/job/sorted_lines.h).
+absl::Status TranslateAll(const std::vector<std::string>& sentences,
+                          const std::vector<int64_t>& places, int64_t window,
                           Translator& translator, CommandContext& context) {
-  LinePrinter printer(context, "translations");
-  int64_t line = 0;
+  TranslationPrinter printer(sentences, context);
   const auto goes_on = [&context] { return !context.stop->requested(); };
-  const auto on_done = [&](const Translator::Translation& one) {
-    const std::string& sentence = sentences[static_cast<size_t>(line++)];
-    printer.Print([&] { return one.text; }, TranslationJson(sentence, one));
-  };
-  while (line < std::ssize(sentences) && goes_on()) {
-    const auto first = sentences.begin() + line;
-    const auto last = first + std::min<int64_t>(kBatchesAtATime * batch, sentences.end() - first);
-    RETURN_IF_ERROR(translator.Translate({first, last}, line + 1, goes_on, on_done));
+  auto next = places.begin();  // of which a translation comes
+  const auto on_done = [&](const Translator::Translation& one) { printer.Print(*next++, one); };
+  while (next != places.end() && goes_on()) {
+    std::vector<std::string> texts;
+    std::vector<int64_t> lines;
+    for (auto at = next; at != places.end() && std::ssize(texts) < window; ++at) {
+      texts.push_back(sentences[static_cast<size_t>(*at)]);
+      lines.push_back(*at + 1);
+    }
+    RETURN_IF_ERROR(translator.Translate(texts, lines, goes_on, on_done));
   }
   if (!goes_on()) return context.stop->reason();
   printer.Finish();
@@ -71,27 +116,19 @@ absl::Status TranslateFile(const TranslateOptions& options, CommandContext& cont
                               [&](const JobSpec& spec) { return CheckTag(options.tag, spec); }));
   ASSIGN_OR_RETURN(const std::vector<std::string> sentences,
                    ReadAllInputLines(options.input, context));
-  const int64_t batch = std::clamp<int64_t>(std::ssize(sentences), 1, options.batch);
+  const std::vector<int64_t> places = PlacesWithWords(sentences);
+  const int64_t group = SentencesOfGroup(options, places);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Translator> translator,
       Translator::Create(std::move(found.network), {.beam = static_cast<int>(options.beam),
                                                     .length_penalty = options.length_penalty,
                                                     .most_tokens = options.tokens,
-                                                    .batch = batch,
+                                                    .batch = group,
                                                     .tag = options.tag}));
-  const absl::Status status = TranslateAll(sentences, batch, *translator, context);
+  const absl::Status status =
+      TranslateAll(sentences, places, kSortedGroups * group, *translator, context);
   if (!absl::IsInvalidArgument(status)) return status;
   return Annotate(status, InputName(options.input));
-}
-
-// The sentences with words, by their places. A sentence without words has an empty translation.
-std::vector<int64_t> PlacesWithWords(const std::vector<std::string>& sentences) {
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < std::ssize(sentences); ++i) {
-    const bool blank = absl::StripAsciiWhitespace(sentences[static_cast<size_t>(i)]).empty();
-    if (!blank) places.push_back(i);
-  }
-  return places;
 }
 
 absl::StatusOr<StageWriting> PrepareOnStages(const TranslateOptions& options,
@@ -106,7 +143,7 @@ absl::StatusOr<StageWriting> PrepareOnStages(const TranslateOptions& options,
       .weights = options.weights,
       .tokenizer = options.tokenizer,
       .stages = options.stages,
-      .batch = options.batch,
+      .group_lines = SentencesOfGroup(options, places),
       .check = [&options](const JobSpec& spec) { return CheckTag(options.tag, spec); }};
   for (const int64_t place : places) {
     request.write.lines.push_back(sentences[static_cast<size_t>(place)]);
@@ -127,26 +164,16 @@ int TranslateOnStages(const TranslateOptions& options, CommandContext& context) 
     if (!prepared.ok()) return context.console->Fail(prepared.status());
     writing = *std::move(prepared);
   }
-  LinePrinter printer(context, "translations");
-  int64_t next = 0;  // to be printed
-  const auto print = [&](const Translator::Translation& one) {
-    const std::string& sentence = (*sentences)[static_cast<size_t>(next++)];
-    printer.Print([&] { return one.text; }, TranslationJson(sentence, one));
-  };
-  const auto print_blanks_before = [&](int64_t place) {
-    while (next < place) print({.ended = true});
-  };
+  TranslationPrinter printer(*sentences, context);
   int code = kExitSuccess;
   if (writing.has_value()) {
     const auto on_line = [&](const WrittenLine& line) {
-      print_blanks_before(places[static_cast<size_t>(line.line)]);
-      print({line.text, line.tokens, line.score, line.ended});
+      printer.Print(places[static_cast<size_t>(line.line)],
+                    {line.text, line.tokens, line.score, line.ended});
     };
     code = RunStageWriting(*writing, {.on_text = nullptr, .on_line = on_line}, context);
   }
-  if (code != kExitSuccess) return code;
-  print_blanks_before(std::ssize(*sentences));
-  printer.Finish();
+  if (code == kExitSuccess) printer.Finish();
   return code;
 }
 
