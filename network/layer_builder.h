@@ -5,7 +5,6 @@
 #define STAGECOACH_NETWORK_LAYER_BUILDER_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +33,15 @@ struct LayerPlace {
   int depth = 0;       // residuals around it
 };
 
+// Values beside a layer's rows that its attentions read. Invalid: there is none. Id: WireId or
+// ValueId.
+template <typename Id>
+struct SideInputs {
+  Id documents = {};  // the first row of each row's document: keys of causal attention
+  Id length = {};     // how many of the rows exist: keys of full attention, in an encoder
+  Id memory = {}, memory_length = {};  // an encoder's output, and how many of its rows exist
+};
+
 // Path of a field of a layer: "model.sequence.layers[3].linear.out".
 std::string FieldPath(const LayerPlace& place, std::string_view kind, std::string_view field);
 
@@ -58,10 +66,8 @@ class LayerBuilder {
 
   LayerWriter& writer() { return writer_; }
   const NetworkFacts& network() const { return network_; }
-  // The first row of each row's document, if the network keeps documents apart: `keys` of causal
-  // attention.
-  std::optional<ValueId> documents() const { return documents_; }
-  void SetDocuments(ValueId documents) { documents_ = documents; }
+  const SideInputs<ValueId>& side_inputs() const { return side_inputs_; }
+  void SetSideInputs(const SideInputs<ValueId>& sides) { side_inputs_ = sides; }
   int64_t WidthOf(ValueId id) const { return writer_.type(id).shape.back(); }
   double BranchStddev(const LayerPlace& place) const {
     return place.depth > 0 ? branch_stddev_ : kInitStddev;
@@ -93,7 +99,7 @@ class LayerBuilder {
   const int layer_index_;
   const double branch_stddev_;
   const NetworkFacts network_;
-  std::optional<ValueId> documents_;
+  SideInputs<ValueId> side_inputs_;
   LayerWriter writer_;
   std::vector<ParameterSpec> parameters_;
   std::vector<StateSpec> states_;

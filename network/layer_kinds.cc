@@ -15,9 +15,9 @@ namespace stagecoach {
 // Each has a file in network/layers, which defines `const LayerKind* AttentionKind()`, and a
 // message in proto/stagecoach/v1/layers.proto.
 STAGECOACH_LISTED(Giver<const LayerKind*>, Kind,  //
-                  Attention, AveragePool, BatchNorm, Convolution, Dropout, Embedding, Flatten, Gelu,
-                  GlobalPool, GroupNorm, LayerNorm, Linear, MaxPool, Mlp, Relu, Residual, RmsNorm,
-                  Silu, Swiglu)
+                  Attention, AveragePool, BatchNorm, Convolution, CrossAttention, Dropout,
+                  Embedding, Flatten, Gelu, GlobalPool, GroupNorm, LayerNorm, Linear, MaxPool, Mlp,
+                  Relu, Residual, RmsNorm, Silu, Swiglu)
 
 namespace {
 

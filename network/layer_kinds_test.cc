@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "network/layers/activations.h"
 #include "network/layers/attention.h"
+#include "network/layers/cross_attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
@@ -138,6 +139,32 @@ TEST(LayerKinds, HeadsThatTogetherAreTooWideAreRefused) {
                   .ok());
 }
 
+TEST(LayerKinds, CrossAttentionHasHeadsThatFit) {
+  const auto refusal = [](const CrossAttentionSpec& spec) {
+    LayerBuilder builder(1, kInitStddev, {.vocabulary = 50, .width = 16});
+    LayerWriter& writer = builder.writer();
+    const ValueId x = writer.Input(ActivationType({8, 16}));
+    const ValueId memory = writer.Input(ActivationType({6, 10}));
+    const ValueId length = writer.Input({Element::kIds, Leading::kSamples, {}}, false);
+    builder.SetSideInputs({.memory = memory, .memory_length = length});
+    return std::string(BuildLayer(spec, x, {.path = "layer"}, builder).status().message());
+  };
+  const std::string path = "layer.cross_attention.";
+  EXPECT_EQ(refusal({.heads = 4}), "");
+  EXPECT_EQ(refusal({.heads = 3, .head_width = 7, .dropout = 0.5, .bias = false}), "");
+  EXPECT_EQ(refusal({}), path + "heads: 0; must be >= 1");
+  EXPECT_EQ(refusal({.heads = 3}),
+            path + "heads: 3; must divide the width 16, or give a head_width");
+  EXPECT_EQ(refusal({.heads = 16, .head_width = 65536}),
+            path +
+                "head_width: 65536; must be <= 32768 with 16 heads: 2 * heads * head_width may be "
+                "1048576");
+  EXPECT_EQ(refusal({.heads = 2, .dropout = 1}), path + "dropout: 1; must be a number in [0, 1)");
+  EXPECT_EQ(RefusalOf(CrossAttentionSpec{.heads = 2}),
+            "model.sequence.layers[1]: cross_attention; reads an encoder's output, and there is "
+            "none: list the layers of an `encoder`, or take attention");
+}
+
 // Manifests hold a digest of a text that these words are parts of.
 TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(EmbeddingSpec{0.1}), "embedding");
@@ -148,6 +175,7 @@ TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
   EXPECT_EQ(LayerFunction(AttentionSpec{.heads = 8, .rotary_theta = 1e6}),
             "attention:8:rotary=1e+06");
+  EXPECT_EQ(LayerFunction(CrossAttentionSpec{.heads = 8}), "cross_attention:8");
   EXPECT_EQ(LayerFunction(MlpSpec{64}), "mlp:64");
   EXPECT_EQ(LayerFunction(SwigluSpec{64}), "swiglu:64");
   EXPECT_EQ(LayerFunction(LinearSpec{50, false}), "linear:50");

@@ -169,22 +169,38 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
   return network_.layers.back().outputs;
 }
 
-absl::StatusOr<WireId> NetworkBuilder::Add(const LayerSpec& spec, const std::string& path,
-                                           WireId input, WireId documents) {
-  std::vector<WireId> outputs;
-  const auto write = [&](const std::vector<ValueId>& inputs,
-                         LayerBuilder& builder) -> absl::StatusOr<std::vector<ValueId>> {
-    if (inputs.size() > 1) builder.SetDocuments(inputs[1]);
-    ASSIGN_OR_RETURN(const ValueId y, BuildLayer(spec, inputs[0], {.path = path}, builder));
+absl::StatusOr<WireId> NetworkBuilder::Add(const Naming& naming, WireId input,
+                                           const SideInputs<WireId>& sides, const WriteOne& write) {
+  std::vector<WireId> inputs = {input};
+  for (const WireId id : {sides.documents, sides.length, sides.memory, sides.memory_length}) {
+    if (id.valid()) inputs.push_back(id);
+  }
+  const auto write_all = [&](const std::vector<ValueId>& values,
+                             LayerBuilder& builder) -> absl::StatusOr<std::vector<ValueId>> {
+    size_t next = 1;
+    const auto value = [&](WireId id) { return id.valid() ? values[next++] : ValueId(); };
+    builder.SetSideInputs({.documents = value(sides.documents),
+                           .length = value(sides.length),
+                           .memory = value(sides.memory),
+                           .memory_length = value(sides.memory_length)});
+    ASSIGN_OR_RETURN(const ValueId y, write(values[0], builder));
     return std::vector<ValueId>{y};
   };
-  std::vector<WireId> inputs = {input};
-  if (documents.valid()) inputs.push_back(documents);
-  ASSIGN_OR_RETURN(outputs, Add({.label = LayerLabel(spec), .path = path}, inputs, write));
+  ASSIGN_OR_RETURN(const std::vector<WireId> outputs, Add(naming, inputs, write_all));
+  return outputs[0];
+}
+
+absl::StatusOr<WireId> NetworkBuilder::Add(const LayerSpec& spec, const std::string& path,
+                                           WireId input, const SideInputs<WireId>& sides) {
+  const auto write = [&](ValueId x, LayerBuilder& builder) {
+    return BuildLayer(spec, x, {.path = path}, builder);
+  };
+  ASSIGN_OR_RETURN(const WireId y,
+                   Add({.label = LayerLabel(spec), .path = path}, input, sides, write));
   // Known by now to be a kind that there is.
   const std::string function = LayerFunction(spec);
   network_.layers.back().function = function.empty() ? "identity" : function;
-  return outputs[0];
+  return y;
 }
 
 absl::Status NetworkBuilder::CheckCuts(const std::string& path) const {

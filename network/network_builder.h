@@ -37,10 +37,16 @@ class NetworkBuilder {
   // inputs have the types of those wires.
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           BuiltLayer built);
-  // Adds a layer with one input and one output, as a job lists it. documents: LayerBuilder's, which
-  // the layer reads too; invalid: there are none.
+  // Writes the calls of a layer that makes one value of x, and reads others beside it.
+  using WriteOne = std::function<absl::StatusOr<ValueId>(ValueId x, LayerBuilder& builder)>;
+  absl::StatusOr<WireId> Add(const Naming& naming, WireId input, const SideInputs<WireId>& sides,
+                             const WriteOne& write);
+  // Adds such a layer as a job lists it.
   absl::StatusOr<WireId> Add(const LayerSpec& spec, const std::string& path, WireId input,
-                             WireId documents = {});
+                             const SideInputs<WireId>& sides = {});
+
+  // Layers added from here on have this one.
+  void SetBranchStddev(double branch_stddev) { branch_stddev_ = branch_stddev; }
 
   size_t wires() const { return network_.wires.size(); }
   const ValueType& type(WireId id) const { return network_.wire(id).type; }
@@ -59,7 +65,7 @@ class NetworkBuilder {
   absl::Status CheckIds(const std::vector<WireId>& inputs, const LayerGraph& graph) const;
   absl::Status CheckCuts(const std::string& path) const;
 
-  const double branch_stddev_;
+  double branch_stddev_;
   const NetworkFacts facts_;
   Network network_;
   int64_t parameters_ = 0;  // elements

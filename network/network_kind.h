@@ -26,7 +26,8 @@ class NetworkKind {
   virtual std::string_view name() const = 0;
   // Every field with its default value; also the list of the fields.
   virtual Attributes Defaults() const = 0;
-  virtual bool HasLayers() const = 0;  // layers that a job lists
+  virtual bool HasLayers() const = 0;   // layers that a job lists
+  virtual bool HasEncoder() const = 0;  // layers of an encoder, in a list of their own
   virtual absl::StatusOr<Network> Expand(const NetworkSpec& spec) const = 0;
 };
 
@@ -37,6 +38,7 @@ class NetworkKindOf : public NetworkKind {
   std::string_view name() const final { return Fields::kNetwork; }
   Attributes Defaults() const final { return ToAttributes(Fields()); }
   bool HasLayers() const final { return ListsLayers<Fields>; }
+  bool HasEncoder() const final { return ListsEncoder<Fields>; }
   absl::StatusOr<Network> Expand(const NetworkSpec& spec) const final {
     const std::string path = absl::StrCat("model.", Fields::kNetwork);
     ASSIGN_OR_RETURN(Fields fields, FromAttributes<Fields>(spec.attributes, path + "."));
@@ -44,6 +46,12 @@ class NetworkKindOf : public NetworkKind {
       fields.layers = spec.layers;
     } else if (!spec.layers.empty()) {
       return FieldError(path, absl::StrCat(spec.layers.size(), " layers"), "lists none");
+    }
+    if constexpr (ListsEncoder<Fields>) {
+      fields.encoder = spec.encoder;
+    } else if (!spec.encoder.empty()) {
+      return FieldError(path, absl::StrCat(spec.encoder.size(), " layers of an encoder"),
+                        "lists none");
     }
     return Write(fields, path);
   }

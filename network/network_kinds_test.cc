@@ -88,6 +88,10 @@ TEST(NetworkKinds, LayersAndFieldsThatAKindHasNotAreRefused) {
   spec.layers = {GeluSpec{}};
   EXPECT_EQ(ExpandNetwork(spec).status().message(), "model.gpt: 1 layers; lists none");
   spec = SmallGpt();
+  spec.encoder = {GeluSpec{}};
+  EXPECT_EQ(ExpandNetwork(spec).status().message(),
+            "model.gpt: 1 layers of an encoder; lists none");
+  spec = SmallGpt();
   spec.attributes.Set("head", int64_t{2});
   EXPECT_EQ(ExpandNetwork(spec).status().message(),
             "model.gpt.head is not known; did you mean \"heads\"?");

@@ -31,6 +31,12 @@ concept ListsLayers = requires(Fields fields) {
   { fields.layers } -> std::same_as<std::vector<LayerSpec>&>;
 };
 
+// Those of them that list an encoder's layers too.
+template <typename Fields>
+concept ListsEncoder = requires(Fields fields) {
+  { fields.encoder } -> std::same_as<std::vector<LayerSpec>&>;
+};
+
 struct NetworkSpec {
   NetworkSpec() = default;
   // NetworkSpec{GptSpec{.layers = 6, ...}}; `layers` are the struct's, if it lists some.
@@ -40,13 +46,15 @@ struct NetworkSpec {
           fields)  // NOLINT(google-explicit-constructor): a network is given where a spec is asked for
       : kind(Fields::kNetwork) {
     if constexpr (ListsLayers<Fields>) layers = std::move(fields.layers);
+    if constexpr (ListsEncoder<Fields>) encoder = std::move(fields.encoder);
     attributes = ToAttributes(std::move(fields));
   }
 
-  std::string kind;               // "gpt", as in YAML
-  Attributes attributes;          // its fields, in the order of its struct
-  std::vector<LayerSpec> layers;  // for kinds that list some
-  KindSpec objective;             // what it is trained for
+  std::string kind;                // "gpt", as in YAML
+  Attributes attributes;           // its fields, in the order of its struct
+  std::vector<LayerSpec> layers;   // for kinds that list some
+  std::vector<LayerSpec> encoder;  // for kinds that list an encoder's
+  KindSpec objective;              // what it is trained for
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
 };
 

@@ -66,31 +66,23 @@ ValueId Linear(ValueId x, ValueId weight, std::optional<ValueId> bias, LayerWrit
   return writer.Emit("linear", ToAttributes(attributes), std::move(inputs))[0];
 }
 
-class AttentionLayer final : public LayerKindOf<AttentionSpec> {
-  absl::StatusOr<ValueId> Write(const AttentionSpec& spec, ValueId x, const LayerPlace& place,
-                                LayerBuilder& builder) const override {
-    if (builder.documents().has_value() && !spec.causal) {
-      return FieldError(FieldPath(place, AttentionSpec::kKind, "causal"), "false",
-                        "only causal attention keeps documents apart: leave it out, or the "
-                        "network's documents");
-    }
-    return WriteAttention(spec, x, builder.documents(), place, builder);
+absl::Status CheckCausal(const AttentionSpec& spec, const LayerPlace& place,
+                         const SideInputs<ValueId>& sides) {
+  const std::string path = FieldPath(place, AttentionSpec::kKind, "causal");
+  if (sides.length.valid() && spec.causal) {
+    return FieldError(path, "true",
+                      "an encoder's rows attend to the whole source: set causal: false");
   }
-
-  // What shapes do not tell: how many heads there are, and by what they are turned.
-  std::string FunctionOf(const AttentionSpec& spec) const override {
-    std::string text = absl::StrCat("attention:", spec.heads);
-    if (spec.rotary_theta > 0) absl::StrAppend(&text, ":rotary=", ExactText(spec.rotary_theta));
-    if (!spec.causal) text += ":full";
-    return text;
+  if (sides.documents.valid() && !spec.causal) {
+    return FieldError(path, "false",
+                      "only causal attention keeps documents apart: leave it out, or the "
+                      "network's documents");
   }
-};
-
-}  // namespace
+  return absl::OkStatus();
+}
 
 absl::StatusOr<ValueId> WriteAttention(const AttentionSpec& spec, ValueId x,
-                                       std::optional<ValueId> keys, const LayerPlace& place,
-                                       LayerBuilder& builder) {
+                                       const LayerPlace& place, LayerBuilder& builder) {
   const int64_t width = builder.WidthOf(x);
   RETURN_IF_ERROR(CheckHeads(spec, width, place));
   const int64_t key_heads = KeyHeadsOf(spec), head_width = HeadWidthOf(spec, width);
@@ -127,10 +119,30 @@ absl::StatusOr<ValueId> WriteAttention(const AttentionSpec& spec, ValueId x,
                                        .key_heads = spec.key_heads,
                                        .full = !spec.causal};
   std::vector<ValueId> reads = {qkv};
-  if (keys.has_value()) reads.push_back(*keys);
+  for (const ValueId keys : {builder.side_inputs().documents, builder.side_inputs().length}) {
+    if (keys.valid()) reads.push_back(keys);
+  }
   const ValueId out = writer.Emit("attention", ToAttributes(attributes), std::move(reads))[0];
   return Linear(out, proj_weight, proj_bias, writer);
 }
+
+class AttentionLayer final : public LayerKindOf<AttentionSpec> {
+  absl::StatusOr<ValueId> Write(const AttentionSpec& spec, ValueId x, const LayerPlace& place,
+                                LayerBuilder& builder) const override {
+    RETURN_IF_ERROR(CheckCausal(spec, place, builder.side_inputs()));
+    return WriteAttention(spec, x, place, builder);
+  }
+
+  // What shapes do not tell: how many heads there are, and by what they are turned.
+  std::string FunctionOf(const AttentionSpec& spec) const override {
+    std::string text = absl::StrCat("attention:", spec.heads);
+    if (spec.rotary_theta > 0) absl::StrAppend(&text, ":rotary=", ExactText(spec.rotary_theta));
+    if (!spec.causal) text += ":full";
+    return text;
+  }
+};
+
+}  // namespace
 
 const LayerKind* AttentionKind() {
   static const AttentionLayer kind;

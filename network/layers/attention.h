@@ -1,5 +1,5 @@
 // attention: multi-head self-attention with both projections. It is causal unless `causal` is
-// false. Parameters, with n = heads * head_width and k = key_heads * head_width:
+// false, as it must be in an encoder: there no row attends to padding. Parameters, with n = heads * head_width and k = key_heads * head_width:
 //   qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias
 //   with qk_norm query_norm.weight and key_norm.weight [head_width]
 // n + 2*k is at most kMaxHidden.
@@ -7,10 +7,7 @@
 #define STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 
 #include <cstdint>
-#include <optional>
 
-#include "absl/status/statusor.h"
-#include "network/layer_builder.h"
 #include "network/limits.h"
 #include "operations/attributes.h"
 
@@ -40,12 +37,6 @@ struct AttentionSpec {
     visit.Flag("causal", causal);
   }
 };
-
-// Writes its calls and parameters, also inside other layers. `keys`: the attention's second operand
-// (operations/attention/attention.h).
-absl::StatusOr<ValueId> WriteAttention(const AttentionSpec& spec, ValueId x,
-                                       std::optional<ValueId> keys, const LayerPlace& place,
-                                       LayerBuilder& builder);
 
 }  // namespace stagecoach
 

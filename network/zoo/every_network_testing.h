@@ -10,6 +10,7 @@
 #include "network/layers/activations.h"
 #include "network/layers/attention.h"
 #include "network/layers/convolution.h"
+#include "network/layers/cross_attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/flatten.h"
@@ -77,6 +78,25 @@ inline SequenceSpec GlobalPoolOnImages() {
           .classes = 5};
 }
 
+// An encoder and a decoder of two widths, and a layer with both attentions.
+inline SequenceSpec EveryKindOnPairs() {
+  const LayerSpec rotary = AttentionSpec{
+      .heads = 4, .key_heads = 2, .head_width = 6, .rotary_theta = 100, .causal = false};
+  const LayerSpec attention = AttentionSpec{.heads = 2, .dropout = 0.1};
+  const LayerSpec cross = CrossAttentionSpec{.heads = 3, .head_width = 5, .dropout = 0.2};
+  return {.width = 22,
+          .vocabulary = 31,
+          .layers = {EmbeddingSpec{.scaled = true},
+                     ResidualSpec{{LayerNormSpec{}, SwigluSpec{.hidden = 35}}},
+                     ResidualSpec{{attention, cross, DropoutSpec{.rate = 0.1}}}, RmsNormSpec{},
+                     LinearSpec{.out = 31}},
+          .tied_embeddings = true,
+          .encoder = {EmbeddingSpec{.dropout = 0.1, .sinusoidal = true, .scaled = true},
+                      ResidualSpec{{RmsNormSpec{}, rotary}}, LinearSpec{.out = 19}},
+          .source_context = 13,
+          .target_context = 9};
+}
+
 struct ListedKinds {
   std::string name;
   SequenceSpec list;
@@ -86,6 +106,7 @@ struct ListedKinds {
 inline std::vector<ListedKinds> ListsOfEveryKind() {
   return {{"every_kind", EveryKind()},
           {"every_kind_on_images", EveryKindOnImages()},
+          {"every_kind_on_pairs", EveryKindOnPairs()},
           {"global_pool", GlobalPoolOnImages()}};
 }
 
@@ -209,6 +230,7 @@ inline std::vector<ZooEntry> ZooEntries() {
                     .layers = {EmbeddingSpec{.dropout = 0.1}, block, DropoutSpec{.rate = 0.2},
                                BatchNormSpec{}, ReluSpec{}, block, LinearSpec{.out = 17}}},
        {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}},
+      {"sequence_encoder", EveryKindOnPairs(), {"model/0000/*", "model/0001/*"}},
       // Encoder and decoder share a frozen embedding, and the decoder trains behind it.
       {"transformer",
        TransformerSpec{.vocabulary = 37,

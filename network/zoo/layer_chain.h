@@ -32,6 +32,22 @@ struct TokenShape {
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 
+// Input and output of a network on pairs of sequences, in the ranges of network/limits.h.
+struct PairShape {
+  int64_t width = 0;       // of both embeddings' outputs
+  int64_t vocabulary = 0;  // token ids of both sides, and logits of the last layer
+  int64_t source_context = 0, target_context = 0;
+  bool tied = false;  // as TokenShape's; the source's token embedding is the same matrix
+};
+
+// Inputs as network/zoo/pair_inputs.h; cross-entropy of the last decoder layer's logits
+// [target_context, vocabulary]. Cross attentions of the decoder read the last encoder layer's
+// output. The encoder's attention, without a causal mask, and the cross attentions do not attend to
+// padding. No other layer may make a row of others.
+absl::StatusOr<Network> ChainOnPairs(const PairShape& shape, const std::vector<LayerSpec>& encoder,
+                                     const std::vector<LayerSpec>& decoder,
+                                     const std::string& path);
+
 // Input and output of a network on images.
 struct ImageShape {
   std::vector<int64_t> image;  // height, width, channels

@@ -1,8 +1,6 @@
 #include "network/zoo/transformer.h"
 
 #include <cmath>
-#include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "network/network_builder.h"
 #include "network/network_kind.h"
 #include "network/passes/tied.h"
+#include "network/zoo/pair_inputs.h"
 
 namespace stagecoach {
 namespace {
@@ -34,21 +33,15 @@ class TransformerWriter {
         builder_(kInitStddev, {.vocabulary = spec.vocabulary, .width = spec.width}) {}
 
   absl::StatusOr<Network> Write() {
-    const auto ids = [](Shape shape) {
-      return ValueType{Element::kIds, Leading::kSamples, std::move(shape)};
-    };
-    const Shape of_source = Shape::Of({{spec_.source_context, Length::kSource}});
-    const Shape of_target = Shape::Of({{spec_.target_context, Length::kTarget}});
-    const WireId source = builder_.Input("source", ids(of_source), spec_.vocabulary);
-    length_ = builder_.Input("source_length", ids({}), spec_.source_context + 1);
-    const WireId tokens = builder_.Input("tokens", ids(of_target), spec_.vocabulary);
-    const WireId targets = builder_.Input("targets", ids(of_target), spec_.vocabulary);
-    ASSIGN_OR_RETURN(const WireId memory, AddEncoder(source));
+    const PairInputs inputs =
+        AddPairInputs(spec_.vocabulary, spec_.source_context, spec_.target_context, &builder_);
+    length_ = inputs.source_length;
+    ASSIGN_OR_RETURN(const WireId memory, AddEncoder(inputs.source));
     const size_t target_embedding = stddevs_.size();
-    ASSIGN_OR_RETURN(const WireId y, AddDecoder(tokens, memory));
+    ASSIGN_OR_RETURN(const WireId y, AddDecoder(inputs.tokens, memory));
     ASSIGN_OR_RETURN(const WireId logits, AddOutput(y));
     ASSIGN_OR_RETURN(Network network,
-                     builder_.Finish({.output = logits, .targets = targets}, path_));
+                     builder_.Finish({.output = logits, .targets = inputs.targets}, path_));
     SetInitialValues(&network);
     RETURN_IF_ERROR(Tie(target_embedding, &network));
     return network;
@@ -56,20 +49,18 @@ class TransformerWriter {
 
  private:
   using Values = std::vector<ValueId>;
-  // Writes the inside of a residual. x is the first of `inputs`, or its norm.
-  using Inner = std::function<absl::StatusOr<ValueId>(ValueId x, const Values& inputs,
-                                                      const LayerPlace&, LayerBuilder&)>;
+  // The inside of a residual.
   struct Branch {
-    std::string kind, function;  // "attention", "attention:8:full"
-    double factor = 1;           // of the deviation of its initial weights
-    Inner write;
+    LayerSpec layer;
+    SideInputs<WireId> sides = {};  // of its wires
+    double factor = 1;              // of the deviation of its initial weights
   };
 
   absl::StatusOr<WireId> AddEncoder(WireId source) {
     ASSIGN_OR_RETURN(WireId x, AddEmbedding(source));
     for (int64_t i = 0; i < spec_.encoder_layers; ++i) {
-      ASSIGN_OR_RETURN(x, AddResidual(SelfAttention(/*causal=*/false), {x, length_}));
-      ASSIGN_OR_RETURN(x, AddResidual(FeedForward(spec_.encoder_layers), {x}));
+      ASSIGN_OR_RETURN(x, AddResidual({SelfAttention(/*causal=*/false), {.length = length_}}, x));
+      ASSIGN_OR_RETURN(x, AddResidual(FeedForward(spec_.encoder_layers), x));
     }
     return AddLastNorm(x);
   }
@@ -77,9 +68,9 @@ class TransformerWriter {
   absl::StatusOr<WireId> AddDecoder(WireId tokens, WireId memory) {
     ASSIGN_OR_RETURN(WireId x, AddEmbedding(tokens));
     for (int64_t i = 0; i < spec_.decoder_layers; ++i) {
-      ASSIGN_OR_RETURN(x, AddResidual(SelfAttention(/*causal=*/true), {x}));
-      ASSIGN_OR_RETURN(x, AddResidual(CrossAttention(), {x, memory, length_}));
-      ASSIGN_OR_RETURN(x, AddResidual(FeedForward(spec_.decoder_layers), {x}));
+      ASSIGN_OR_RETURN(x, AddResidual({SelfAttention(/*causal=*/true)}, x));
+      ASSIGN_OR_RETURN(x, AddResidual(CrossAttention(memory), x));
+      ASSIGN_OR_RETURN(x, AddResidual(FeedForward(spec_.decoder_layers), x));
     }
     return AddLastNorm(x);
   }
@@ -111,89 +102,66 @@ class TransformerWriter {
     return y[0];
   }
 
-  Branch SelfAttention(bool causal) const {
-    const AttentionSpec attention{.heads = spec_.heads,
-                                  .dropout = spec_.dropout,
-                                  .head_width = spec_.head_width,
-                                  .bias = spec_.bias,
-                                  .causal = causal};
-    return {.kind = AttentionSpec::kKind,
-            .function = LayerFunction(attention),
-            .write = [attention](ValueId x, const Values& inputs, const LayerPlace& place,
-                                 LayerBuilder& layer) {
-              std::optional<ValueId> length;
-              if (inputs.size() > 1) length = inputs[1];
-              return WriteAttention(attention, x, length, place, layer);
-            }};
+  LayerSpec SelfAttention(bool causal) const {
+    return AttentionSpec{.heads = spec_.heads,
+                         .dropout = spec_.dropout,
+                         .head_width = spec_.head_width,
+                         .bias = spec_.bias,
+                         .causal = causal};
   }
 
-  Branch CrossAttention() const {
-    const CrossAttentionSpec attention{.heads = spec_.heads,
-                                       .head_width = spec_.head_width,
-                                       .dropout = spec_.dropout,
-                                       .bias = spec_.bias};
-    return {.kind = "cross_attention",
-            .function = absl::StrCat("cross_attention:", spec_.heads),
-            .write = [attention](ValueId x, const Values& inputs, const LayerPlace& place,
-                                 LayerBuilder& layer) {
-              return WriteCrossAttention(attention, x, inputs[1], inputs[2], place, layer);
-            }};
+  Branch CrossAttention(WireId memory) const {
+    return {.layer = CrossAttentionSpec{.heads = spec_.heads,
+                                        .head_width = spec_.head_width,
+                                        .dropout = spec_.dropout,
+                                        .bias = spec_.bias},
+            .sides = {.memory = memory, .memory_length = length_}};
   }
 
   Branch FeedForward(int64_t layers_of_half) const {
-    const LayerSpec mlp = MlpSpec{.hidden = spec_.hidden,
-                                  .dropout = spec_.dropout,
-                                  .bias = spec_.bias,
-                                  .relu = spec_.activation == TransformerActivation::kRelu};
     const bool scaled = spec_.init == TransformerInit::kDepthScaled;
-    return {.kind = MlpSpec::kKind,
-            .function = LayerFunction(mlp),
-            .factor = scaled ? 1 / static_cast<double>(layers_of_half) : 1,
-            .write = [mlp](ValueId x, const Values&, const LayerPlace& place, LayerBuilder& layer) {
-              return BuildLayer(mlp, x, place, layer);
-            }};
+    return {.layer = MlpSpec{.hidden = spec_.hidden,
+                             .dropout = spec_.dropout,
+                             .bias = spec_.bias,
+                             .relu = spec_.activation == TransformerActivation::kRelu},
+            .factor = scaled ? 1 / static_cast<double>(layers_of_half) : 1};
   }
 
-  // The trunk comes first among the inputs.
-  absl::StatusOr<WireId> AddResidual(const Branch& branch, const std::vector<WireId>& inputs) {
+  absl::StatusOr<WireId> AddResidual(const Branch& branch, WireId x) {
     stddevs_.push_back(branch.factor);
     const bool pre = spec_.norm == TransformerNorm::kPre;
+    const std::string function = LayerFunction(branch.layer);
     const NetworkBuilder::Naming naming{
-        pre ? absl::StrCat("residual(layer_norm, ", branch.kind, ")")
-            : absl::StrCat("residual(", branch.kind, "), layer_norm"),
-        pre ? absl::StrCat("residual(layer_norm ", branch.function, ")")
-            : absl::StrCat("residual(", branch.function, ") layer_norm"),
+        pre ? absl::StrCat("residual(layer_norm, ", branch.layer.kind, ")")
+            : absl::StrCat("residual(", branch.layer.kind, "), layer_norm"),
+        pre ? absl::StrCat("residual(layer_norm ", function, ")")
+            : absl::StrCat("residual(", function, ") layer_norm"),
         path_};
-    const auto write = [&](const Values& values, LayerBuilder& layer) {
-      return WriteResidual(branch, values, layer);
-    };
-    ASSIGN_OR_RETURN(const std::vector<WireId> y, builder_.Add(naming, inputs, write));
-    return y[0];
+    return builder_.Add(naming, x, branch.sides, [&](ValueId trunk, LayerBuilder& layer) {
+      return WriteResidual(branch.layer, trunk, layer);
+    });
   }
 
-  absl::StatusOr<Values> WriteResidual(const Branch& branch, const Values& inputs,
-                                       LayerBuilder& layer) const {
+  absl::StatusOr<ValueId> WriteResidual(const LayerSpec& branch, ValueId trunk,
+                                        LayerBuilder& layer) const {
     const bool pre = spec_.norm == TransformerNorm::kPre;
     const auto norm = [&](ValueId x) {
       return BuildLayer(LayerNormSpec{}, x, {.path = path_, .prefix = "layer_norm."}, layer);
     };
-    ValueId x = inputs[0];
+    ValueId x = trunk;
     if (pre) {
       ASSIGN_OR_RETURN(x, norm(x));
     }
-    const LayerPlace place{.path = path_, .prefix = branch.kind + "."};
-    ASSIGN_OR_RETURN(x, branch.write(x, inputs, place, layer));
+    ASSIGN_OR_RETURN(x, BuildLayer(branch, x, {.path = path_, .prefix = branch.kind + "."}, layer));
     if (spec_.dropout > 0) {
       ASSIGN_OR_RETURN(x,
                        BuildLayer(DropoutSpec{.rate = spec_.dropout}, x, {.path = path_}, layer));
     }
     LayerWriter& writer = layer.writer();
-    if (!writer.AddToLast(x, inputs[0])) x = writer.Emit("add", {}, {inputs[0], x})[0];
+    if (!writer.AddToLast(x, trunk)) x = writer.Emit("add", {}, {trunk, x})[0];
     RETURN_IF_ERROR(writer.status());
-    if (!pre) {
-      ASSIGN_OR_RETURN(x, norm(x));
-    }
-    return Values{x};
+    if (pre) return x;
+    return norm(x);
   }
 
   absl::StatusOr<WireId> Add(const LayerSpec& layer, WireId x) {

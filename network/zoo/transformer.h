@@ -16,9 +16,7 @@
 // Initial values: a weight [out, in] begins with variance 1 / in, tables of embeddings with 1 /
 // width. With init depth_scaled the deviation of the feed-forward's
 // weights is divided by the number of layers of their half (GPipe, section 5).
-// Inputs: "source", ids [source_context]; "source_length", an id, the number of source tokens, at
-// least 1; "tokens", ids [target_context], the decoder's input; "targets", the same shifted by one.
-// Both contexts are named lengths (base/numbers/lengths.h): a mini-batch may be shorter.
+// Inputs: those of pairs (network/zoo/pair_inputs.h).
 // Padding of targets is a class that the objective ignores. Padding of tokens needs no mark: it
 // lies behind all others, and the mask is causal.
 #ifndef STAGECOACH_NETWORK_ZOO_TRANSFORMER_H_

@@ -176,16 +176,6 @@ TEST(Transformer, SharesTheMatricesThatItIsAskedTo) {
   EXPECT_THAT(owners(TransformerTie::kNone), ElementsAre("", "", ""));
 }
 
-double StddevOf(const Network& network, const std::string& name) {
-  for (const NetworkLayer& layer : network.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) {
-      if (parameter.name == name) return parameter.init_stddev;
-    }
-  }
-  ADD_FAILURE() << "there is no " << name;
-  return 0;
-}
-
 TEST(Transformer, BeginsWithTheVarianceOfItsInputs) {
   TransformerSpec spec = Small();
   spec.encoder_layers = 3;

@@ -30,6 +30,16 @@ inline std::vector<std::string> LabelsOf(const Network& network) {
   return labels;
 }
 
+// Deviation of the initial values of a parameter that is there.
+inline double StddevOf(const Network& network, const std::string& name) {
+  for (const NetworkLayer& layer : network.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      if (parameter.name == name) return parameter.init_stddev;
+    }
+  }
+  CHECK(false) << "there is no " << name;
+}
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_NETWORK_ZOO_ZOO_TESTING_H_

@@ -9,6 +9,8 @@
 #include "gtest/gtest.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
+#include "network/zoo/listed_transformer_testing.h"
+#include "plan/decoding_checks.h"
 #include "plan/job/data_kinds.h"
 
 namespace stagecoach {
@@ -110,6 +112,28 @@ TEST(ParallelText, ANetworkWithoutASourceMustNotLookAhead) {
   const absl::StatusOr<Network> network = ExpandJob(spec);
   ASSERT_TRUE(network.ok()) << network.status();
   EXPECT_TRUE(ValidateData(spec.data, *network).ok()) << ValidateData(spec.data, *network);
+}
+
+// The network's inputs count, not its kind.
+TEST(ParallelText, AListWithAnEncoderReadsPairs) {
+  JobSpec spec;
+  spec.network = ListedTransformer({.vocabulary = 16,
+                                    .source_context = 8,
+                                    .target_context = 9,
+                                    .width = 4,
+                                    .heads = 1,
+                                    .encoder_layers = 1,
+                                    .decoder_layers = 1});
+  spec.network.objective = CrossEntropySpec{.ignore_index = 0};
+  spec.data = Pairs();
+  const absl::StatusOr<Network> network = ExpandJob(spec);
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_TRUE(ValidateData(spec.data, *network).ok()) << ValidateData(spec.data, *network);
+  EXPECT_EQ(PairLimitsOf(*network).source, 8);
+  EXPECT_EQ(PairLimitsOf(*network).target, 9);
+  EXPECT_TRUE(CheckTranslates(spec, *network).ok()) << CheckTranslates(spec, *network);
+  EXPECT_THAT(CheckWritesText(spec, *network),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not on pairs")));
 }
 
 TEST(ParallelText, LimitsAreThoseOfTheInputs) {

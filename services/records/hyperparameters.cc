@@ -50,6 +50,7 @@ class List {
   void AddNetwork(const NetworkSpec& network) {
     Add("model", network.kind.c_str());
     if (!network.layers.empty()) Add("layers", static_cast<int64_t>(network.layers.size()));
+    if (!network.encoder.empty()) Add("encoder", static_cast<int64_t>(network.encoder.size()));
     AddFields(network.attributes);
   }
   void AddFields(const Attributes& fields) {

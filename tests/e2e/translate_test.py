@@ -199,6 +199,30 @@ class Translate(PairsTest):
             self.assertFalse([record for record in records if record["event"] != "evaluation" and "signatures" in record])
         self.assertGreater(scores["BLEU"], 0)
 
+    def test_a_list_of_layers_with_an_encoder_trains_and_translates(self):
+        def branch(kind, **fields):
+            return {"residual": {"layers": [{"layer_norm": {}}, {kind: fields}]}}
+
+        embedding, mlp = {"embedding": {"sinusoidal": True, "scaled": True}}, branch("mlp", hidden=24, relu=True)
+        layers = {"encoder": [embedding, branch("attention", heads=2, causal=False), mlp, {"layer_norm": {}}],
+                  "layers": [embedding, branch("attention", heads=2), branch("cross_attention", heads=2), mlp, {"layer_norm": {}},
+                             {"linear": {"out": 320, "no_bias": True}}]}
+        job = json.loads(self.pairs_job(evaluation={"every_steps": 12, "batches": 4, "translate": {"beam": 2, "tokens": 9}}).read_text())
+        job["model"] = {"sequence": {"width": 16, "vocabulary": 320, "source_context": 60, "target_context": 80,
+                                     "tied_embeddings": True, **layers}, "objective": job["model"]["objective"]}
+        (self.folder / "listed.json").write_text(json.dumps(job))
+        of_runs = []
+        for stages in (1, 2, 3):
+            cluster = self.run_job(self.folder / "listed.json", stages)
+            losses = [event["loss"] for event in cluster.events if event["event"] == "step"]
+            scores = [(event["bleu"], event["chrf2"]) for event in cluster.events if event["event"] == "evaluation"]
+            translated = self.cli("-o", "ndjson", "translate", cluster.state_dir, self.folder / "test.en", "--tokens", 9)
+            self.assertEqual(translated.returncode, 0, translated.stderr)
+            of_runs.append((losses, scores, translated.stdout))
+        self.assertEqual(of_runs, [of_runs[0]] * 3)
+        self.assertEqual((len(of_runs[0][0]), len(of_runs[0][1])), (12, 1))
+        self.assertLess(of_runs[0][0][-1], of_runs[0][0][0])
+
     def test_rows_to_translate_reach_stages_that_get_no_gradients(self):
         # Each link takes messages up to the largest that its job has.
         frozen = [f"model/{layer:04}/*" for layer in (0, 1, 2, 3, 5, 6)]

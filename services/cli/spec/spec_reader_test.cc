@@ -112,6 +112,25 @@ model:
   EXPECT_EQ(spec.model().sequence().layers(1).residual().layers(1).mlp().hidden(), 32);
 }
 
+TEST(SpecReader, TakesTheLayersOfAnEncoder) {
+  const v1::JobSpec spec = SpecOf(R"(
+name: pairs
+model:
+  sequence:
+    width: 8
+    source_context: 4
+    target_context: 5
+    vocabulary: 16
+    encoder: [{embedding: {}}, {residual: {layers: [layer_norm: {}, attention: {heads: 2, causal: false}]}}]
+    layers: [{embedding: {}}, {residual: {layers: [{cross_attention: {heads: 4}}]}}, {linear: {out: 16}}]
+)");
+  const v1::LayerListModel& list = spec.model().sequence();
+  ASSERT_EQ(list.encoder_size(), 2);
+  EXPECT_FALSE(list.encoder(1).residual().layers(1).attention().causal());
+  EXPECT_EQ(list.layers(1).residual().layers(0).cross_attention().heads(), 4);
+  EXPECT_EQ(list.target_context(), 5);
+}
+
 // One number for both extents of an image, or height and width.
 TEST(SpecReader, TakesANumberWhereAListOfOneIsMeant) {
   const v1::JobSpec spec = SpecOf(R"(

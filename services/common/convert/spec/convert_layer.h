@@ -13,8 +13,8 @@
 
 namespace stagecoach {
 
-// Field of the inner layers, in messages of kinds that have them.
-inline constexpr char kInnerLayers[] = "layers";
+// Fields of inner layers, in messages of kinds that have them.
+inline constexpr char kInnerLayers[] = "layers", kEncoderLayers[] = "encoder";
 
 // `path`: of the layer in the job, for errors.
 void LayerToProto(const LayerSpec& layer, v1::Layer* proto);

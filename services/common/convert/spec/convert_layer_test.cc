@@ -47,19 +47,31 @@ TEST(LayerMessages, EveryKindHasOneAndEachIsAKinds) {
   ExpectAMessageEach(AllObjectiveKinds(), *v1::Objective::descriptor());
 }
 
+// The fields that are lists of layers. Only networks have an encoder.
+template <typename Kind>
+std::vector<std::string> ListsOf(const Kind& kind) {
+  std::vector<std::string> names;
+  if (kind.HasLayers()) names.emplace_back(kInnerLayers);
+  if constexpr (requires { kind.HasEncoder(); }) {
+    if (kind.HasEncoder()) names.emplace_back(kEncoderLayers);
+  }
+  return names;
+}
+
 template <typename Kind>
 void ExpectTheFieldsOfTheStructs(const std::vector<const Kind*>& kinds, const Descriptor& choice) {
   for (const Kind* kind : kinds) {
     const FieldDescriptor* field = choice.FindFieldByName(std::string(kind->name()));
     ASSERT_NE(field, nullptr) << kind->name();
     const Descriptor& message = *field->message_type();
-    const std::vector<std::string> inner(kind->HasLayers() ? 1 : 0, kInnerLayers);
+    const std::vector<std::string> inner = ListsOf(*kind);
     EXPECT_THAT(FieldProblems(message, kind->Defaults(), inner), IsEmpty());
-    if (!kind->HasLayers()) continue;
-    const FieldDescriptor* list = message.FindFieldByName(kInnerLayers);
-    ASSERT_NE(list, nullptr) << message.full_name();
-    EXPECT_TRUE(list->is_repeated());
-    EXPECT_EQ(list->message_type(), v1::Layer::descriptor());
+    for (const std::string& name : inner) {
+      const FieldDescriptor* list = message.FindFieldByName(name);
+      ASSERT_NE(list, nullptr) << message.full_name() << "." << name;
+      EXPECT_TRUE(list->is_repeated());
+      EXPECT_EQ(list->message_type(), v1::Layer::descriptor());
+    }
   }
 }
 
@@ -130,6 +142,9 @@ std::vector<Spec> OneForEachField(const Kind& kind, const Descriptor& choice) {
     EXPECT_NE(specs.back(), specs[0]) << entry.name;
   }
   if (kind.HasLayers()) specs[0].layers = {GeluSpec{}, LinearSpec{.out = 3}};
+  if constexpr (requires { specs[0].encoder; }) {
+    if (kind.HasEncoder()) specs[0].encoder = {LinearSpec{.out = 5}, ReluSpec{}};
+  }
   return specs;
 }
 
