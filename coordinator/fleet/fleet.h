@@ -84,8 +84,8 @@ struct StageHeartbeat {
   std::string name, incarnation;
   std::string state;  // as GetStatusResponse has it, or kDrainingState
   Fence fence;
-  uint64_t progress = 0;  // a new number means progress
-  std::string waiting_for;
+  uint64_t progress = 0;    // a new number means progress
+  std::string waiting_for;  // while it loads: what it is at
   StageTotals totals;
   uint64_t newest_term = 0;  // newest term of all commands so far, by any coordinator
 };
@@ -94,9 +94,10 @@ struct StageHeartbeat {
 struct StageSigns {
   double moved_seconds = 0;  // last heartbeat with progress; 0: none yet
   std::string waiting_for;   // empty: unknown
+  bool loads = false;        // a cell: it waits for nobody, and waiting_for is what it is at
 };
 
-inline constexpr char kDrainingState[] = "draining";
+inline constexpr char kDrainingState[] = "draining", kLoadingState[] = "loading";
 
 enum class StageState : uint8_t { kReady, kBusy, kDraining, kLost };
 const char* StageStateName(StageState state);  // "ready", "busy", "draining", "lost"

@@ -355,9 +355,10 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     silent.push_back(absl::StrCat(StageText(state_, static_cast<int>(k)), " ",
                                   known ? absl::StrCat("says: ", signs->second.waiting_for)
                                         : std::string("says nothing of what it waits for")));
-    // Who waits for a neighbour is not to blame.
-    if (!known) stuck.insert(slot.stage.name);
-    if (!known) Blame(state_, slot.stage.name, "deadline");
+    // Who waits for a neighbour is not to blame; who loads waits for none.
+    if (known && !signs->second.loads) continue;
+    stuck.insert(slot.stage.name);
+    Blame(state_, slot.stage.name, "deadline");
   }
   const std::string cause = TextAt(
       absl::StrFormat("no operation done for %.1f s: %s%s", now_.seconds - LastMoved(state_, event),

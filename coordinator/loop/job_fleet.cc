@@ -6,9 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
+#include "coordinator/job/job_transition.h"
 #include "coordinator/loop/job_loop.h"
 
 namespace stagecoach {
+namespace {
+
+constexpr double kShowLoadingSeconds = 1;
+
+}  // namespace
 
 void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
   for (const LostStage& stage : lost) {
@@ -41,8 +48,41 @@ absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, 
   ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, arrived));
   MeetTerm(heartbeat);
   if (usable_again) placement_due_ = true;
+  ShowLoading(heartbeat.name);
   Settle();
   return LeaseGrant{term_, fleet_.lease_seconds(), fleet_.JobProgressFor(heartbeat.name)};
+}
+
+std::string JobLoop::LoadingText(const Job& job) const {
+  const JobState& state = job.state;
+  if (state.activity != Activity::kLoad) return "";
+  for (size_t k = 0; k < state.slots.size(); ++k) {
+    if (state.slots[k].answered) continue;
+    const StageSigns signs = fleet_.SignsOf(state.slots[k].stage.name);
+    if (!signs.loads || signs.waiting_for.empty()) continue;
+    return ShownText(absl::StrCat(StageText(state, static_cast<int>(k)), ": ", signs.waiting_for));
+  }
+  return "";
+}
+
+// No record: it says nothing of the job once the load is over.
+void JobLoop::ShowLoading(const std::string& stage) {
+  Job* const job = Find(fleet_.HolderOf(stage));
+  if (job == nullptr) return;
+  const Moment now = Now();
+  std::string text = LoadingText(*job);
+  if (text == job->shown_loading) return;
+  if (!text.empty()) {
+    if (now.seconds < job->shown_loading_seconds + kShowLoadingSeconds) return;
+    job->shown_loading_seconds = now.seconds;
+    JobRecord shown;
+    shown.unix_seconds = now.unix_seconds;
+    shown.step = job->state.step;
+    shown.phase = job->state.phase;
+    shown.message = text;
+    watches_.Show(job->state.job->id, shown);
+  }
+  job->shown_loading = std::move(text);
 }
 
 // A stage obeys no term below the highest that it has met. That is above ours if our journal went

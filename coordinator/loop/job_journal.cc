@@ -159,6 +159,9 @@ std::optional<absl::Status> JobLoop::OutlookOf(const std::string& id) const {
 
 JobView JobLoop::ShownView(const Job& job) const {
   JobView view = ViewOf(job.state);
+  if (const std::string text = LoadingText(job); !text.empty()) {
+    absl::StrAppend(&view.message, view.message.empty() ? "" : "; ", text);
+  }
   if (job.unwritten.empty()) return view;
   if (IsTerminal(view.phase)) {
     view.phase = job.phase_on_disk;

@@ -142,9 +142,10 @@ absl::StatusOr<ShownTexts> JobLoop::Shown(const std::string& id) const {
 }
 
 void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,
-                    JobManager::Watcher watcher, std::function<void(absl::Status)> ended) {
+                    JobManager::Watcher watcher, std::function<void(absl::Status)> ended,
+                    JobManager::OnShown on_shown) {
   if (!Known(id)) return ended(UnknownJob(id));
-  watches_.Add(watch_id, id, after, std::move(watcher), std::move(ended));
+  watches_.Add(watch_id, id, after, std::move(watcher), std::move(ended), std::move(on_shown));
 }
 
 }  // namespace stagecoach

@@ -95,7 +95,7 @@ class JobLoop {
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                std::function<bool()> wanted = {}, const JobCaller& caller = {});
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
-             std::function<void(absl::Status)> ended);
+             std::function<void(absl::Status)> ended, JobManager::OnShown on_shown = {});
   void Unwatch(uint64_t watch_id) { watches_.Drop(watch_id); }
   int64_t watches() const { return watches_.count(); }  // any thread
   // `arrived`: stamped where the call came in; never less than that of the call before.
@@ -130,6 +130,8 @@ class JobLoop {
     uint64_t told_generation = 0;
     uint64_t effect_progress = 0;  // when last looked at
     double effect_moved_seconds = 0;
+    std::string shown_loading;  // the last one shown to watchers, and when
+    double shown_loading_seconds = -std::numeric_limits<double>::infinity();
   };
   struct Submission {
     std::function<void(absl::StatusOr<JobView>)> done;
@@ -197,6 +199,9 @@ class JobLoop {
   void DeliverLost(const std::vector<LostStage>& lost);
   void LookAtEffects(Job& job, double now_seconds);
   DeadlinePassed SignsOf(const Job& job, double heard_seconds) const;
+  // What the first stage that still loads is at, as it says; empty: none says it.
+  std::string LoadingText(const Job& job) const;
+  void ShowLoading(const std::string& stage);  // to the watchers of its job, if it is new
   void MeetTerm(const StageHeartbeat& heartbeat);
   void RaiseTerm();                               // above met_term_, if that is above ours
   void Settle();                                  // offers stages to waiting jobs

@@ -304,10 +304,10 @@ void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<
 }
 
 uint64_t JobManager::Watch(const std::string& id, uint64_t after, Watcher watcher,
-                           std::function<void(absl::Status)> ended) {
+                           std::function<void(absl::Status)> ended, OnShown on_shown) {
   const uint64_t watch_id = state_->next_watch++;
-  state_->Ask(ended, [state = state_.get(), watch_id, id, after, watcher, ended] {
-    if (!state->Left(watch_id)) state->loop->Watch(watch_id, id, after, watcher, ended);
+  state_->Ask(ended, [state = state_.get(), watch_id, id, after, watcher, ended, on_shown] {
+    if (!state->Left(watch_id)) state->loop->Watch(watch_id, id, after, watcher, ended, on_shown);
   });
   return watch_id;
 }

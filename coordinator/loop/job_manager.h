@@ -168,8 +168,11 @@ class JobManager {
   // Unwatch returns. A watch that is left while its request waits costs the loop nothing but its
   // turn.
   using Watcher = std::function<bool(const JobRecord&)>;
+  // on_shown: gets what is in no history, at most once a second: a record of kind kState without a
+  // number, whose message is what a load is at. Called as the watcher; may be empty.
+  using OnShown = std::function<void(const JobRecord&)>;
   uint64_t Watch(const std::string& id, uint64_t after, Watcher watcher,
-                 std::function<void(absl::Status)> ended);
+                 std::function<void(absl::Status)> ended, OnShown on_shown = {});
   void Unwatch(uint64_t watch_id);
   // Number of watches as of the loop's last change of it; any thread, does not wait.
   int64_t watches() const;

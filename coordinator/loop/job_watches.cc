@@ -20,8 +20,10 @@ absl::StatusOr<std::vector<JobRecord>> JobWatches::Read(const std::string& job, 
 }
 
 void JobWatches::Add(uint64_t watch_id, const std::string& job, uint64_t after,
-                     JobManager::Watcher watcher, std::function<void(absl::Status)> ended) {
-  watches_[watch_id] = {job, after, true, std::move(watcher), std::move(ended)};
+                     JobManager::Watcher watcher, std::function<void(absl::Status)> ended,
+                     JobManager::OnShown on_shown) {
+  watches_[watch_id] = {
+      job, after, true, std::move(watcher), std::move(ended), std::move(on_shown)};
   of_job_[job].insert(watch_id);
   count_ = static_cast<int64_t>(watches_.size());
   PumpOne(watch_id);
@@ -46,6 +48,18 @@ void JobWatches::Pump(const std::set<std::string>& jobs) {
       if (watches_.at(watch_id).idle) post_([this, watch_id] { PumpOne(watch_id); });
     }
   }
+}
+
+// Of copies: what one does may come back to the loop.
+void JobWatches::Show(const std::string& job, const JobRecord& shown) const {
+  const auto of_job = of_job_.find(job);
+  if (of_job == of_job_.end()) return;
+  std::vector<JobManager::OnShown> all;
+  for (const uint64_t watch_id : of_job->second) {
+    const JobManager::OnShown& on_shown = watches_.at(watch_id).on_shown;
+    if (on_shown) all.push_back(on_shown);
+  }
+  for (const JobManager::OnShown& on_shown : all) on_shown(shown);
 }
 
 void JobWatches::End(const absl::Status& reason) {

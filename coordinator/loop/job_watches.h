@@ -36,11 +36,13 @@ class JobWatches {
   absl::StatusOr<std::vector<JobRecord>> Read(const std::string& job, uint64_t after,
                                               int limit) const;
   void Add(uint64_t watch_id, const std::string& job, uint64_t after, JobManager::Watcher watcher,
-           std::function<void(absl::Status)> ended);
+           std::function<void(absl::Status)> ended, JobManager::OnShown on_shown = {});
   void Drop(uint64_t watch_id);
   void Pump(const std::set<std::string>& jobs);  // of these, soon
-  void End(const absl::Status& reason);          // all of them
-  int64_t count() const { return count_; }       // any thread
+  // Shows the job's watchers what is in no history.
+  void Show(const std::string& job, const JobRecord& shown) const;
+  void End(const absl::Status& reason);     // all of them
+  int64_t count() const { return count_; }  // any thread
 
  private:
   struct Watch {
@@ -49,6 +51,7 @@ class JobWatches {
     bool idle = true;     // no PumpOne is on its way
     JobManager::Watcher watcher;
     std::function<void(absl::Status)> ended;
+    JobManager::OnShown on_shown;  // may be empty
   };
   void PumpOne(uint64_t watch_id);
   void EndOne(uint64_t watch_id, const absl::Status& status);

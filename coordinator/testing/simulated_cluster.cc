@@ -192,6 +192,10 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     heartbeat.progress = stage.progress;
     if (stage.loaded) heartbeat.newest_term = stage.command.fence.term;
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
+    if (!stage.loading.empty()) {
+      heartbeat.state = kLoadingState;
+      heartbeat.waiting_for = stage.loading;
+    }
     // Heard when the loop's thread comes to it.
     posts_.push_back([this, heartbeat, arrived = Now(), number, epoch] {
       const absl::Status status = loop_->RenewLease(heartbeat, arrived).status();

@@ -1,7 +1,4 @@
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -22,7 +19,6 @@ namespace stagecoach {
 namespace {
 
 constexpr size_t kBufferedIds = size_t{256} << 10;
-constexpr std::chrono::seconds kLogEvery{10};
 
 class KeptIds final : public TextTokens {
  public:
@@ -63,7 +59,6 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
                        TakeIds take) {
   Rereader read(file, most);
   std::vector<int32_t> buffered;
-  auto logged = std::chrono::steady_clock::now();
   absl::Status named;  // an error that is not annotated
   const auto take_line = [&](std::string_view part, bool ends) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.Encode(part));
@@ -71,11 +66,7 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
     if (ends) buffered.push_back(tokenizer.end());
     TickProgress();
     if (buffered.size() < kBufferedIds) return absl::OkStatus();
-    if (const auto now = std::chrono::steady_clock::now(); now - logged >= kLogEvery) {
-      spdlog::info("{}: {} of {} bytes are tokens", file.Where(), read.read(), most);
-      logged = now;
-    }
-    RETURN_IF_ERROR(named = take(buffered));
+    RETURN_IF_ERROR(named = take(buffered, read.read()));
     buffered.clear();
     return absl::OkStatus();
   };
@@ -87,23 +78,13 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
   const absl::Status status = ReadLines(read_more, kMostPartBytes, take_line);
   RETURN_IF_ERROR(named);
   RETURN_IF_ERROR(Annotate(status, file.Where()));
-  return take(buffered);
+  return take(buffered, read.read());
 }
 
-absl::StatusOr<std::string> DigestOf(OpenedFile& file, const TextData& data,
-                                     const std::string& field) {
-  Sha256 digest;
-  std::vector<uint8_t> piece(kProgressPieceBytes);
-  for (bool first = true; first || file.left() > 0; first = false) {
-    ASSIGN_OR_RETURN(const size_t count, file.Read(piece));
-    const std::span<const uint8_t> bytes = std::span(piece).first(count);
-    if (first) {
-      const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      RETURN_IF_ERROR(CheckIsText(data, head.substr(0, kTextCheckBytes), field));
-    }
-    digest.Update(std::as_bytes(bytes));
-  }
-  return digest.Hex();
+absl::Status CheckHead(const OpenedFile& file, const TextData& data, const std::string& field) {
+  std::string head(std::min(static_cast<size_t>(file.size()), kTextCheckBytes), '\0');
+  RETURN_IF_ERROR(file.ReadAt(0, {reinterpret_cast<uint8_t*>(head.data()), head.size()}));
+  return CheckIsText(data, head, field);
 }
 
 // Bytes of the text's beginning up to a line's end; of a longer line up to a character's.
@@ -124,7 +105,7 @@ absl::StatusOr<OpenedText> Survey(OpenedFile& file, const TextData& data, const 
   const int64_t most =
       head.size() < static_cast<size_t>(file.size()) ? WholeLines(head) : std::ssize(head);
   std::vector<int32_t> all;
-  RETURN_IF_ERROR(EncodeAll(file, most, tokenizer, [&all](std::span<const int32_t> ids) {
+  RETURN_IF_ERROR(EncodeAll(file, most, tokenizer, [&all](std::span<const int32_t> ids, int64_t) {
     all.insert(all.end(), ids.begin(), ids.end());
     return absl::OkStatus();
   }));
@@ -142,15 +123,16 @@ absl::StatusOr<OpenedText> OpenIdsOfText(const TextToOpen& ask, const Tokenizer&
                    OpenedFile::Open(*ask.roots, absl::StrCat("data.text.", ask.field), ask.path));
   if (ask.most_bytes > 0) return Survey(*file, data, ask.field, tokenizer);
   OpenedText opened{.where = file->Where(), .bytes = file->size(), .seen_bytes = file->size()};
-  ASSIGN_OR_RETURN(opened.sha256, DigestOf(*file, data, ask.field));
+  RETURN_IF_ERROR(CheckHead(*file, data, ask.field));
+  ASSIGN_OR_RETURN(opened.sha256, file->Digest());
   const TokenCacheKey key{.text = opened.sha256, .tokenizer = tokenizer.digest()};
   const auto make = [&](TakeIds take) -> absl::Status {
-    spdlog::info("{}: makes tokens of {} bytes", file->Where(), file->size());
     RETURN_IF_ERROR(EncodeAll(*file, file->size(), tokenizer, take));
     return file->CheckUnchanged();
   };
-  ASSIGN_OR_RETURN(opened.tokens, MadeOnce(ask.roots->cache_folder(), key, tokenizer.ids(), make));
-  spdlog::info("{}: has {} tokens", file->Where(), opened.tokens->tokens());
+  const EncodedFile encoded{file->Where(), file->name(), file->size()};
+  ASSIGN_OR_RETURN(opened.tokens,
+                   MadeOnce(ask.roots->cache_folder(), encoded, key, tokenizer.ids(), make));
   return opened;
 }
 

@@ -8,6 +8,7 @@
 #include "base/errors/error_place.h"
 #include "base/errors/status.h"
 #include "base/threads/current_work.h"
+#include "base/threads/work_words.h"
 #include "plan/costs/host_memory.h"
 #include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
@@ -73,6 +74,7 @@ absl::Status OpenData(const JobSpec& spec, const Network& network,
                       const std::vector<std::string>& reads, const DatasetManifest& expected,
                       const DataRoots& roots, LoadedCell* loaded) {
   absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, network, reads, roots);
+  TellWork("");
   if (!source.ok()) return DataError(source.status());
   loaded->data = *std::move(source);
   loaded->result.data = loaded->data->manifest();

@@ -60,6 +60,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   BeginWork(command.fence);
   NoteInstruction("load");
   status_.Loading(command.fence, command.stage);
+  const WorkWordsScope words(status_.words());
   // Before anything is read or drawn: on another disk the load would find no checkpoint, or a wrong
   // one. A full disk keeps nobody from training on.
   absl::Status folder;

@@ -48,7 +48,7 @@ struct StageStatus {
   StageId stage;
   MicroBatchId micro_batch;
   Phase phase = Phase::kIdle;
-  std::string waiting_for;
+  std::string waiting_for;  // while it loads: what it is at
   PhaseSeconds phases;
   MemoryUse memory;
   int64_t snapshot_bytes = 0;  // of shards kept in memory

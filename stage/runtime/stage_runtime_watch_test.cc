@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "base/threads/current_work.h"
+#include "base/threads/work_words.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/runtime_fleet.h"
@@ -119,6 +120,48 @@ TEST_F(StageRuntimeWatchTest, WhatTheExecutorIsDoingCanBeReadAtAnyMoment) {
   ASSERT_TRUE(first.Get().ok());
   ASSERT_TRUE(second.Get().ok());
   Await([&] { return work.Look().instruction == nullptr; });
+}
+
+// Tells what a load is at while it dials, and keeps what the stage's status says then.
+class TellingConnector final : public LinkConnector {
+ public:
+  explicit TellingConnector(LinkConnector* to) : to_(to) {}
+  std::function<StageStatus()> ask;
+  StageStatus before, told;
+  std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
+                             Allocator& allocator, int64_t most_message_bytes) override {
+    before = ask();
+    TellWork("encodes de.txt: 41 %");
+    told = ask();
+    return to_->Dial(address, boundary, allocator, most_message_bytes);
+  }
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                               Allocator& allocator, int64_t most_message_bytes) override {
+    return to_->Accept(boundary, upstream_name, allocator, most_message_bytes);
+  }
+
+ private:
+  LinkConnector* const to_;
+};
+
+TEST_F(StageRuntimeWatchTest, ItsStatusSaysWhatALoadIsAtUntilItEnds) {
+  TellingConnector* connector = nullptr;
+  RuntimeFleet::Options options{.stages = 2};
+  options.wrap_connector = [&connector](LinkConnector* to) {
+    auto telling = std::make_unique<TellingConnector>(to);
+    connector = telling.get();
+    return telling;
+  };
+  RuntimeFleet fleet(options);
+  connector->ask = [&fleet] { return fleet.runtime(0).Status(); };
+  for (const uint64_t generation : {1, 2}) {
+    ASSERT_TRUE(fleet.LoadAll(generation).ok());
+    EXPECT_EQ(connector->before.state, "loading");
+    EXPECT_EQ(connector->before.waiting_for, "") << "of the load before";
+    EXPECT_EQ(connector->told.state, "loading");
+    EXPECT_EQ(connector->told.waiting_for, "encodes de.txt: 41 %");
+    EXPECT_EQ(fleet.runtime(0).Status().waiting_for, "") << "it is over";
+  }
 }
 
 TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {

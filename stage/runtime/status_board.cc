@@ -8,6 +8,7 @@ void StatusBoard::Empty() {
 }
 
 void StatusBoard::Loading(const Fence& fence, StageId stage) {
+  words_.Tell("");
   std::lock_guard<std::mutex> lock(mutex_);
   status_.state = "loading";
   status_.fence = fence;
@@ -48,7 +49,9 @@ void StatusBoard::CopyLocked(const LoadedCell& loaded) {
 
 StageStatus StatusBoard::Status() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return status_;
+  StageStatus status = status_;
+  if (status.state == "loading") status.waiting_for = words_.words();
+  return status;
 }
 
 }  // namespace stagecoach

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "base/threads/work_words.h"
 #include "stage/runtime/loaded_cell.h"
 #include "stage/runtime/stage_runtime.h"
 
@@ -17,6 +18,8 @@ class StatusBoard {
   void Running(const Fence& fence, const LoadedCell& loaded);
   void AtRest(const char* state, const LoadedCell& loaded);  // "ready", "aborted"
   void Position(const LoadedCell& loaded);
+  // What a load is at; its status tells them. Each load begins without any.
+  WorkWords* words() { return &words_; }
   StageStatus Status() const;  // the fields that tell of the cell
 
  private:
@@ -24,6 +27,7 @@ class StatusBoard {
 
   mutable std::mutex mutex_;  // guards status_
   StageStatus status_{.state = "empty"};
+  WorkWords words_;
 };
 
 }  // namespace stagecoach

@@ -47,7 +47,10 @@ class Follower {
     const auto on_record = [this](const v1::WatchJobResponse& record) {
       outage_start_.reset();
       backoff_seconds_ = options_.first_backoff_seconds;
-      if (record.number() <= after_) return;
+      if (record.number() <= after_) {
+        if (record.has_state()) sink_.OnLoading(record);
+        return;
+      }
       after_ = record.number();
       sink_.OnRecord(record);
       if (record.has_finished()) finished_ = record;

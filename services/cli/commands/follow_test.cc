@@ -23,11 +23,15 @@ using testing::HasSubstr;
 class CollectingSink final : public RecordSink {
  public:
   void OnRecord(const v1::WatchJobResponse& record) override { numbers.push_back(record.number()); }
+  void OnLoading(const v1::WatchJobResponse& record) override {
+    loading.push_back(record.state().message());
+  }
   void OnOutage(const absl::Status&) override {
     ++outages;
     if (during_outage) during_outage();
   }
   std::vector<uint64_t> numbers;
+  std::vector<std::string> loading;
   int outages = 0;
   std::function<void()> during_outage;
 };
@@ -276,6 +280,65 @@ TEST_F(CommandTest, AJobThatWaitsSaysWhyAndWhenThatChanges) {
     EXPECT_THAT(notes_.str(), HasSubstr("waits for 2 stages, 0 are ready, 0 are alive\n"));
     EXPECT_THAT(notes_.str(), HasSubstr("waits for 2 stages, 1 is ready, 1 is alive\n"));
   }
+}
+
+class LoadingViewTest : public CommandTest {
+ protected:
+  // Shows that a load is at this and that, two seconds apart, and then that the job runs.
+  void Show(OutputFormat format, bool terminal, int count) {
+    Console console(out_, notes_, {.notes_are_terminal = terminal});
+    FollowView view(client_.job, format, &console, &clock_, [] { return std::nullopt; });
+    v1::WatchJobResponse loading;
+    loading.mutable_state()->set_detail("loading");
+    for (int i = 0; i < count; ++i) {
+      loading.mutable_state()->set_message(absl::StrCat("a: encodes x: ", i, " %"));
+      view.OnLoading(loading);
+      clock_.AdvanceNanos(2'000'000'000);
+    }
+    v1::WatchJobResponse running;
+    running.set_number(1);
+    running.mutable_state()->set_detail("running");
+    view.OnRecord(running);
+  }
+  ManualClock clock_;
+};
+
+TEST_F(LoadingViewTest, ATerminalHasABarThatGoesWithTheLoad) {
+  Show(OutputFormat::kTable, true, 2);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_EQ(notes_.str(),
+            "\r\x1b[K[>                       ] a: encodes x: 0 %"
+            "\r\x1b[K[>                       ] a: encodes x: 1 %"
+            "\r\x1b[Kjob is running\n");
+}
+
+TEST_F(LoadingViewTest, ALogHasALineEveryTenSeconds) {
+  Show(OutputFormat::kTable, false, 11);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_EQ(notes_.str(),
+            "job is loading: a: encodes x: 0 %\njob is loading: a: encodes x: 5 %\n"
+            "job is loading: a: encodes x: 10 %\njob is running\n");
+}
+
+TEST_F(LoadingViewTest, ProgramsHaveAnEvent) {
+  Show(OutputFormat::kNdjson, false, 2);
+  EXPECT_EQ(out_.str(),
+            "{\"event\":\"loading\",\"step\":0,\"message\":\"a: encodes x: 0 %\",\"percent\":0}\n"
+            "{\"event\":\"loading\",\"step\":0,\"message\":\"a: encodes x: 1 %\",\"percent\":1}\n");
+  EXPECT_EQ(notes_.str(), "job is running\n");
+}
+
+// It has the number of the record before, and is none: reading goes on behind that one.
+TEST_F(FollowTest, WhatALoadIsAtIsNoRecord) {
+  v1::WatchJobResponse loading;
+  loading.set_number(1);
+  loading.mutable_state()->set_message("encodes x: 41 %");
+  client_.records.insert(client_.records.begin() + 1, loading);
+  client_.watches = {{2, absl::UnavailableError("socket closed")}};
+  ASSERT_TRUE(Follow().ok());
+  EXPECT_THAT(sink_.numbers, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(sink_.loading, ElementsAre("encodes x: 41 %"));
+  EXPECT_THAT(client_.watched_from, ElementsAre(0, 1));
 }
 
 TEST_F(CommandTest, CtrlCLeavesTheJobAndSaysHowToEndIt) {

@@ -11,6 +11,8 @@ namespace stagecoach {
 namespace {
 
 constexpr double kSecondsBetweenGets = 10;
+// A log has no line to draw over.
+constexpr double kSecondsBetweenLoadingNotes = 10;
 
 }  // namespace
 
@@ -29,6 +31,7 @@ FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console
 FollowView::~FollowView() { console_->EndBar(); }
 
 void FollowView::OnRecord(const v1::WatchJobResponse& record) {
+  if (std::exchange(loading_bar_, false)) console_->ClearBar();
   if (format_ == OutputFormat::kNdjson) {
     const std::string event = ToNdjson(record, replays_.Take(record), writes_);
     if (!event.empty()) console_->PrintLine(event);
@@ -105,6 +108,23 @@ void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
   } else if (record.has_written()) {
     OnWritten(record);
   }
+}
+
+void FollowView::OnLoading(const v1::WatchJobResponse& loading) {
+  const std::string& text = loading.state().message();
+  if (format_ == OutputFormat::kNdjson) console_->PrintLine(LoadingNdjson(loading));
+  if (console_->has_bar()) {
+    loading_bar_ = true;
+    return console_->DrawBar(LoadingBar(text, console_->columns()));
+  }
+  if (format_ == OutputFormat::kNdjson) return;
+  const double now = clock_->MonotonicSeconds();
+  if (loading_noted_seconds_.has_value() &&
+      now < *loading_noted_seconds_ + kSecondsBetweenLoadingNotes) {
+    return;
+  }
+  loading_noted_seconds_ = now;
+  console_->Note(absl::StrCat("job is loading: ", text));
 }
 
 void FollowView::OnOutage(const absl::Status& why) {

@@ -27,6 +27,7 @@ class FollowView final : public RecordSink {
   ~FollowView() override;
 
   void OnRecord(const v1::WatchJobResponse& record) override;
+  void OnLoading(const v1::WatchJobResponse& loading) override;
   void OnOutage(const absl::Status& why) override;
   // Of a job that succeeded: DATA_LOSS if the records had not all its texts.
   absl::Status CheckWhole(const std::string& job) const { return texts_.CheckWhole(job); }
@@ -48,6 +49,8 @@ class FollowView final : public RecordSink {
   ProgressState progress_;
   Replays replays_;
   double next_get_seconds_ = 0;
+  std::optional<double> loading_noted_seconds_;  // when a log got the last note of a load
+  bool loading_bar_ = false;                     // one of a load is drawn
   StateNotes states_;
 };
 

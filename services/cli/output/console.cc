@@ -109,6 +109,13 @@ void Console::EndBar() {
   notes_ << "\n" << std::flush;
 }
 
+void Console::ClearBar() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (bar_.empty()) return;
+  bar_.clear();
+  notes_ << kClearLine << std::flush;
+}
+
 int Console::columns() const {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultColumns;

@@ -45,6 +45,7 @@ class Console {
   bool has_bar() const { return options_.notes_are_terminal; }
   void DrawBar(const std::string& line);
   void EndBar();        // leaves the last bar standing
+  void ClearBar();      // takes it away
   int columns() const;  // of the terminal
 
   // The state of a job, stage or checkpoint, coloured by its meaning if colours are on. Green:

@@ -1,9 +1,11 @@
 #include "services/cli/output/ndjson.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/threads/work_words.h"
 #include "plan/measure.h"
 #include "scores/sacrebleu_text.h"
 #include "services/cli/output/text.h"
@@ -105,6 +107,14 @@ std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed, bool wri
       return "";
   }
   return "";
+}
+
+std::string LoadingNdjson(const v1::WatchJobResponse& loading) {
+  const std::string& message = loading.state().message();
+  const std::optional<int> percent = PercentIn(message);
+  return absl::StrCat("{\"event\":\"loading\",\"step\":", loading.step(),
+                      ",\"message\":", JsonText(message),
+                      percent.has_value() ? absl::StrCat(",\"percent\":", *percent) : "", "}");
 }
 
 std::string StateName(v1::JobState state) {

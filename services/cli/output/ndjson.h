@@ -14,6 +14,8 @@
 // metrics.jsonl (docs/formats.md). Keys are only ever appended.
 // A job that writes texts has "written": pieces of its lines (plan/written_piece.h), and the keys
 // from "done" on in the last piece of a line. Its "step" rises with each mini-batch of lines.
+// While stages load, what one is at: {"event":"loading","step":...,"message":...,"percent":41}. It is
+// in no history, and "percent" is there only if the message has one.
 // Threads:   pure functions; Replays is thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_
@@ -38,6 +40,9 @@ class Replays {
 // The record's JSON without a line end; empty if it is no event (a change of state). writes: of a
 // job that writes texts.
 std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed, bool writes = false);
+
+// Of what a load is at (RecordSink::OnLoading).
+std::string LoadingNdjson(const v1::WatchJobResponse& loading);
 
 // "SUCCEEDED" of JOB_STATE_SUCCEEDED.
 std::string StateName(v1::JobState state);

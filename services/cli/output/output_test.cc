@@ -293,6 +293,44 @@ TEST(Console, ANoteDoesNotLandInTheBar) {
   EXPECT_EQ(notes.str(), "\r\x1b[K[=> ]\r\x1b[Krecovery\n[=> ]\n");
 }
 
+TEST(Console, ABarThatIsClearedIsGone) {
+  std::ostringstream out, notes;
+  Console console(out, notes, {.notes_are_terminal = true});
+  console.DrawBar("[=> ]");
+  console.ClearBar();
+  console.ClearBar();
+  console.Note("running");
+  console.EndBar();
+  EXPECT_EQ(notes.str(), "\r\x1b[K[=> ]\r\x1b[Krunning\n");
+}
+
+TEST(LoadingBar, FitsTheTerminal) {
+  const std::string text = "stage 0 (a): encodes de.txt: 41 %";
+  EXPECT_EQ(LoadingBar(text, 200), "[=========>              ] stage 0 (a): encodes de.txt: 41 %");
+  EXPECT_EQ(LoadingBar(text, 45), "[===>     ] stage 0 (a): encodes de.txt: 41 %");
+  EXPECT_EQ(LoadingBar(text, 34), text);
+  EXPECT_EQ(LoadingBar(text, 11), "stage 0 (a)");
+  EXPECT_EQ(LoadingBar("stage 0 (a): looks around", 200), "stage 0 (a): looks around");
+  EXPECT_EQ(LoadingBar("gr\xc3\xbc\xc3\x9f"
+                       "e",
+                       3),
+            "gr")
+      << "no half of a character";
+  EXPECT_EQ(LoadingBar("\x1b[2J: 1 %", 80), "[>                       ] \\x1b[2J: 1 %");
+  EXPECT_EQ(LoadingBar(text, 0), "");
+}
+
+TEST(Ndjson, WhatALoadIsAtHasItsPercentage) {
+  v1::WatchJobResponse loading;
+  loading.set_step(3);
+  loading.mutable_state()->set_message("stage 0 (a): encodes \"x\": 41 %");
+  EXPECT_EQ(LoadingNdjson(loading),
+            "{\"event\":\"loading\",\"step\":3,\"message\":\"stage 0 (a): encodes \\\"x\\\": 41 "
+            "%\",\"percent\":41}");
+  loading.mutable_state()->set_message("looks");
+  EXPECT_EQ(LoadingNdjson(loading), "{\"event\":\"loading\",\"step\":3,\"message\":\"looks\"}");
+}
+
 TEST(Console, SaysThatNobodyReadsTheDataAnyMore) {
   std::ostringstream out, notes;
   int lost = 0;

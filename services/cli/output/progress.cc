@@ -1,10 +1,13 @@
 #include "services/cli/output/progress.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/threads/work_words.h"
+#include "base/utf8.h"
 #include "plan/measure.h"
 #include "services/cli/output/text.h"
 #include "services/cli/output/throughput.h"
@@ -43,6 +46,18 @@ std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& 
     absl::StrAppend(&text, " ", measure.name(), "=", MeasureText(measure));
   }
   return text;
+}
+
+std::string LoadingBar(const std::string& text, int columns) {
+  const auto room = static_cast<size_t>(std::max(columns, 0));
+  std::string line = ShownText(text);
+  if (const std::optional<int> percent = PercentIn(text); percent.has_value()) {
+    line = BarText(*percent / 100.0, room, line.size()) + line;
+  }
+  if (line.size() <= room) return line;
+  line.resize(room);
+  line.resize(line.size() - UnfinishedBytes(line));
+  return line;
 }
 
 void ProgressState::OnStep(uint64_t step, const v1::StepRecord& record) {

@@ -167,6 +167,46 @@ TEST_F(JobServiceTest, OfLongTextsAMebibyteWaitsForAWatcherThatReadsNothing) {
   call->context.TryCancel();
 }
 
+// A client that goes on behind its last number loses nothing and reads nothing twice.
+TEST_F(JobServiceTest, AWatcherIsShownWhatALoadIsAtUnderTheNumberBefore) {
+  JobSpec spec = SmallSpec();  // job-a waits for a profile that never comes
+  spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;
+  const auto submitted = Await<absl::StatusOr<JobView>>(
+      kPatience, [&](auto done) { manager_->Submit("job-b", spec, done); });
+  ASSERT_TRUE(submitted.has_value() && submitted->ok());
+  const std::unique_ptr<WatchCall> call = Watch("job-b", 0);
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    const auto granted = Await<absl::StatusOr<LeaseGrant>>(kPatience, [&](auto done) {
+      manager_->RegisterStage({.name = name, .incarnation = "1", .address = "x:1"}, done);
+    });
+    ASSERT_TRUE(granted.has_value() && granted->ok());
+  }
+  v1::WatchJobResponse record;
+  while (record.state().detail() != "loading") ASSERT_TRUE(call->reader->Read(&record));
+  const uint64_t number = record.number();
+  std::string message;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (message.empty() && std::chrono::steady_clock::now() < end) {
+    Await<absl::StatusOr<LeaseGrant>>(kPatience, [&](auto done) {
+      manager_->RenewLease({.name = "c",
+                            .incarnation = "1",
+                            .state = kLoadingState,
+                            .waiting_for = "encodes de.txt: 41 %"},
+                           done);
+    });
+    const auto view = Await<absl::StatusOr<JobView>>(
+        kPatience, [this](auto done) { manager_->Get("job-b", done); });
+    ASSERT_TRUE(view.has_value() && view->ok());
+    message = (*view)->message;
+  }
+  EXPECT_EQ(message, "stage 0 (c): encodes de.txt: 41 %");
+  ASSERT_TRUE(call->reader->Read(&record));
+  EXPECT_EQ(record.state().message(), message);
+  EXPECT_EQ(record.state().detail(), "loading");
+  EXPECT_EQ(record.number(), number);
+  call->context.TryCancel();
+}
+
 TEST_F(JobServiceTest, RefusesMoreWatchesThanThereMayBe) {
   std::vector<std::unique_ptr<WatchCall>> calls;
   std::unique_ptr<v1::JobService::Stub> connection;

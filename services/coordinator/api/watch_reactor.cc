@@ -56,6 +56,9 @@ void WatchReactor::Subscribe() {
       },
       [weak](const absl::Status& status) {
         if (std::shared_ptr<WatchReactor> reactor = weak.lock()) reactor->OnEnded(status);
+      },
+      [weak](const JobRecord& shown) {
+        if (std::shared_ptr<WatchReactor> reactor = weak.lock()) reactor->OnShown(shown);
       });
   bool gone = false;
   {
@@ -95,6 +98,16 @@ bool WatchReactor::OnRecord(const JobRecord& record) {
   }
   Proceed();
   return true;
+}
+
+void WatchReactor::OnShown(const JobRecord& shown) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_ || gone_ || paused_ || ended_.has_value() || !queue_.empty()) return;
+    queue_.push_back({ToProto(shown)});
+    queue_.back().record.set_number(last_number_);
+  }
+  Proceed();
 }
 
 void WatchReactor::OnEnded(const absl::Status& status) {

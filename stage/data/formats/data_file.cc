@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/file_kind.h"
+#include "base/files/hash.h"
 #include "base/threads/progress.h"
 #include "base/utf8.h"
 
@@ -35,6 +37,8 @@ OpenedFile::OpenedFile(std::string field, std::string path, DataRoots::Opened op
 
 std::string OpenedFile::Where() const { return WhereText(field_, path_); }
 
+std::string OpenedFile::name() const { return ShownName(path_.substr(path_.rfind('/') + 1)); }
+
 absl::Status OpenedFile::Failed(int error) const {
   return absl::UnavailableError(
       absl::StrCat(Where(), ": ", std::generic_category().message(error)));
@@ -58,6 +62,16 @@ absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::OpenAs(const DataRoots& 
   file->size_ = information.st_size;
   file->changed_nanos_ = ChangedNanos(information);
   return file;
+}
+
+absl::StatusOr<std::string> OpenedFile::Digest() {
+  Sha256 digest;
+  std::vector<uint8_t> piece(kProgressPieceBytes);
+  while (left() > 0) {
+    ASSIGN_OR_RETURN(const size_t count, Read(piece));
+    digest.Update(std::as_bytes(std::span(piece).first(count)));
+  }
+  return digest.Hex();
 }
 
 absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {

@@ -33,6 +33,8 @@ class OpenedFile {
   int64_t left() const { return size_ - read_; }
   // Reads the next bytes: fills `into`, or reads as many as are left.
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
+  // SHA-256 of all its bytes, in hexadecimal; before any Read.
+  absl::StatusOr<std::string> Digest();
   // Fills `into` from `offset` on, independently of Read. Any thread; no tick.
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
   // "WebP, not a tar file", with a remedy (base/files/file_kind.h); empty if the kind is unknown.
@@ -44,6 +46,7 @@ class OpenedFile {
   const std::string& real_path() const { return real_; }
   // "data.text.path = "/a/b"": errors about its content begin with it.
   std::string Where() const;
+  std::string name() const;  // "b" of it, as people are shown it
 
  private:
   OpenedFile(std::string field, std::string path, DataRoots::Opened opened);

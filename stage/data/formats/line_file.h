@@ -43,8 +43,10 @@ class LineFile {
   int64_t line() const { return lines_.line(); }              // of the last one; 0 before the first
   int64_t text_bytes() const { return lines_.text_bytes(); }  // read so far
   int64_t stored_bytes() const { return file_->size(); }
+  int64_t read_bytes() const { return file_->size() - file_->left(); }  // of the stored ones
   std::string Digest() { return digest_.Hex(); }  // of the stored bytes, after the last line; once
   std::string Where() const { return file_->Where(); }
+  std::string name() const { return file_->name(); }
   std::string WhereLine() const;  // `data.parallel_text.sources[0] = "a", line 3`
   absl::Status CheckUnchanged() const { return file_->CheckUnchanged(); }
 

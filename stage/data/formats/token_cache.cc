@@ -1,5 +1,7 @@
 #include "stage/data/formats/token_cache.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -14,6 +16,7 @@
 #include "base/errors/status.h"
 #include "base/files/hash.h"
 #include "base/threads/progress.h"
+#include "base/threads/work_words.h"
 #include "stage/data/formats/cache_folder.h"
 
 namespace stagecoach {
@@ -25,6 +28,7 @@ constexpr std::string_view kCacheMagic = "SCTOKENS";
 // A writer that lives appends within it.
 constexpr std::chrono::hours kUnfinishedAge{24};
 constexpr size_t kDigestDigits = 64;
+constexpr std::chrono::seconds kLogEvery{10};
 // Behind the tokens: magic, version, checksum of the tokens, their number, both digests, checksum of
 // the footer so far.
 constexpr size_t kCacheFooterBytes = 8 + 4 + 4 + 8 + 2 * kDigestDigits + 4;
@@ -108,6 +112,30 @@ class CachedTokens final : public TextTokens {
   const int64_t tokens_;
 };
 
+// Tells how much of a file is tokens.
+class EncodingNews {
+ public:
+  explicit EncodingNews(const EncodedFile& file)
+      : file_(file), what_(absl::StrCat("encodes ", file.name)) {
+    spdlog::info("{}: makes tokens of {} bytes", file_.where, file_.bytes);
+    Tell(0);
+  }
+  void Read(int64_t bytes) {
+    Tell(bytes);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - logged_ < kLogEvery) return;
+    spdlog::info("{}: {} of {} bytes are tokens", file_.where, bytes, file_.bytes);
+    logged_ = now;
+  }
+
+ private:
+  void Tell(int64_t bytes) const { TellWork(ShareText(what_, bytes, file_.bytes)); }
+
+  const EncodedFile& file_;
+  const std::string what_;
+  std::chrono::steady_clock::time_point logged_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 std::string TokenCacheKey::FileName() const {
@@ -169,7 +197,7 @@ absl::Status TokenCacheWriter::Finish() {
 }
 
 absl::StatusOr<std::shared_ptr<const TextTokens>> MadeOnce(
-    const std::string& cache, const TokenCacheKey& key, int32_t ids,
+    const std::string& cache, const EncodedFile& file, const TokenCacheKey& key, int32_t ids,
     absl::FunctionRef<absl::Status(TakeIds)> make) {
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(const std::string folder, CacheFolder(files, cache));
@@ -181,11 +209,15 @@ absl::StatusOr<std::shared_ptr<const TextTokens>> MadeOnce(
   absl::StatusOr<std::unique_ptr<TokenCacheWriter>> writer =
       TokenCacheWriter::Create(files, folder, key);
   RETURN_IF_ERROR(in_cache(writer.status()));
-  RETURN_IF_ERROR(
-      make([&](std::span<const int32_t> some) { return in_cache((*writer)->Append(some)); }));
+  EncodingNews news(file);
+  RETURN_IF_ERROR(make([&](std::span<const int32_t> some, int64_t bytes) {
+    news.Read(bytes);
+    return in_cache((*writer)->Append(some));
+  }));
   RETURN_IF_ERROR(in_cache((*writer)->Finish()));
   kept = OpenTokenCache(files, folder, key, ids);
   if (!kept.ok()) return in_cache(absl::UnavailableError(kept.status().message()));
+  spdlog::info("{}: has {} tokens", file.where, (*kept)->tokens());
   return *std::move(kept);
 }
 

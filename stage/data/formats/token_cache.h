@@ -54,11 +54,20 @@ class TokenCacheWriter {
   bool finished_ = false;
 };
 
-using TakeIds = absl::FunctionRef<absl::Status(std::span<const int32_t>)>;
+// The file that ids are made of, for people.
+struct EncodedFile {
+  std::string where;  // "data.text.path = "/a/b""
+  std::string name;   // "b"
+  int64_t bytes = 0;  // as it is stored
+};
+// The next ids; `bytes` of the stored file were read for them and all before.
+using TakeIds = absl::FunctionRef<absl::Status(std::span<const int32_t> ids, int64_t bytes)>;
 // The kept tokens of a key; if there are none, those that `make` hands on in order, which are kept.
+// Meanwhile it tells how much of the file is done: TellWork (base/threads/work_words.h), and a line
+// of the log every 10 s.
 // cache: as CacheFolder's argument. Errors of the cache name it, those of `make` stay.
 absl::StatusOr<std::shared_ptr<const TextTokens>> MadeOnce(
-    const std::string& cache, const TokenCacheKey& key, int32_t ids,
+    const std::string& cache, const EncodedFile& file, const TokenCacheKey& key, int32_t ids,
     absl::FunctionRef<absl::Status(TakeIds)> make);
 
 }  // namespace stagecoach

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/errors/check.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 namespace {
@@ -69,8 +70,9 @@ PaddingCount PairArrays::PaddingOf(const PairSet& pairs, std::span<const int32_t
   return count;
 }
 
-HostBatch PairArrays::Make(const PairSet& pairs, std::span<const int32_t> samples,
-                           const PairLengths& lengths, std::span<const std::string> names) const {
+absl::StatusOr<HostBatch> PairArrays::Make(const PairSet& pairs, std::span<const int32_t> samples,
+                                           const PairLengths& lengths,
+                                           std::span<const std::string> names) const {
   const PairLengths bound = Bound(lengths);
   HostBatch batch{.samples = std::ssize(samples)};
   if (source_.name != Length::kNone) batch.lengths.Set(source_.name, bound.source);
@@ -85,9 +87,11 @@ HostBatch PairArrays::Make(const PairSet& pairs, std::span<const int32_t> sample
     for (const int32_t sample : samples) {
       if (tokens) rows.Append(begin_);
       if (source) {
-        rows.Append(pairs.source(sample));
+        ASSIGN_OR_RETURN(const std::vector<int32_t> ids, pairs.ReadSource(sample));
+        rows.Append(ids);
       } else if (tokens || targets) {
-        rows.Append(pairs.target(sample));
+        ASSIGN_OR_RETURN(const std::vector<int32_t> ids, pairs.ReadTarget(sample));
+        rows.Append(ids);
       } else {
         rows.Append(pairs.lengths()[static_cast<size_t>(sample)].source);
       }

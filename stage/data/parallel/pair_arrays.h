@@ -1,6 +1,6 @@
 // PairArrays: the network's inputs made of some pairs (plan/data/parallel_text.h). A sample is as
 // long as the lengths that are asked for, or as the network's extents if these have no names.
-// Ownership: borrows the pairs.  Threads: immutable.
+// Ownership: borrows the pairs.  Threads: as PairSet.
 // Units and shapes: HostBatch's; ids.
 #ifndef STAGECOACH_STAGE_DATA_PARALLEL_PAIR_ARRAYS_H_
 #define STAGECOACH_STAGE_DATA_PARALLEL_PAIR_ARRAYS_H_
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "network/network.h"
 #include "stage/data/batch_source.h"
 #include "stage/data/parallel/pair_set.h"
@@ -23,8 +24,10 @@ class PairArrays {
   PaddingCount PaddingOf(const PairSet& pairs, std::span<const int32_t> samples,
                          const PairLengths& lengths) const;
   // The inputs of these names; CHECKs that there are such, and that the pairs fit.
-  HostBatch Make(const PairSet& pairs, std::span<const int32_t> samples, const PairLengths& lengths,
-                 std::span<const std::string> names) const;
+  // Errors: as PairSet::ReadSource.
+  absl::StatusOr<HostBatch> Make(const PairSet& pairs, std::span<const int32_t> samples,
+                                 const PairLengths& lengths,
+                                 std::span<const std::string> names) const;
 
  private:
   struct Side {

@@ -1,9 +1,6 @@
 // The reader of data.json_lines (plan/data/json_lines.h). Each file's tokens are made once and kept
 // (stage/data/formats/token_cache.h).
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,7 +30,6 @@ namespace {
 constexpr int kJsonLinesVersion = 1;
 constexpr size_t kMostJsonLine = size_t{64} << 20;
 constexpr size_t kIdsAtOnce = size_t{256} << 10;
-constexpr std::chrono::seconds kTellEvery{10};
 
 class JsonLinesReader {
  public:
@@ -43,22 +39,16 @@ class JsonLinesReader {
 
   absl::StatusOr<OpenedTokens> Open(const std::string& field, const std::string& path) const {
     ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> file, OpenedFile::Open(roots_, field, path));
-    Sha256 digest;
-    std::vector<uint8_t> piece(kProgressPieceBytes);
-    while (file->left() > 0) {
-      ASSIGN_OR_RETURN(const size_t count, file->Read(piece));
-      digest.Update(std::as_bytes(std::span(piece).first(count)));
-    }
-    OpenedTokens opened{.where = file->Where(), .bytes = file->size(), .sha256 = digest.Hex()};
+    OpenedTokens opened{.where = file->Where(), .bytes = file->size()};
+    ASSIGN_OR_RETURN(opened.sha256, file->Digest());
     const TokenCacheKey key{.text = opened.sha256, .tokenizer = Sha256Hex(Facts())};
     const auto make = [&](TakeIds take) -> absl::Status {
-      spdlog::info("{}: makes tokens of {} bytes", file->Where(), file->size());
       ASSIGN_OR_RETURN(const auto lines, LineFile::Open(roots_, field, path, JsonRules()));
       RETURN_IF_ERROR(ReadAll(*lines, 0, take).status());
       return file->CheckUnchanged();
     };
-    ASSIGN_OR_RETURN(opened.tokens, MadeOnce(roots_.cache_folder(), key, ids(), make));
-    spdlog::info("{}: has {} tokens", opened.where, opened.tokens->tokens());
+    const EncodedFile encoded{file->Where(), file->name(), file->size()};
+    ASSIGN_OR_RETURN(opened.tokens, MadeOnce(roots_.cache_folder(), encoded, key, ids(), make));
     return opened;
   }
 
@@ -66,7 +56,7 @@ class JsonLinesReader {
   absl::StatusOr<OpenedTokens> Survey(const std::string& field, const std::string& path) const {
     ASSIGN_OR_RETURN(const auto lines, LineFile::Open(roots_, field, path, JsonRules()));
     std::vector<int32_t> all;
-    const auto take = [&all](std::span<const int32_t> ids) {
+    const auto take = [&all](std::span<const int32_t> ids, int64_t) {
       all.insert(all.end(), ids.begin(), ids.end());
       return absl::OkStatus();
     };
@@ -96,7 +86,6 @@ class JsonLinesReader {
   // Hands on the tokens of all documents. False: it read `most` bytes and the file goes on.
   absl::StatusOr<bool> ReadAll(LineFile& lines, int64_t most, TakeIds take) const {
     std::vector<int32_t> buffered;
-    auto told = std::chrono::steady_clock::now();
     int64_t bytes = 0;
     bool whole = true;
     while (whole) {
@@ -107,14 +96,10 @@ class JsonLinesReader {
       bytes += std::ssize(*line);
       whole = most == 0 || bytes < most;
       if (buffered.size() < kIdsAtOnce) continue;
-      if (const auto now = std::chrono::steady_clock::now(); now - told >= kTellEvery) {
-        spdlog::info("{}: {} documents are tokens", lines.Where(), lines.line());
-        told = now;
-      }
-      RETURN_IF_ERROR(take(buffered));
+      RETURN_IF_ERROR(take(buffered, lines.read_bytes()));
       buffered.clear();
     }
-    RETURN_IF_ERROR(take(buffered));
+    RETURN_IF_ERROR(take(buffered, lines.read_bytes()));
     return whole;
   }
 

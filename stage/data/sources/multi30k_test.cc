@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "stage/data/parallel/pair_set.h"
 #include "stage/data/sources/parallel_text_source_testing.h"
+#include "stage/files/any_file_testing.h"
 #include "stage/tokens/library/sentencepiece_library.h"
 
 namespace stagecoach {

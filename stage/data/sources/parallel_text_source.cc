@@ -1,5 +1,6 @@
-// The reader of data.parallel_text (plan/data/parallel_text.h): all files are read and cut into
-// tokens when the data is opened. Parts of it are in stage/data/parallel.
+// The reader of data.parallel_text (plan/data/parallel_text.h): each file's tokens are made once and
+// kept. Opening the data reads them all, for the lengths of the pairs. Parts of it are in
+// stage/data/parallel.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -320,7 +321,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> ParallelTextDataSource(
       .keep_targets = Reads(reads, {"tokens", "targets"}),
       .test_files = !data.test_sources.empty(),
       .keep_texts = spec.evaluation.translate.has_value() && Reads(reads, {"targets"})};
-  if (look == SourceLook::kSurvey) options.most_bytes = kMostSurveyedBytes;
+  if (look == SourceLook::kSurvey) options.survey_bytes = kMostSurveyedBytes;
   Opened opened{.pairs = PairSet(options)};
   DatasetManifest manifest;
   std::string digest_text = absl::StrCat(kPrefix, ".tokenizer ", tokenizer->digest(), "\n");

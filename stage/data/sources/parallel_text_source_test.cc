@@ -63,7 +63,7 @@ TEST_F(ParallelTextTest, GivesTheInputsThatAreAskedFor) {
   EXPECT_EQ(one.lengths, all.lengths) << "another stage finds the same sizes";
 
   spec_.data = data_;
-  const auto alone = OpenSource(spec_, PairNetwork(form_), targets, AnyFile());
+  const auto alone = OpenSource(spec_, PairNetwork(form_), targets, *roots_);
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_EQ((*alone)->Train(1, MicroBatchId(0), targets)->arrays[0], all.arrays[3]);
   EXPECT_EQ((*alone)->manifest(), source->manifest());
@@ -350,6 +350,7 @@ TEST_F(ParallelTextTest, ASurveySaysWhatThereIs) {
   EXPECT_THAT((*source)->Found(),
               testing::MatchesRegex("98 pairs, 8 buckets, [0-9]+ % padding, 2 held out"));
   EXPECT_THAT((*source)->notes(), IsEmpty());
+  EXPECT_THAT(Cached(), IsEmpty()) << "it keeps nothing";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #define STAGECOACH_STAGE_DATA_SOURCES_PARALLEL_TEXT_SOURCE_TESTING_H_
 
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@
 #include "plan/data/parallel_text.h"
 #include "stage/data/open_source.h"
 #include "stage/data/parallel/pair_network_testing.h"
-#include "stage/files/any_file_testing.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 
@@ -76,7 +77,7 @@ class ParallelTextTest : public testing::Test {
 
   absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(SourceLook look = SourceLook::kTrain) {
     spec_.data = data_;
-    return OpenSource(spec_, PairNetwork(form_), names_, AnyFile(), look);
+    return OpenSource(spec_, PairNetwork(form_), names_, *roots_, look);
   }
   std::unique_ptr<BatchSource> Open() {
     absl::StatusOr<std::unique_ptr<BatchSource>> source = TryOpen();
@@ -135,7 +136,18 @@ class ParallelTextTest : public testing::Test {
     return texts;
   }
 
+  // Paths of the kept files of ids.
+  std::vector<std::string> Cached() const {
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(cache_)) {
+      paths.push_back(entry.path().string());
+    }
+    return paths;
+  }
+
   const TemporaryFolder folder_;
+  const std::string cache_ = folder_.MakeFolder("cache");
+  const std::unique_ptr<DataRoots> roots_ = DataRoots::Everything({}, cache_);
   const std::vector<std::string> names_ = {"source", "source_length", "tokens", "targets"};
   ParallelTextData data_;
   PairNetworkForm form_;
