@@ -5,8 +5,8 @@
 //     [--rounds=R] [--calls]
 //
 // Samples are drawn from a seed: images, or pairs of 64 + 64 tokens. A step is what StageExecutor
-// runs for K = 1 without recomputation, plus SGD with momentum or the row's AdamW. Seconds are this thread's own with one thread, the wall's with more;
-// medians of the rounds. Model FLOPs: 3 x forward, products only. --calls: a table of the
+// runs for K = 1 without recomputation, plus SGD with momentum or the row's AdamW. Seconds are this
+// thread's own with one thread, the wall's with more; medians of the rounds. Model FLOPs: 3 x forward, products only. --calls: a table of the
 // operations by shape, of the seconds of all rounds.
 #include <algorithm>
 #include <cstdio>

@@ -51,9 +51,10 @@ class Ours:
 
     def write_lines(self, path, lexicon, words):
         """Lines of as many words as have LENGTH - 1 pieces or fewer, before the mark at the end."""
-        path.write_text("\n".join(" ".join(words.choices(lexicon, k=LENGTH)) for _ in range(256)))
+        drawn = path.with_suffix(".drawn")
+        drawn.write_text("\n".join(" ".join(words.choices(lexicon, k=LENGTH)) for _ in range(256)))
         lines = []
-        for line in self.run("tokenizer", "encode", self.folder / "pieces.model", path, "--pieces").stdout.splitlines():
+        for line in self.run("tokenizer", "encode", self.folder / "pieces.model", drawn, "--pieces").stdout.splitlines():
             pieces = line.split(" ")[:LENGTH]
             end = max(i for i, piece in enumerate(pieces) if piece.startswith(SPACE))
             lines.append("".join(pieces[:end]).replace(SPACE, " ").strip())

@@ -170,7 +170,7 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
   entry.renewed_unix_seconds = std::max(entry.renewed_unix_seconds, now.unix_seconds);
   entry.draining = heartbeat.state == kDrainingState;
   entry.signs.waiting_for = heartbeat.waiting_for;
-  entry.signs.loads = heartbeat.state == kLoadingState;
+  entry.signs.loads = heartbeat.state == kLoadingState && heartbeat.fence.job == entry.job;
   if (heartbeat.progress != entry.progress) {
     entry.progress = heartbeat.progress;
     entry.signs.moved_seconds = now.seconds;

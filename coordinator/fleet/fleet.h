@@ -94,7 +94,7 @@ struct StageHeartbeat {
 struct StageSigns {
   double moved_seconds = 0;  // last heartbeat with progress; 0: none yet
   std::string waiting_for;   // empty: unknown
-  bool loads = false;        // a cell: it waits for nobody, and waiting_for is what it is at
+  bool loads = false;        // a cell of its job; waiting_for is then what it is at
 };
 
 inline constexpr char kDrainingState[] = "draining", kLoadingState[] = "loading";

@@ -355,7 +355,7 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     silent.push_back(absl::StrCat(StageText(state_, static_cast<int>(k)), " ",
                                   known ? absl::StrCat("says: ", signs->second.waiting_for)
                                         : std::string("says nothing of what it waits for")));
-    // Who waits for a neighbour is not to blame; who loads waits for none.
+    // A stage that waits for a neighbour is not to blame. One that loads waits for none.
     if (known && !signs->second.loads) continue;
     stuck.insert(slot.stage.name);
     Blame(state_, slot.stage.name, "deadline");

@@ -13,7 +13,8 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kShowLoadingSeconds = 1;
+// New words, and the same ones for who has missed them.
+constexpr double kShowLoadingSeconds = 1, kShowAgainSeconds = 5;
 
 }  // namespace
 
@@ -65,15 +66,17 @@ std::string JobLoop::LoadingText(const Job& job) const {
   return "";
 }
 
-// No record: it says nothing of the job once the load is over.
+// It is no record of the history: once the load is over, nobody needs it.
 void JobLoop::ShowLoading(const std::string& stage) {
   Job* const job = Find(fleet_.HolderOf(stage));
   if (job == nullptr) return;
   const Moment now = Now();
   std::string text = LoadingText(*job);
-  if (text == job->shown_loading) return;
+  const bool again = text == job->shown_loading;
+  if (again && text.empty()) return;
   if (!text.empty()) {
-    if (now.seconds < job->shown_loading_seconds + kShowLoadingSeconds) return;
+    const double every = again ? kShowAgainSeconds : kShowLoadingSeconds;
+    if (now.seconds < job->shown_loading_seconds + every) return;
     job->shown_loading_seconds = now.seconds;
     JobRecord shown;
     shown.unix_seconds = now.unix_seconds;

@@ -194,6 +194,7 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
     if (!stage.loading.empty()) {
       heartbeat.state = kLoadingState;
+      heartbeat.fence = stage.loading_fence;
       heartbeat.waiting_for = stage.loading;
     }
     // Heard when the loop's thread comes to it.

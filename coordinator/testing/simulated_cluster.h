@@ -50,6 +50,7 @@ struct SimulatedStage : StageMachine {
   bool hung = false;         // heartbeats go on, steps never end
   bool load_hangs = false;   // loads never end
   std::string loading;       // what it says that its load is at; empty: it does not load
+  Fence loading_fence;       // of the newest load that reached it
   uint64_t progress = 0;
   double busy_until = 0;  // it computes, reads or writes, and shows progress
 

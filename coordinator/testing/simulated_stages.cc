@@ -43,6 +43,7 @@ void SimulatedCluster::Deliver(const StagePeer& peer, std::function<void(absl::S
 void SimulatedCluster::Load(const StagePeer& peer, const LoadCommand& command, double,
                             std::function<void(absl::StatusOr<LoadResult>)> done) {
   Deliver(peer, done, [this, command, done](SimulatedStage& stage) {
+    stage.loading_fence = command.fence;
     if (stage.load_hangs) return;
     const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
     KeepBusy(stage, load_seconds, [done, result] { done(result); });

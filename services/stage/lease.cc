@@ -125,10 +125,12 @@ double Lease::RenewOnce() {
   v1::RenewLeaseRequest request;
   request.set_name(parts_.stage.name());
   request.set_incarnation(parts_.stage.incarnation());
-  request.set_state(draining() ? "draining" : status.state);
+  // What a load is at comes with the state "loading" only: else it would be a neighbour's fault.
+  const bool drains = draining(), loads = status.state == "loading";
+  request.set_state(drains ? "draining" : status.state);
   *request.mutable_fence() = ToProto(status.fence);
   request.set_progress(status.progress);
-  request.set_waiting_for(status.waiting_for);
+  request.set_waiting_for(drains && loads ? "" : status.waiting_for);
   request.set_newest_term(status.newest_term);
   *request.mutable_telemetry() = parts_.telemetry();
   SetChecksum(&request);

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-constexpr uint64_t kOrders = kSanitized ? 8 : 300;
+constexpr uint64_t kOrders = kSanitized ? 8 : 500;
 
 // Protects the promise that no order of events changes a bit: hundreds of orders, one result.
 TEST(Executor, EveryInterleavingGivesTheSameBits) {

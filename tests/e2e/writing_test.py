@@ -10,6 +10,7 @@ import harness
 import translate_test
 
 PROMPTS = ["The stage", "no passenger is", "a", "town to town and"]
+EVERY = 25  # steps between the checkpoints of a job that others write from
 
 
 class Generate(fleet.FleetTest):
@@ -161,7 +162,7 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
     def train(self, job_id, job, steps):
         (self.folder / "train.json").write_text(json.dumps(harness.merged(job, {
             "training": {"steps": steps, "learning_rate": {"cosine": None, "constant": {"peak": 0.01}}},
-            "pipeline": {"stages": 1}, "checkpoint": {"every_steps": 25, "keep": 10000}, "evaluation": None})))
+            "pipeline": {"stages": 1}, "checkpoint": {"every_steps": EVERY, "keep": 10000}, "evaluation": None})))
         submitted = self.cli("submit", self.folder / "train.json", "--id", job_id, "--detach", "--address", self.address)
         self.assertEqual(submitted.returncode, 0, submitted.stderr)
 
@@ -177,6 +178,9 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
                     return record["step"]
         raise AssertionError(f"{job_id} ended without a checkpoint")
 
+    def newest_checkpoint(self, job_id):
+        return int(self.job(job_id)["last_checkpoint_step"])
+
     def check(self, job_file, command, *asked):
         """Stages that are free write from a job that trains on, and it ends with the bits it would have had."""
         job = json.loads(job_file.read_text())
@@ -189,13 +193,14 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
             running = f"running-{steps}"
             self.train(running, job, steps)
             first = self.first_checkpoint(running)
+            before = self.newest_checkpoint(running)
             newest = write(running, "--stages", 2)
+            after = self.newest_checkpoint(running)
             texts = [write(running, "--step", first, *more) for more in (("--stages", 2), ())]
             if self.job(running)["state"] == "JOB_STATE_RUNNING":
                 break
         else:
             self.fail("all runs were through before their texts were written")
-        self.assertEqual(len(newest), len(texts[0]))
         written = [job for job in fleet.fetch(self.http, "/api/v1/jobs")[1]["jobs"] if job["id"].startswith(command)]
         self.assertEqual({job["state"] for job in written}, {"JOB_STATE_SUCCEEDED"})
         ended = self.ended(running, 300)
@@ -203,6 +208,7 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
         self.train("alone", job, steps)
         self.assertEqual(self.ended("alone", 300)["weights_digest"], ended["weights_digest"])
         self.assertEqual(texts, [write("alone", "--step", first)] * 2)
+        self.assertIn(newest, (write("alone", "--step", step) for step in range(before, after + 1, EVERY)))
 
     def test_generate(self):
         (self.folder / "prompts").write_text("\n".join(PROMPTS) + "\n")

@@ -154,7 +154,11 @@ absl::Status LineIdsReader::Fill() {
   const size_t before = buffer_.size();
   const int64_t count = std::min<int64_t>(kIdsAtOnce, lines_.ids->tokens() - read_);
   buffer_.resize(before + static_cast<size_t>(count));
-  RETURN_IF_ERROR(lines_.ids->Read(read_, std::span(buffer_).subspan(before)));
+  // A kept file that was cut meanwhile is made again by the next load.
+  if (const absl::Status status = lines_.ids->Read(read_, std::span(buffer_).subspan(before));
+      !status.ok()) {
+    return absl::UnavailableError(absl::StrCat(lines_.where, ": ", status.message()));
+  }
   read_ += count;
   return absl::OkStatus();
 }

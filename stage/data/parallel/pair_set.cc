@@ -77,6 +77,9 @@ class PairSet::Reading {
     RETURN_IF_ERROR(OpenLines(targets_file_).status());
     ASSIGN_OR_RETURN(sources_, OpenLineIds(roots_, sources_file_, *options_.tokenizer));
     ASSIGN_OR_RETURN(targets_, OpenLineIds(roots_, targets_file_, *options_.tokenizer));
+    // Both sides of one file are read one after the other.
+    const bool one_file = from_.target_path.empty() && !options_.survey_bytes.has_value();
+    if (one_file && sources_.digest != targets_.digest) return ChangedWhileRead(sources_.where);
     file_.where = sources_.where;
     file_.first = std::ssize(set_.lengths_);
     file_.whole = sources_.whole && targets_.whole;

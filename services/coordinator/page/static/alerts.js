@@ -52,7 +52,7 @@ export function alertsOf(store, job) {
   if (!store.ended && job.detail === 'recovering') {
     alerts.push({level: 'danger', text: `Recovering${job.message ? `: ${job.message}` : ''}`});
   } else if (!store.ended && job.message) {
-    alerts.push({level: 'warn', text: job.message});
+    alerts.push({level: job.detail === 'loading' ? 'info' : 'warn', text: job.message});
   }
   if (store.unreadable !== '') alerts.push({level: 'danger', text: store.unreadable});
   stageAlerts(store, job, alerts);
