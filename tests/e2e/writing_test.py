@@ -2,6 +2,7 @@
 import gzip
 import json
 import math
+import pathlib
 import signal
 import subprocess
 
@@ -142,7 +143,8 @@ class Generate(fleet.FleetTest):
 
 class TranslateOnStages(translate_test.PairsTest):
     def test_translations_are_those_of_one_cell(self):
-        cluster = self.run_job(self.pairs_job(steps=60, batch_size=64, micro_batches=1, learning_rate={"cosine": None, "constant": {"peak": 0.01}}), 2)
+        job = self.pairs_job(steps=60, batch_size=64, micro_batches=1, learning_rate={"cosine": None, "constant": {"peak": 0.01}})
+        cluster = self.run_job(job, 2)
         asked = ("translate", cluster.state_dir, self.folder / "test.en", "--beam", 3, "--tokens", 20)
         for batch in (3, 32):
             here = self.cli(*asked, "--batch", batch)
@@ -151,6 +153,9 @@ class TranslateOnStages(translate_test.PairsTest):
             for stages in (1, 2, 3, 4):
                 done = self.cli(*asked, "--batch", batch, "--local-stages", stages)
                 self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
+        (checkpoint,) = pathlib.Path(cluster.state_dir).glob("checkpoints/*/step-000000000060")
+        done = self.cli("translate", checkpoint, *asked[2:], "--batch", batch, "--local-stages", 2, "--job-file", job)
+        self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
 
 
 class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
@@ -196,7 +201,7 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
             before = self.newest_checkpoint(running)
             newest = write(running, "--stages", 2)
             after = self.newest_checkpoint(running)
-            texts = [write(running, "--step", first, *more) for more in (("--stages", 2), ())]
+            texts = [write(running, "--step", first, *more) for more in (("--stages", 2), ("--local-stages", 2), ())]
             if self.job(running)["state"] == "JOB_STATE_RUNNING":
                 break
         else:
@@ -207,7 +212,7 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
         self.assertEqual((ended["state"], int(ended.get("recoveries", 0))), ("JOB_STATE_SUCCEEDED", 0))
         self.train("alone", job, steps)
         self.assertEqual(self.ended("alone", 300)["weights_digest"], ended["weights_digest"])
-        self.assertEqual(texts, [write("alone", "--step", first)] * 2)
+        self.assertEqual(texts, [write("alone", "--step", first)] * 3)
         self.assertIn(newest, (write("alone", "--step", step) for step in range(before, after + 1, EVERY)))
 
     def test_generate(self):

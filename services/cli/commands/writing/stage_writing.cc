@@ -33,6 +33,7 @@ struct TrainedJob {
   JobSpec spec;
   std::string weights;  // their name
   WritingJobOptions options;
+  std::optional<WeightSource> source;  // keeps what was put together for stages to read
 };
 
 absl::StatusOr<TrainedJob> FindExport(const WeightOptions& weights, const CommandContext& context) {
@@ -41,6 +42,7 @@ absl::StatusOr<TrainedJob> FindExport(const WeightOptions& weights, const Comman
   TrainedJob trained{.spec = std::move(found.spec), .weights = found.source.name()};
   trained.options.name = fs::path(file).parent_path().filename().string();
   trained.options.initialize.from = file;
+  trained.source = std::move(found.source);
   return trained;
 }
 
@@ -68,18 +70,17 @@ absl::StatusOr<TrainedJob> FindJob(const WeightOptions& weights, const CommandCo
 absl::StatusOr<TrainedJob> FindTrained(const StageWritingRequest& request,
                                        const CommandContext& context) {
   const std::string& source = request.weights.source;
+  // Processes of this machine read what this command reads: also weights put together from a
+  // checkpoint, or exported by the job's own coordinator.
+  if (request.stages.local > 0) return FindExport(request.weights, context);
   if (NamesACheckpoint(source)) {
     return absl::InvalidArgumentError(absl::StrCat(
         source,
-        ": is a checkpoint, and stages take exported weights: export its job (stagecoach export "
-        "JOB) and name that folder, or name the job's id with --stages"));
+        ": is a checkpoint, and a cluster's stages take exported weights: export its job "
+        "(stagecoach export JOB) and name that folder, name the job's id, or leave out --stages"));
   }
   if (NamesAPath(source)) return FindExport(request.weights, context);
-  if (request.stages.cluster > 0) return FindJob(request.weights, context);
-  return absl::NotFoundError(absl::StrCat(
-      source,
-      ": no such file or folder; a job's id needs --stages, for --local-stages starts a "
-      "cluster of its own: name exported weights"));
+  return FindJob(request.weights, context);
 }
 
 UserWords WordsOf(const StageWritingRequest& request) {
@@ -239,7 +240,8 @@ absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
   options.seed = request.seed;
   options.write = request.write;
   ASSIGN_OR_RETURN(const JobSpec job, MakeWritingJob(std::move(trained.spec), options));
-  return StageWriting{std::move(request), std::move(trained.weights), ToProto(job)};
+  return StageWriting{std::move(request), std::move(trained.weights), ToProto(job),
+                      std::move(trained.source)};
 }
 
 int RunStageWriting(const StageWriting& writing, const WrittenTextEvents& events,

@@ -16,6 +16,7 @@
 #include "plan/job/job_spec.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/written_texts.h"
+#include "services/cli/trained/weight_source.h"
 
 namespace stagecoach {
 
@@ -35,6 +36,7 @@ struct StageWriting {
   StageWritingRequest request;
   std::string weights;  // their name
   v1::JobSpec job;
+  std::optional<WeightSource> source;  // weights that the stages read, while the job runs
 };
 absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
                                                  CommandContext& context);
