@@ -158,6 +158,27 @@ class TranslateOnStages(translate_test.PairsTest):
         self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
 
 
+class ModelThatNoStageHolds(fleet.FleetTest):
+    """A network of 6 equal layers, and stages that hold two thirds of it at most."""
+    LAYERS, WIDTH = 6, 256
+
+    def test_writes_on_three_stages_and_is_refused_on_one(self):
+        trained = self.run_job(self.job_file(
+            model={"gpt": {"layers": self.LAYERS, "width": self.WIDTH, "heads": 4, "context": 32, "vocabulary": 128}},
+            training={"steps": 3}, evaluation=None), 1)
+        weights = 4 * 12 * self.LAYERS * self.WIDTH**2
+        for name in "abc":
+            self.launch_stage(name, arguments=("--memory-limit-bytes", weights * 2 // 3))
+        (export,) = trained.state_dir.glob("exports/*")
+        asked = ("generate", export, "--prompt", "The stage", "--tokens", 10, "--temperature", 0)
+        refused = self.cli(*asked, "--stages", 1, "--address", self.address)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("use more stages", refused.stderr)
+        here = self.cli(*asked)
+        done = self.cli(*asked, "--stages", 3, "--address", self.address)
+        self.assertEqual((done.returncode, done.stdout), (0, here.stdout), done.stderr)
+
+
 class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
     def setUp(self):
         super().setUp()
