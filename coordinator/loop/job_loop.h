@@ -199,7 +199,7 @@ class JobLoop {
   void DeliverLost(const std::vector<LostStage>& lost);
   void LookAtEffects(Job& job, double now_seconds);
   DeadlinePassed SignsOf(const Job& job, double heard_seconds) const;
-  // What the first stage that still loads is at, as it says; empty: none says it.
+  // The words of the first stage that still loads; empty: none says any.
   std::string LoadingText(const Job& job) const;
   void ShowLoading(const std::string& stage);  // to the watchers of its job, if it is new
   void MeetTerm(const StageHeartbeat& heartbeat);

@@ -215,7 +215,7 @@ class WhileAJobTrains(fleet.FleetTest, translate_test.PairsTest):
             done = self.cli("-o", "ndjson", command, job_id, "--address", self.address, *asked, *more)
             self.assertEqual(done.returncode, 0, done.stderr)
             return [json.loads(line)["text"] for line in done.stdout.splitlines()]
-        for steps in (1000, 4000, 16000):
+        for steps in (1000, 4000, 16000, 64000):
             running = f"running-{steps}"
             self.train(running, job, steps)
             first = self.first_checkpoint(running)

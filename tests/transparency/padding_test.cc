@@ -13,7 +13,7 @@ namespace stagecoach {
 namespace {
 
 // Targets of class 0 are padding.
-Network Translator(TransformerNorm norm) {
+Network Translator(TransformerNorm norm, double dropout = 0.1) {
   NetworkSpec spec = TransformerSpec{.vocabulary = 29,
                                      .source_context = 17,
                                      .target_context = 10,
@@ -23,7 +23,7 @@ Network Translator(TransformerNorm norm) {
                                      .encoder_layers = 2,
                                      .decoder_layers = 2,
                                      .norm = norm,
-                                     .dropout = 0.1};
+                                     .dropout = dropout};
   spec.objective = CrossEntropySpec{.label_smoothing = 0.1, .ignore_index = 0};
   auto network = ExpandNetwork(spec, Precision::kFloat32);
   CHECK_OK(network.status());
@@ -135,28 +135,17 @@ Lengths LengthsOf(int64_t source, int64_t target) {
 
 // Targets of class 0, which padding is, have no gradient.
 TEST(Padding, OfAnyAmountChangesNoBitOfASmallNetwork) {
-  NetworkSpec spec = TransformerSpec{.vocabulary = 29,
-                                     .source_context = 17,
-                                     .target_context = 10,
-                                     .width = 20,
-                                     .hidden = 33,
-                                     .heads = 2,
-                                     .encoder_layers = 2,
-                                     .decoder_layers = 2};
-  spec.objective = CrossEntropySpec{.label_smoothing = 0.1, .ignore_index = 0};
-  const auto network = ExpandNetwork(spec, Precision::kFloat32);
-  CHECK_OK(network.status());
+  const Network network = Translator(TransformerNorm::kPre, /*dropout=*/0);
   const auto pairs = std::make_shared<MadeUpPairs>(
-      *network,
-      MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3, .lengths = LengthsOf(9, 6)});
+      network, MadeUpPairs::Sizes{.batch_size = 5, .micro_batches = 3, .lengths = LengthsOf(9, 6)});
   for (const PipelineDevice& device : PipelineDevices()) {
     HarnessOptions options{.stages = 3};
     options.make_backend = device.variants.front();
     options.source = pairs;
-    const HarnessResult shortest = TrainThreeSteps(options, *network);
+    const HarnessResult shortest = TrainThreeSteps(options, network);
     for (const auto& [source, target] : {std::pair(9, 10), std::pair(13, 6), std::pair(17, 10)}) {
       options.source = std::make_shared<WithMorePadding>(pairs, LengthsOf(source, target));
-      const HarnessResult longer = TrainThreeSteps(options, *network);
+      const HarnessResult longer = TrainThreeSteps(options, network);
       EXPECT_EQ(longer.losses, shortest.losses) << device.name << " " << source << " " << target;
       EXPECT_TRUE(longer == shortest) << device.name << " " << source << " " << target;
     }

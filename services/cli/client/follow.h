@@ -19,7 +19,7 @@ class RecordSink {
  public:
   virtual ~RecordSink() = default;
   virtual void OnRecord(const v1::WatchJobResponse& record) = 0;
-  // What a load is at, as the message of its state. It is in no history, and has the number of the
+  // The message of its state says what a load is at. It is in no history, and has the number of the
   // record before it.
   virtual void OnLoading(const v1::WatchJobResponse&) {}
   // The coordinator does not answer, and Follow retries; once per outage.

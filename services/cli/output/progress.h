@@ -22,7 +22,7 @@ std::string MeasureText(const v1::Measure& measure);
 // " accuracy=0.9121 top_5=0.9950"; empty without any.
 std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures);
 
-// What a load is at, at most `columns` wide: "[=====>      ] stage 0 (a): encodes de.txt: 41 %".
+// The text of a load, at most `columns` wide: "[=====>      ] stage 0 (a): encodes de.txt: 41 %".
 // Without a percentage, or without room, there is no bar.
 std::string LoadingBar(const std::string& text, int columns);
 

@@ -42,8 +42,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   void Subscribe();
   void Leave();  // the client is gone
   bool OnRecord(const JobRecord& record);
-  // What is shown gets the number of the record before it, so a client that goes on behind its last
-  // number loses none. It is left out if anything waits here, and comes again after some seconds.
+  // `shown` gets the number of the record before it. So a client that goes on behind its last number
+  // loses none. It is left out if anything waits here, and comes again after some seconds.
   void OnShown(const JobRecord& shown);
   void OnEnded(const absl::Status& status);
   // Does the next step: writes the next record, watches again, or finishes.

@@ -79,19 +79,25 @@ absl::StatusOr<HostBatch> PairArrays::Make(const PairSet& pairs, std::span<const
   if (target_.name != Length::kNone) batch.lengths.Set(target_.name, bound.target);
   if (samples.empty()) return batch;
   if (batch.lengths != Lengths()) batch.padding = PaddingOf(pairs, samples, lengths);
+  std::vector<std::vector<int32_t>> read;  // targets, which two inputs have
   for (const std::string& name : names) {
     const bool source = name == "source", tokens = name == "tokens", targets = name == "targets";
     CHECK(source || tokens || targets || name == "source_length") << "no input \"" << name << "\"";
     const int32_t length = source ? bound.source : tokens || targets ? bound.target : 1;
     RowWriter rows(batch.samples, length, pad_);
-    for (const int32_t sample : samples) {
+    if ((tokens || targets) && read.empty()) {
+      for (const int32_t sample : samples) {
+        ASSIGN_OR_RETURN(read.emplace_back(), pairs.ReadTarget(sample));
+      }
+    }
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const int32_t sample = samples[i];
       if (tokens) rows.Append(begin_);
       if (source) {
         ASSIGN_OR_RETURN(const std::vector<int32_t> ids, pairs.ReadSource(sample));
         rows.Append(ids);
       } else if (tokens || targets) {
-        ASSIGN_OR_RETURN(const std::vector<int32_t> ids, pairs.ReadTarget(sample));
-        rows.Append(ids);
+        rows.Append(read[i]);
       } else {
         rows.Append(pairs.lengths()[static_cast<size_t>(sample)].source);
       }
