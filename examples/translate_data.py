@@ -3,11 +3,11 @@
 
 usage: translate_data.py TO [--language LANGUAGE] [--from FOLDER]
 
-The files are TO/train.en, TO/train.LANGUAGE, TO/test.en and TO/test.LANGUAGE, with a sentence or paragraph a line. All
-translations of one English text are in the same part, in every language. LANGUAGE is de if not said otherwise. FOLDER
-has a folder of pages for each language, and the English ones in C. Without FOLDER it is /usr/share/help if the package
-is installed; else the package is downloaded with `apt-get download`, which needs no root. The manuals' licence is
-CC-BY-SA-3.0.
+The files are TO/train.en, TO/train.LANGUAGE, TO/test.en and TO/test.LANGUAGE, with a sentence or paragraph a line. Long
+paragraphs are left out. All translations of one English text are in the same part, in every language. LANGUAGE is de if
+not said otherwise. FOLDER has a folder of pages for each language, and the English ones in C. Without FOLDER it is
+/usr/share/help if the package is installed; else the package is downloaded with `apt-get download`, which needs no root.
+The manuals' licence is CC-BY-SA-3.0.
 """
 import argparse
 import collections
@@ -22,6 +22,7 @@ PACKAGE = "gnome-user-docs"
 INSTALLED = pathlib.Path("/usr/share/help")
 SENTENCES = {"p", "title", "desc"}
 TEST_SHARE = 20  # one text of so many is held out
+MOST_CHARACTERS = 240  # of a text: so it fits the contexts of examples/translate.yaml
 
 
 def texts_of(page):
@@ -64,6 +65,8 @@ class Pairs:
                 self.left_out["empty"] += 1
             elif pair[0] == pair[1]:
                 self.left_out["not translated"] += 1
+            elif max(map(len, pair)) > MOST_CHARACTERS:
+                self.left_out[f"of more than {MOST_CHARACTERS} characters"] += 1
             elif pair in self.pairs:
                 self.left_out["repeated"] += 1
             else:

@@ -86,6 +86,14 @@ class TranslateData(unittest.TestCase):
                       "1 pages without an English one"):
             self.assertIn(count, output)
 
+    # `translate` refused the held-out sentences: one had 138 tokens, and the example's network reads 96.
+    def test_paragraphs_that_the_example_cannot_read_are_left_out(self):
+        write_page(self.help, "C", "one.page", f"<p>{'a' * 240}</p><p>{'b' * 241}</p><p>Short.</p>")
+        write_page(self.help, "de", "one.page", f"<p>{'A' * 240}</p><p>B.</p><p>{'C' * 241}</p>")
+        output, train, test = self.converted()
+        self.assertEqual(train + test, [("a" * 240, "A" * 240)])
+        self.assertIn("2 of more than 240 characters", output)
+
     def test_a_text_is_held_out_in_every_language_or_in_none(self):
         write_manuals(self.help)
         for number in (3, 14, 15):  # another translation of a text that is there
