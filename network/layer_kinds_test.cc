@@ -126,6 +126,44 @@ TEST(LayerKinds, RotaryPositionsNeedHeadsOfEvenWidth) {
       << "one that follows from the width";
 }
 
+// As in a config.json: a form has its numbers, and no others.
+TEST(LayerKinds, RotaryScalingHasTheNumbersOfItsForm) {
+  const auto refusal = [](const RotaryScalingFields& scaling, double theta = 1e4) {
+    return RefusalOf(AttentionSpec{.heads = 2, .rotary_theta = theta, .scaling = scaling});
+  };
+  const std::string path = "model.sequence.layers[1].attention.";
+  const auto linear = RotaryScalingForm::kLinear, llama3 = RotaryScalingForm::kLlama3;
+  EXPECT_EQ(
+      refusal({.form = linear, .factor = 2}, 0),
+      path + "rotary_scaling: linear; there are no rotary positions to scale: give rotary_theta");
+  EXPECT_EQ(refusal({.factor = 2}),
+            path + "rotary_factor: 2; must be left out with rotary_scaling: none");
+  EXPECT_EQ(refusal({.form = linear}),
+            path + "rotary_factor: 0; must be given with rotary_scaling: linear");
+  EXPECT_EQ(refusal({.form = linear, .factor = 0.5}),
+            path + "rotary_factor: 0.5; must be 0 or a number in [1, 1e+06]");
+  EXPECT_EQ(refusal({.form = linear, .factor = 2, .original_context = 8192}),
+            path + "rotary_original_context: 8192; must be left out with rotary_scaling: linear");
+  EXPECT_EQ(
+      refusal({.form = llama3, .factor = 8, .high_frequency_factor = 4, .original_context = 8}),
+      path + "rotary_low_frequency_factor: 0; must be given with rotary_scaling: llama3");
+  EXPECT_EQ(
+      refusal({.form = llama3, .factor = 8, .low_frequency_factor = 1, .high_frequency_factor = 4}),
+      path + "rotary_original_context: 0; must be given with rotary_scaling: llama3");
+  EXPECT_EQ(refusal({.form = llama3,
+                     .factor = 8,
+                     .low_frequency_factor = 4,
+                     .high_frequency_factor = 1,
+                     .original_context = 8}),
+            path + "rotary_high_frequency_factor: 1; must be above rotary_low_frequency_factor 4");
+  EXPECT_EQ(refusal({.form = llama3,
+                     .factor = 8,
+                     .low_frequency_factor = 4,
+                     .high_frequency_factor = 1,
+                     .original_context = -8}),
+            path + "rotary_original_context: -8; must be >= 0");
+}
+
 // Each number was in its range, and the floating point operations of one sequence did not fit into
 // 64 bits.
 TEST(LayerKinds, HeadsThatTogetherAreTooWideAreRefused) {
@@ -175,6 +213,19 @@ TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
   EXPECT_EQ(LayerFunction(AttentionSpec{.heads = 8, .rotary_theta = 1e6}),
             "attention:8:rotary=1e+06");
+  EXPECT_EQ(
+      LayerFunction(AttentionSpec{.heads = 8,
+                                  .rotary_theta = 1e6,
+                                  .scaling = {.form = RotaryScalingForm::kLinear, .factor = 2.5}}),
+      "attention:8:rotary=1e+06:linear=2.5");
+  EXPECT_EQ(LayerFunction(AttentionSpec{.heads = 8,
+                                        .rotary_theta = 5e5,
+                                        .scaling = {.form = RotaryScalingForm::kLlama3,
+                                                    .factor = 32,
+                                                    .low_frequency_factor = 1,
+                                                    .high_frequency_factor = 4,
+                                                    .original_context = 8192}}),
+            "attention:8:rotary=5e+05:llama3=32,1,4,8192");
   EXPECT_EQ(LayerFunction(CrossAttentionSpec{.heads = 8}), "cross_attention:8");
   EXPECT_EQ(LayerFunction(MlpSpec{64}), "mlp:64");
   EXPECT_EQ(LayerFunction(SwigluSpec{64}), "swiglu:64");

@@ -196,6 +196,22 @@ TEST(Gpt, EqualsTheSameLayersListedByHand) {
   }
 }
 
+// What a config.json of a GPT-2 may say otherwise: n_inner, layer_norm_epsilon, activation_function.
+TEST(Gpt, HasNormsAndMlpsAsAsked) {
+  GptSpec spec = SmallGpt();
+  spec.hidden = 24;
+  spec.epsilon = 1e-6;
+  spec.exact_gelu = true;
+  const Network network = Expanded(spec);
+  EXPECT_EQ(network.layers[1].function, "residual(layer_norm:1e-06 attention:2)");
+  EXPECT_EQ(network.layers[2].function, "residual(layer_norm:1e-06 mlp:24:exact_gelu)");
+  EXPECT_EQ(network.layers[5].function, "layer_norm:1e-06");
+  EXPECT_EQ(Find(network, "model/0002/mlp.up.weight").shape, (Shape{24, 8}));
+  spec.epsilon = 0;
+  EXPECT_EQ(ExpandNetwork(spec).status().message(),
+            "model.gpt.epsilon: 0; must be a number in [1e-12, 1]");
+}
+
 TEST(CanonicalText, SeesHeadsButNotDropout) {
   const std::string text = CanonicalNetworkText(Expanded(SmallGpt()));
   EXPECT_EQ(CanonicalNetworkText(Expanded(SmallGpt(0.1))), text);

@@ -57,8 +57,12 @@ std::string FormatAttributes(const Attributes& attributes);
 // Products of three of them and sums of many stay inside 64 bits. Extents that gradients have as
 // counts keep to it too.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 20;
-// Bounds of bases of angles, and of epsilons.
+// Bounds of bases of angles.
 inline constexpr double kMinTheta = 1, kMaxTheta = 1e12;
+// Bounds of what divides angles, and of turns in a context.
+inline constexpr double kMaxRotaryFactor = 1e6;
+inline constexpr double kMinTurns = 1e-6, kMaxTurns = 1e6;
+// Bounds of epsilons.
 inline constexpr double kMinEpsilon = 1e-12, kMaxEpsilon = 1;
 // Bytes of a text.
 inline constexpr size_t kMaxText = 4096;

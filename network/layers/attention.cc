@@ -91,7 +91,7 @@ absl::StatusOr<ValueId> WriteAttention(const AttentionSpec& spec, ValueId x,
   const ValueId qkv_weight =
       builder.Weight(place, "qkv.weight", {packed_width, width}, kInitStddev);
   const std::optional<ValueId> qkv_bias =
-      BiasIf(spec.bias, place, "qkv.bias", packed_width, builder);
+      BiasIf(spec.bias || spec.qkv_bias, place, "qkv.bias", packed_width, builder);
   std::vector<ValueId> norms;
   if (spec.qk_norm) {
     for (const char* norm : {"query_norm.weight", "key_norm.weight"}) {
@@ -109,8 +109,10 @@ absl::StatusOr<ValueId> WriteAttention(const AttentionSpec& spec, ValueId x,
     qkv = writer.Emit("head_norm", ToAttributes(attributes), {qkv, norms[0], norms[1]})[0];
   }
   if (spec.rotary_theta > 0) {
-    const RotaryAttributes attributes{
-        .heads = spec.heads, .key_heads = spec.key_heads, .theta = spec.rotary_theta};
+    const RotaryAttributes attributes{.heads = spec.heads,
+                                      .key_heads = spec.key_heads,
+                                      .theta = spec.rotary_theta,
+                                      .scaling = ScalingOf(spec.scaling)};
     qkv = writer.Emit("rotary", ToAttributes(attributes), {qkv})[0];
   }
   const AttentionAttributes attributes{.heads = spec.heads,
@@ -130,13 +132,17 @@ class AttentionLayer final : public LayerKindOf<AttentionSpec> {
   absl::StatusOr<ValueId> Write(const AttentionSpec& spec, ValueId x, const LayerPlace& place,
                                 LayerBuilder& builder) const override {
     RETURN_IF_ERROR(CheckCausal(spec, place, builder.side_inputs()));
+    RETURN_IF_ERROR(CheckRotaryScaling(spec.scaling, spec.rotary_theta,
+                                       FieldPath(place, AttentionSpec::kKind, "")));
     return WriteAttention(spec, x, place, builder);
   }
 
   // What shapes do not tell: how many heads there are, and by what they are turned.
   std::string FunctionOf(const AttentionSpec& spec) const override {
     std::string text = absl::StrCat("attention:", spec.heads);
-    if (spec.rotary_theta > 0) absl::StrAppend(&text, ":rotary=", ExactText(spec.rotary_theta));
+    if (spec.rotary_theta > 0) {
+      absl::StrAppend(&text, ":rotary=", ExactText(spec.rotary_theta), ScalingText(spec.scaling));
+    }
     if (!spec.causal) text += ":full";
     return text;
   }

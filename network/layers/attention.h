@@ -1,6 +1,8 @@
 // attention: multi-head self-attention with both projections. It is causal unless `causal` is
-// false, as it must be in an encoder: there no row attends to padding. Parameters, with n = heads * head_width and k = key_heads * head_width:
+// false, as it must be in an encoder: there no row attends to padding.
+// Parameters, with n = heads * head_width and k = key_heads * head_width:
 //   qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias
+//   without `bias` no biases, or with `qkv_bias` qkv.bias alone
 //   with qk_norm query_norm.weight and key_norm.weight [head_width]
 // n + 2*k is at most kMaxHidden.
 #ifndef STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
@@ -8,6 +10,7 @@
 
 #include <cstdint>
 
+#include "network/layers/rotary_scaling.h"
 #include "network/limits.h"
 #include "operations/attributes.h"
 
@@ -22,7 +25,9 @@ struct AttentionSpec {
   double rotary_theta = 0;  // base of the angles of rotary positions; 0: none
   bool qk_norm = false;     // rms norm of each query and key head, epsilon 1e-6
   bool bias = true;
-  bool causal = true;  // no row attends to those behind it
+  bool causal = true;     // no row attends to those behind it
+  bool qkv_bias = false;  // of queries, keys and values, also without `bias`
+  RotaryScalingFields scaling;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1, kMaxWidth);
@@ -35,6 +40,8 @@ struct AttentionSpec {
     visit.Flag("no_bias", no_bias);
     bias = !no_bias;
     visit.Flag("causal", causal);
+    visit.Flag("qkv_bias", qkv_bias);
+    scaling.Visit(visit);
   }
 };
 

@@ -1,4 +1,5 @@
-// Lists of the blocks of a Qwen3, which has all that a Llama has, as golden texts.
+// Lists of the blocks of a Qwen3, which has all that a Llama has, and of an attention with Qwen2's
+// biases and Llama 3.1's positions, as golden texts.
 #include <utility>
 
 #include "base/golden_testing.h"
@@ -34,6 +35,21 @@ LayerLists OfBranch(LayerSpec layer) {
 TEST(Lists, OfAQwenBlock) {
   ExpectGolden("lists/qwen_attention.txt", FormatLists(OfBranch(kQwen)));
   ExpectGolden("lists/qwen_feed_forward.txt", FormatLists(OfBranch(SwigluSpec{40})));
+}
+
+TEST(Lists, OfAnAttentionWithBiasesAndScaledPositions) {
+  const AttentionSpec attention{.heads = 4,
+                                .key_heads = 2,
+                                .head_width = 6,
+                                .rotary_theta = 5e5,
+                                .bias = false,
+                                .qkv_bias = true,
+                                .scaling = {.form = RotaryScalingForm::kLlama3,
+                                            .factor = 8,
+                                            .low_frequency_factor = 1,
+                                            .high_frequency_factor = 4,
+                                            .original_context = 6}};
+  ExpectGolden("lists/scaled_attention.txt", FormatLists(OfBranch(attention)));
 }
 
 }  // namespace

@@ -25,17 +25,20 @@ class Gpt final : public NetworkKindOf<GptSpec> {
       return FieldError(path + ".heads", absl::StrCat(spec.heads),
                         absl::StrCat("must divide the width ", spec.width));
     }
-    const auto branch = [&spec](LayerSpec inner) {
-      ResidualSpec residual{{LayerNormSpec{}, std::move(inner)}};
+    const LayerNormSpec norm{.epsilon = spec.epsilon};
+    const MlpSpec mlp{.hidden = spec.hidden == 0 ? 4 * spec.width : spec.hidden,
+                      .exact_gelu = spec.exact_gelu};
+    const auto branch = [&spec, &norm](LayerSpec inner) {
+      ResidualSpec residual{{norm, std::move(inner)}};
       if (spec.dropout > 0) residual.layers.push_back(DropoutSpec{.rate = spec.dropout});
       return residual;
     };
     std::vector<LayerSpec> layers = {EmbeddingSpec{.dropout = spec.dropout}};
     for (int64_t i = 0; i < spec.layers; ++i) {
       layers.push_back(branch(AttentionSpec{.heads = spec.heads, .dropout = spec.dropout}));
-      layers.push_back(branch(MlpSpec{.hidden = 4 * spec.width}));
+      layers.push_back(branch(mlp));
     }
-    layers.push_back(LayerNormSpec{});
+    layers.push_back(norm);
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
     return ChainOnTokens(
         {spec.width, spec.context, spec.vocabulary, spec.tied_embeddings, spec.documents}, layers,

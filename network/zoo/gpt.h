@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "network/limits.h"
+#include "operations/attributes.h"
 
 namespace stagecoach {
 
@@ -19,6 +20,9 @@ struct GptSpec {
   double dropout = 0.0;
   bool tied_embeddings = false;
   bool documents = false;  // attention stays within documents
+  int64_t hidden = 0;      // width inside of the MLPs; 0: 4 * width
+  double epsilon = 1e-5;
+  bool exact_gelu = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
@@ -29,6 +33,9 @@ struct GptSpec {
     visit.Rate("dropout", dropout);
     visit.Flag("tied_embeddings", tied_embeddings);
     visit.Flag("documents", documents);
+    visit.Count("hidden", hidden, 0, kMaxHidden);
+    visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
+    visit.Flag("exact_gelu", exact_gelu);
   }
 };
 

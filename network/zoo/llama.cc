@@ -20,13 +20,16 @@ namespace {
 class Llama final : public NetworkKindOf<LlamaSpec> {
   absl::StatusOr<Network> Write(const LlamaSpec& spec, const std::string& path) const override {
     RETURN_IF_ERROR(CheckHeads(spec, path));
+    RETURN_IF_ERROR(CheckRotaryScaling(spec.scaling, spec.rotary_theta, path + "."));
     const RmsNormSpec norm{.epsilon = spec.epsilon};
     const AttentionSpec attention{.heads = spec.heads,
                                   .key_heads = spec.key_heads,
                                   .head_width = spec.head_width,
                                   .rotary_theta = spec.rotary_theta,
                                   .qk_norm = spec.qk_norm,
-                                  .bias = false};
+                                  .bias = false,
+                                  .qkv_bias = spec.qkv_bias,
+                                  .scaling = spec.scaling};
     std::vector<LayerSpec> layers = {EmbeddingSpec{.position = false}};
     for (int64_t i = 0; i < spec.layers; ++i) {
       layers.push_back(ResidualSpec{{norm, attention}});

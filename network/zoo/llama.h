@@ -3,14 +3,16 @@
 //   per block residual(rms_norm, attention with rotary positions and shared key heads)
 //             and residual(rms_norm, swiglu)
 //   rms_norm; linear head
-// No layer has a bias. L blocks give 2L + 3 layers. With tied_embeddings the head is the
-// embedding's tokens. Llama 2 and 3 have this form (2307.09288, 2407.21783), with qk_norm Qwen3
+// No layer has a bias, but with qkv_bias queries, keys and values. L blocks give 2L + 3 layers. With
+// tied_embeddings the head is the embedding's tokens. Llama 2 and 3 (2307.09288, 2407.21783) and
+// Mistral (2310.06825) have this form, with qkv_bias Qwen2 (2407.10671), with qk_norm Qwen3
 // (2505.09388).
 #ifndef STAGECOACH_NETWORK_ZOO_LLAMA_H_
 #define STAGECOACH_NETWORK_ZOO_LLAMA_H_
 
 #include <cstdint>
 
+#include "network/layers/rotary_scaling.h"
 #include "network/limits.h"
 #include "operations/attributes.h"
 
@@ -26,6 +28,8 @@ struct LlamaSpec {
   bool qk_norm = false;
   bool tied_embeddings = false;
   bool documents = false;  // attention stays within documents
+  bool qkv_bias = false;
+  RotaryScalingFields scaling;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
@@ -41,6 +45,8 @@ struct LlamaSpec {
     visit.Flag("qk_norm", qk_norm);
     visit.Flag("tied_embeddings", tied_embeddings);
     visit.Flag("documents", documents);
+    visit.Flag("qkv_bias", qkv_bias);
+    scaling.Visit(visit);
   }
 };
 

@@ -40,29 +40,57 @@ TEST(Llama, TextStaysAsItIs) {
   ExpectGolden("network_text_llama.txt", CanonicalNetworkText(ExpandedOf(SmallLlama())));
 }
 
-TEST(Llama, EqualsTheSameLayersListedByHand) {
+// Biases as Qwen2's, and positions as Llama 3.1's.
+LlamaSpec BiasedAndScaled() {
+  LlamaSpec spec = SmallLlama();
+  spec.layers = 1;
+  spec.qk_norm = false;
+  spec.qkv_bias = true;
+  spec.scaling = {.form = RotaryScalingForm::kLlama3,
+                  .factor = 8,
+                  .low_frequency_factor = 1,
+                  .high_frequency_factor = 4,
+                  .original_context = 6};
+  return spec;
+}
+
+TEST(Llama, TextHasBiasesAndScaling) {
+  ExpectGolden("network_text_llama_scaled.txt",
+               CanonicalNetworkText(ExpandedOf(BiasedAndScaled())));
+}
+
+// The lists of a network with `spec`'s fields, and of the same layers by hand.
+void ExpectAsListedByHand(const LlamaSpec& spec, const AttentionSpec& attention) {
   const RmsNormSpec norm{1e-6};
-  const AttentionSpec attention{.heads = 4,
-                                .key_heads = 2,
-                                .head_width = 6,
-                                .rotary_theta = 1e6,
-                                .qk_norm = true,
-                                .bias = false};
   SequenceSpec list{.width = 16, .context = 8, .vocabulary = 40};
   list.layers.push_back(EmbeddingSpec{.position = false});
-  for (int block = 0; block < 2; ++block) {
+  for (int block = 0; block < spec.layers; ++block) {
     list.layers.push_back(ResidualSpec{{norm, attention}});
     list.layers.push_back(ResidualSpec{{norm, SwigluSpec{.hidden = 24}}});
   }
   list.layers.push_back(norm);
   list.layers.push_back(LinearSpec{.out = 40, .bias = false});
-  const Network by_hand = ExpandedOf(list), zoo = ExpandedOf(SmallLlama());
+  const Network by_hand = ExpandedOf(list), zoo = ExpandedOf(spec);
   EXPECT_EQ(CanonicalNetworkText(by_hand), CanonicalNetworkText(zoo));
   ASSERT_EQ(by_hand.layers.size(), zoo.layers.size());
   for (size_t i = 0; i < zoo.layers.size(); ++i) {
     EXPECT_EQ(by_hand.layers[i].parameters, zoo.layers[i].parameters);
     EXPECT_EQ(FormatLists(*by_hand.layers[i].lists), FormatLists(*zoo.layers[i].lists));
   }
+}
+
+TEST(Llama, EqualsTheSameLayersListedByHand) {
+  AttentionSpec attention{.heads = 4,
+                          .key_heads = 2,
+                          .head_width = 6,
+                          .rotary_theta = 1e6,
+                          .qk_norm = true,
+                          .bias = false};
+  ExpectAsListedByHand(SmallLlama(), attention);
+  attention.qk_norm = false;
+  attention.qkv_bias = true;
+  attention.scaling = BiasedAndScaled().scaling;
+  ExpectAsListedByHand(BiasedAndScaled(), attention);
 }
 
 // Embedding and head v d each; a block d (h + 2 k) w for queries, keys and values, h w d behind
@@ -93,6 +121,18 @@ TEST(Llama, HasTheParametersOfItsShape) {
                         .epsilon = 1e-6,
                         .qk_norm = true};
   EXPECT_EQ(ParametersOf(ExpandedOf(qwen3)), 8'190'735'360);
+  // Qwen2-7B, of which its authors say 7.62 billion.
+  const LlamaSpec qwen2{.layers = 28,
+                        .width = 3584,
+                        .heads = 28,
+                        .key_heads = 4,
+                        .hidden = 18944,
+                        .context = 8192,
+                        .vocabulary = 152064,
+                        .rotary_theta = 1e6,
+                        .epsilon = 1e-6,
+                        .qkv_bias = true};
+  EXPECT_EQ(ParametersOf(ExpandedOf(qwen2)), 7'615'616'512);
 }
 
 TEST(Llama, WithDocumentsAttentionAloneReadsWhereTheyBegin) {
@@ -146,6 +186,11 @@ TEST(Llama, RefusesHeadsThatDoNotFitByTheFieldOfTheJob) {
   EXPECT_EQ(refusal([](LlamaSpec& s) { s.hidden = 0; }), "model.llama.hidden: 0; must be >= 1");
   EXPECT_EQ(refusal([](LlamaSpec& s) { s.rotary_theta = 0; }),
             "model.llama.rotary_theta: 0; must be a number in [1, 1e+12]");
+  EXPECT_EQ(refusal([](LlamaSpec& s) { s.scaling.form = RotaryScalingForm::kLinear; }),
+            "model.llama.rotary_factor: 0; must be given with rotary_scaling: linear");
+  EXPECT_EQ(
+      refusal([](LlamaSpec& s) { s.scaling.original_context = 8192; }),
+      "model.llama.rotary_original_context: 8192; must be left out with rotary_scaling: none");
 }
 
 }  // namespace

@@ -282,6 +282,55 @@ TEST(RotaryTables, AreRoundedOnceFromDoubles) {
   }
 }
 
+// Llama 3.1's, whose pairs 29 to 34 lie between those that stay and those that are divided. Numbers
+// of _compute_llama3_parameters of `transformers`, in double.
+TEST(RotaryFrequencies, OfLlama31AreThoseOfItsAuthors) {
+  const RotaryScaling llama31{
+      .factor = 8, .low_frequency_factor = 1, .high_frequency_factor = 4, .original_context = 8192};
+  const std::vector<double> scaled = RotaryFrequencies(5e5, llama31, 128);
+  const std::vector<double> plain = RotaryFrequencies(5e5, {}, 128);
+  ASSERT_EQ(scaled.size(), 64u);
+  for (size_t pair = 0; pair <= 28; ++pair) EXPECT_EQ(scaled[pair], plain[pair]) << pair;
+  const double between[] = {0.002166570763503359,  0.0013718935677611381,  0.0008567514129196321,
+                            0.0005248461609929547, 0.00031269375038406517, 0.00017850781276799638};
+  for (size_t i = 0; i < std::size(between); ++i) {
+    EXPECT_NEAR(scaled[29 + i], between[i], 1e-12 * between[i]) << i;
+  }
+  for (size_t pair = 35; pair < 64; ++pair) EXPECT_EQ(scaled[pair], plain[pair] / 8) << pair;
+  EXPECT_NEAR(scaled[63], 3.068925988914511e-07, 1e-18);
+}
+
+TEST(RotaryFrequencies, ALinearFactorStretchesPositions) {
+  const RotaryAttributes plain{.heads = 1, .theta = 100},
+      linear{.heads = 1, .theta = 100, .scaling = {.factor = 4}};
+  const RotaryTables whole = MakeRotaryTables(plain, 3, 6), scaled = MakeRotaryTables(linear, 9, 6);
+  for (size_t pair = 0; pair < 3; ++pair) {
+    EXPECT_FLOAT_EQ(scaled.cosines[8 * 3 + pair], whole.cosines[2 * 3 + pair]) << pair;
+    EXPECT_FLOAT_EQ(scaled.sines[8 * 3 + pair], whole.sines[2 * 3 + pair]) << pair;
+  }
+}
+
+TEST(RotaryTypes, TakeAScalingThatIsWhole) {
+  const auto why_not = [](const RotaryScaling& scaling) {
+    return WhyNot("rotary",
+                  ToAttributes(RotaryAttributes{.heads = 4, .key_heads = 2, .scaling = scaling}),
+                  {kGrouped});
+  };
+  EXPECT_EQ(why_not({.factor = 0.5}), "attribute factor: 0.5; must be 0 or a number in [1, 1e+06]");
+  EXPECT_EQ(why_not({.factor = 8, .low_frequency_factor = 1}),
+            "attribute original_context: 0; must be given with low_frequency_factor or "
+            "high_frequency_factor");
+  EXPECT_EQ(why_not({.low_frequency_factor = 1, .high_frequency_factor = 4, .original_context = 9}),
+            "attribute factor: 0; must be given with original_context");
+  EXPECT_EQ(why_not({.factor = 8, .high_frequency_factor = 4, .original_context = 9}),
+            "attribute low_frequency_factor: 0; must be given with original_context");
+  EXPECT_EQ(why_not({.factor = 8,
+                     .low_frequency_factor = 4,
+                     .high_frequency_factor = 4,
+                     .original_context = 9}),
+            "attribute high_frequency_factor: 4; must be above low_frequency_factor 4");
+}
+
 TEST(RotaryTypes, TakeAThetaThatTurns) {
   for (const double theta : {0.5, 2e12}) {
     EXPECT_THAT(

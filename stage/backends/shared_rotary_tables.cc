@@ -7,7 +7,7 @@
 namespace stagecoach {
 namespace {
 
-using Key = std::tuple<double, bool, int64_t, int64_t>;
+using Key = std::tuple<double, RotaryScaling, bool, int64_t, int64_t>;
 
 struct Known {
   std::mutex mutex;
@@ -21,7 +21,8 @@ std::shared_ptr<const RotaryTables> SharedRotaryTables(const RotaryAttributes& a
   static auto* const known = new Known;
   const std::lock_guard lock(known->mutex);
   std::weak_ptr<const RotaryTables>& place =
-      known->tables[{attributes.theta, attributes.inverse, context, head_width}];
+      known
+          ->tables[{attributes.theta, attributes.scaling, attributes.inverse, context, head_width}];
   std::shared_ptr<const RotaryTables> tables = place.lock();
   if (tables == nullptr) {
     tables =

@@ -116,6 +116,8 @@ class Gpt:
         self.copy = Copy.apply if bfloat16 else lambda x: x
         self.blocks = int(metadata["blocks"])
         self.heads = int(metadata["heads"])
+        self.epsilon = metadata.get("norm_epsilon", 1e-5)
+        self.gelu = "none" if metadata.get("exact_gelu") else "tanh"
         self.parameters = {
             name: torch.tensor(array, dtype=dtype, requires_grad=True)
             for name, array in arrays.items()
@@ -131,7 +133,7 @@ class Gpt:
 
         def layer_norm(x, path):
             weight, bias = parameter(path + "weight"), parameter(path + "bias")
-            return rounded(F.layer_norm(rounded(x), (x.shape[-1],), weight, bias, 1e-5))
+            return rounded(F.layer_norm(rounded(x), (x.shape[-1],), weight, bias, self.epsilon))
 
         def linear(x, path):
             return rounded(F.linear(x, copy(path + ".weight"), copy(path + ".bias")))
@@ -153,7 +155,7 @@ class Gpt:
             layer += 1
             h = linear(layer_norm(x, "layer_norm."), "mlp.up")
             # The gradient between gelu and mlp.down is not stored: forward is rounded, backward not.
-            x = rounded(x + linear(self.copy(F.gelu(h, approximate="tanh")), "mlp.down"))
+            x = rounded(x + linear(self.copy(F.gelu(h, approximate=self.gelu)), "mlp.down"))
         layer += 1
         x = layer_norm(x, "")
         layer += 1

@@ -82,10 +82,15 @@ class Weights:
 
 
 def gpt(fields, weights, batch):
-    model = Gpt({}, {"blocks": fields["layers"], "heads": fields["heads"]}, torch.float64)
+    form = {"blocks": fields["layers"], "heads": fields["heads"], "norm_epsilon": fields.get("epsilon", 1e-5),
+            "exact_gelu": fields.get("exact_gelu", False)}
+    model = Gpt({}, form, torch.float64)
     model.parameters = weights.values
     ids = batch["tokens"]
     return model.logits(ids).reshape(*ids.shape, -1)
+
+
+SCALING = ("factor", "low_frequency_factor", "high_frequency_factor", "original_context")
 
 
 def llama(fields, weights, batch):
@@ -93,11 +98,12 @@ def llama(fields, weights, batch):
         return operations.rms_norm({"epsilon": fields.get("epsilon", 1e-5)}, x, weights[path])[0]
 
     heads = {"heads": fields["heads"], "key_heads": fields.get("key_heads", 0), "dropout": 0, "epsilon": 1e-6,
-             "theta": fields.get("rotary_theta", 10000.0), "inverse": 0, "interleaved": 0}
+             "theta": fields.get("rotary_theta", 10000.0), "inverse": 0, "interleaved": 0,
+             **{name: fields.get("rotary_" + name, 0) for name in SCALING}}
     x = F.embedding(batch["tokens"], weights["token.weight"])
     for _ in range(fields["layers"]):
         weights.next()
-        qkv = F.linear(norm(x, "rms_norm.weight"), weights["attention.qkv.weight"])
+        qkv = F.linear(norm(x, "rms_norm.weight"), weights["attention.qkv.weight"], weights.get("attention.qkv.bias"))
         if fields.get("qk_norm"):
             norms = weights["attention.query_norm.weight"], weights["attention.key_norm.weight"]
             qkv = operations.head_norm(heads, qkv, *norms)[0]
@@ -211,6 +217,13 @@ NETWORKS = {
     "gpt": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, **TEXT}, {}),
     "llama": ("llama", llama, {**LLAMA, "rotary_theta": 500000.0}, {}),
     "qwen3": ("llama", llama, {**LLAMA, "head_width": 6, "qk_norm": True, "epsilon": 1e-6, "rotary_theta": 1e6}, {}),
+    "qwen2": ("llama", llama, {**LLAMA, "qkv_bias": True, "epsilon": 1e-6, "rotary_theta": 1e6}, {}),
+    # Of the three pairs of a head one stays, one lies between and one is divided.
+    "llama scaled": ("llama", llama, {**LLAMA, "head_width": 6, "rotary_theta": 100.0, "rotary_scaling": "llama3", "rotary_factor": 8.0,
+                                      "rotary_low_frequency_factor": 1.0, "rotary_high_frequency_factor": 4.0,
+                                      "rotary_original_context": 60}, {}),
+    "llama linear": ("llama", llama, {**LLAMA, "rotary_scaling": "linear", "rotary_factor": 2.5, "qkv_bias": True}, {}),
+    "gpt exact": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, "hidden": 40, "epsilon": 1e-3, "exact_gelu": True, **TEXT}, {}),
     "gpt tied": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, "tied_embeddings": True, **TEXT}, {}),
     "llama tied": ("llama", llama, {**LLAMA, "tied_embeddings": True}, {}),
     "gpt ignoring": ("gpt", gpt, {"layers": 1, "width": 16, "heads": 2, **TEXT}, {"ignore_index": 3}),

@@ -106,9 +106,23 @@ def cached_attention(a, qkv, places, positions, history, keys, values):
     return (out.reshape(*places.shape, -1) * alive.reshape(*places.shape, 1),)
 
 
-def angles_of(positions, width, theta):
+def angles_of(positions, width, theta, scaling=None):
     frequencies = theta ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    if scaling and scaling["factor"]:
+        frequencies = scaled_frequencies(scaling, frequencies)
     return positions.to(torch.float64)[..., None] * frequencies
+
+
+def scaled_frequencies(a, frequencies):
+    """By wave lengths, as Hugging Face's _compute_llama3_parameters; without a context as its linear scaling."""
+    context, low, high = a["original_context"], a["low_frequency_factor"], a["high_frequency_factor"]
+    if not context:
+        return frequencies / a["factor"]
+    lengths = 2 * math.pi / frequencies
+    smooth = (context / lengths - low) / (high - low)
+    between = (1 - smooth) * frequencies / a["factor"] + smooth * frequencies
+    long = torch.where(lengths > context / low, frequencies / a["factor"], between)
+    return torch.where(lengths < context / high, frequencies, long)
 
 
 def rows_at(a, context, positions):
@@ -117,7 +131,7 @@ def rows_at(a, context, positions):
 
 def rotate(a, x, positions):
     """As in Hugging Face's Llama, or with `interleaved` as complex numbers, as Meta writes it."""
-    angles = angles_of(positions, x.shape[-1], a["theta"])
+    angles = angles_of(positions, x.shape[-1], a["theta"], a)
     angles = -angles if a["inverse"] else angles
     if a["interleaved"]:
         pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())

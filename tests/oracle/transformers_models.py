@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares zoo entries with Hugging Face's LlamaForCausalLM, Qwen3ForCausalLM and GPT2LMHeadModel, in float32.
+"""Compares zoo entries with Hugging Face's Llama, Mistral, Qwen2, Qwen3 and GPT-2 for causal language models, in float32.
 
 usage: transformers_models.py STAGECOACH_ORACLE BUILD_FOLDER
 
@@ -35,6 +35,8 @@ import torch  # noqa: E402
 import networks  # noqa: E402
 
 TOLERANCE = 1e-5  # of the largest value of an array
+SCALING = {"rotary_factor": "factor", "rotary_low_frequency_factor": "low_freq_factor",
+           "rotary_high_frequency_factor": "high_freq_factor", "rotary_original_context": "original_max_position_embeddings"}
 
 
 def stand_in_for_a_newer_torch():
@@ -57,7 +59,7 @@ transformers.logging.set_verbosity_error()
 
 
 class Llama:
-    """Qwen3 too, whose heads are normalised: with us always with an epsilon of 1e-6, as it has."""
+    """Mistral and Qwen2 too, and Qwen3, whose heads are normalised: with us always with its epsilon of 1e-6."""
 
     ENTRY, BLOCKS = "llama", "model.layers."
     # Ours, and the library's, several of which are rows of ours one after the other; with a dot in front those of a
@@ -66,6 +68,7 @@ class Llama:
         model/0000/token.weight                        model.embed_tokens.weight
         model/{attention}/rms_norm.weight              .input_layernorm.weight
         model/{attention}/attention.qkv.weight         .self_attn.q_proj.weight .self_attn.k_proj.weight .self_attn.v_proj.weight
+        model/{attention}/attention.qkv.bias           .self_attn.q_proj.bias .self_attn.k_proj.bias .self_attn.v_proj.bias
         model/{attention}/attention.query_norm.weight  .self_attn.q_norm.weight
         model/{attention}/attention.key_norm.weight    .self_attn.k_norm.weight
         model/{attention}/attention.proj.weight        .self_attn.o_proj.weight
@@ -83,8 +86,11 @@ class Llama:
 
     @staticmethod
     def fields(config):
+        scaling = getattr(config, "rope_scaling", None) or {"rope_type": "none"}
+        numbers = {ours: scaling[theirs] for ours, theirs in SCALING.items() if theirs in scaling}
         return {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads,
-                "key_heads": config.num_key_value_heads, "head_width": config.head_dim,
+                "key_heads": config.num_key_value_heads, "head_width": getattr(config, "head_dim", None) or 0,
+                "rotary_scaling": scaling["rope_type"], **numbers, "qkv_bias": config.model_type == "qwen2",
                 "hidden": config.intermediate_size, "context": config.max_position_embeddings,
                 "vocabulary": config.vocab_size, "rotary_theta": config.rope_theta, "epsilon": config.rms_norm_eps,
                 "qk_norm": config.model_type == "qwen3", "tied_embeddings": config.tie_word_embeddings}
@@ -118,7 +124,8 @@ class Gpt2:
     @staticmethod
     def fields(config):
         return {"layers": config.n_layer, "width": config.n_embd, "heads": config.n_head,
-                "context": config.n_positions, "vocabulary": config.vocab_size,
+                "context": config.n_positions, "vocabulary": config.vocab_size, "hidden": config.n_inner or 0,
+                "epsilon": config.layer_norm_epsilon, "exact_gelu": config.activation_function == "gelu",
                 "tied_embeddings": config.tie_word_embeddings}
 
 
@@ -126,11 +133,21 @@ COMMON = {"initializer_range": 0.2, "attn_implementation": "eager", "use_cache":
 # What it is to us, the library's names of configuration and model, and what is set.
 MODELS = {
     "Llama": (Llama, "LlamaConfig", "LlamaForCausalLM", {}),
+    # Of the four pairs of a head, with its theta, the first stays, the second lies between and two are divided.
+    "Llama 3.1": (Llama, "LlamaConfig", "LlamaForCausalLM",
+                  {"rope_theta": 100.0, "rope_scaling": {
+                      "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                      "original_max_position_embeddings": 40}}),
+    "linear Llama": (Llama, "LlamaConfig", "LlamaForCausalLM", {"rope_scaling": {"rope_type": "linear", "factor": 2.5}}),
+    "Mistral": (Llama, "MistralConfig", "MistralForCausalLM", {"sliding_window": None, "head_dim": 10}),
+    "Qwen2": (Llama, "Qwen2Config", "Qwen2ForCausalLM", {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6}),
     "Qwen3": (Llama, "Qwen3Config", "Qwen3ForCausalLM",
               {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 10}),
     "tied Qwen3": (Llama, "Qwen3Config", "Qwen3ForCausalLM",
                    {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}),
     "GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel", {}),
+    "exact GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel",
+                    {"activation_function": "gelu", "layer_norm_epsilon": 1e-3, "n_inner": 56}),
     "tied GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel", {"tie_word_embeddings": True}),
 }
 

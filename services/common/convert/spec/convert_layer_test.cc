@@ -183,11 +183,11 @@ TEST(LayerMessages, HaveTheBytesThatStoredJobsHave) {
   const LayerSpec layer = ResidualSpec{{AttentionSpec{2, 0.5}, LinearSpec{3, false}}};
   v1::Layer proto;
   LayerToProto(layer, &proto);
-  const std::string attention("\x1a\x0d\x08\x02\x11\0\0\0\0\0\0\xe0\x3f\x40\x01", 15);
+  const std::string attention("\x1a\x0f\x08\x02\x11\0\0\0\0\0\0\xe0\x3f\x40\x01\x50\x01", 17);
   const std::string linear("\x2a\x04\x08\x03\x10\x01", 6);
-  const std::string inner = "\x0a\x0f" + attention + "\x0a\x06" + linear;
-  EXPECT_EQ(proto.SerializeAsString(), "\x42\x19" + inner);
-  // From before attention had `causal`.
+  const std::string inner = "\x0a\x11" + attention + "\x0a\x06" + linear;
+  EXPECT_EQ(proto.SerializeAsString(), "\x42\x1b" + inner);
+  // From before attention had `causal` and `rotary_scaling`.
   const std::string older("\x1a\x0b\x08\x02\x11\0\0\0\0\0\0\xe0\x3f", 13);
   v1::Layer stored;
   ASSERT_TRUE(stored.ParseFromString("\x42\x17\x0a\x0d" + older + "\x0a\x06" + linear));
@@ -197,7 +197,14 @@ TEST(LayerMessages, HaveTheBytesThatStoredJobsHave) {
   const GptSpec gpt{2, 32, 4, 16, 256, 0.5};
   const std::string fields("\x08\x02\x10\x20\x18\x04\x20\x10\x28\x80\x02\x31\0\0\0\0\0\0\xe0\x3f",
                            20);
-  EXPECT_EQ(ModelToProto(gpt).SerializeAsString(), "\x0a\x14" + fields);
+  const std::string epsilon("\x51\xf1\x68\xe3\x88\xb5\xf8\xe4\x3e");
+  EXPECT_EQ(ModelToProto(gpt).SerializeAsString(), "\x0a\x1d" + fields + epsilon);
+  // From before gpt had `epsilon`.
+  v1::Model stored_gpt;
+  ASSERT_TRUE(stored_gpt.ParseFromString("\x0a\x14" + fields));
+  const absl::StatusOr<NetworkSpec> read_gpt = ModelFromProto(stored_gpt);
+  ASSERT_TRUE(read_gpt.ok()) << read_gpt.status();
+  EXPECT_EQ(*read_gpt, NetworkSpec(gpt));
   const SequenceSpec list{
       .width = 3, .context = 4, .vocabulary = 5, .layers = {LinearSpec{3, false}}};
   EXPECT_EQ(ModelToProto(list).SerializeAsString(),
