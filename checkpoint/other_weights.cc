@@ -10,15 +10,22 @@ struct OtherWeights {
   const char *file, *what, *remedy;
 };
 
-constexpr char kOneFile[] = "write the tensors of all shards into one safetensors file";
+constexpr char kBeginWith[] =
+    "a job begins with them (initialize.from, initialize.names: huggingface)";
+constexpr char kSavePretrained[] =
+    "write safetensors: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER)";
 constexpr char kSaveFile[] = "write them as safetensors (docs/formats.md says how)";
 constexpr char kNameFile[] = "name this file itself";
 
-// As Hugging Face's libraries name them.
+// As PyTorch, Hugging Face's libraries and Meta name them.
 constexpr OtherWeights kKnown[] = {
-    {"model.safetensors.index.json", "sharded weights", kOneFile},
-    {"pytorch_model.bin.index.json", "sharded weights in PyTorch's pickles", kOneFile},
-    {"pytorch_model.bin", "weights in PyTorch's pickle", kSaveFile},
+    {"model.safetensors.index.json", "sharded weights", kBeginWith},
+    {"pytorch_model.bin.index.json", "sharded weights in PyTorch's pickles", kSavePretrained},
+    {"pytorch_model.bin", "weights in PyTorch's pickle", kSavePretrained},
+    {"consolidated.00.pth", "weights in PyTorch's pickles, by Meta's names",
+     "take the same model's folder with model.safetensors"},
+    {"model.pth", "weights in PyTorch's pickle", kSaveFile},
+    {"model.pt", "weights in PyTorch's pickle", kSaveFile},
     {"tf_model.h5", "weights of TensorFlow", kSaveFile},
     {"flax_model.msgpack", "weights of Flax", kSaveFile},
     {"diffusion_pytorch_model.safetensors", "weights", kNameFile},

@@ -9,8 +9,8 @@
 
 namespace stagecoach {
 
-// "holds sharded weights (model.safetensors.index.json); write the tensors of all shards into one
-// safetensors file"; empty: no known file of another program.
+// "holds weights of Flax (flax_model.msgpack); write them as safetensors (docs/formats.md says
+// how)"; empty: no known file of another program.
 std::string OtherWeightsIn(ReadableFiles& files, const std::string& folder);
 
 }  // namespace stagecoach

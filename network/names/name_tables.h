@@ -1,5 +1,5 @@
 // The tables behind WeightNames, one file a family of networks. Each gets our names, layer after
-// layer, and sets `other`, `older` and `layout` of every one.
+// layer, and sets the parts of every one.
 // Errors: INVALID_ARGUMENT: the network is not of the family, or has layers that the other program
 //         lacks. The text is the end of "the network ...".
 #ifndef STAGECOACH_NETWORK_NAMES_NAME_TABLES_H_
@@ -16,10 +16,19 @@
 
 namespace stagecoach {
 
-// `table`: of torchvision or timm, which have the same names for a resnet.
-using NameTable = absl::Status(const Network& network, std::string_view table,
-                               std::vector<WeightName>* names);
-NameTable NameResnet, NameVit;
+// `program`: torchvision or timm, which have the same names for a resnet; or huggingface.
+using NameTable = absl::Status(const Network& network, std::string_view program,
+                               WeightTable* table);
+NameTable NameResnet, NameVit, NameGpt2, NameLlama;
+
+// A tensor that holds an array of `shape` alone, with the axes in that order.
+WeightPart WholeTensor(std::string tensor, const Shape& shape);
+// The same, but axis i of the array is axis axes[i] of the tensor.
+WeightPart PermutedTensor(std::string tensor, const Shape& shape, std::vector<int> axes);
+// [out, in, height, width] for our [out, height, width, in].
+WeightPart ConvolutionTensor(std::string tensor, const Shape& shape);
+// With ones in front, up to three extents.
+WeightPart TensorWithOnes(std::string tensor, const Shape& shape);
 
 // Calls name(path, &entry) for each entry of the layer, from `*next` on. `path`: of its array
 // within the layer.

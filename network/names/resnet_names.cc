@@ -68,7 +68,7 @@ class BlockCounter {
 
 }  // namespace
 
-absl::Status NameResnet(const Network& network, std::string_view, std::vector<WeightName>* names) {
+absl::Status NameResnet(const Network& network, std::string_view, WeightTable* table) {
   if (network.layers.empty() ||
       !absl::StartsWith(network.layers[0].function, "resnet_imagenet_stem")) {
     return absl::InvalidArgumentError("does not begin with the stem imagenet");
@@ -80,11 +80,11 @@ absl::Status NameResnet(const Network& network, std::string_view, std::vector<We
     const auto name = [&](const std::string& path, WeightName* entry) -> absl::Status {
       ASSIGN_OR_RETURN(const std::string other,
                        layer.label == "head" ? HeadPath(path) : BlockPath(path));
-      entry->other = prefix + other;
-      if (entry->shape.rank() == 4) entry->layout = WeightLayout::kChannelsFirst;
+      entry->parts = {entry->shape.rank() == 4 ? ConvolutionTensor(prefix + other, entry->shape)
+                                               : WholeTensor(prefix + other, entry->shape)};
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(ForNamesOf(layer, &next, names, name));
+    RETURN_IF_ERROR(ForNamesOf(layer, &next, &table->names, name));
   }
   if (counter.stages() != kTorchvisionStages) {
     return absl::InvalidArgumentError(absl::StrCat("has ", counter.stages(),

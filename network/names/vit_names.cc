@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
@@ -45,22 +47,23 @@ std::string PrefixOf(VitPart part, const NetworkLayer& layer, bool timm) {
               : absl::StrCat("encoder.layers.encoder_layer_", block, ".");
 }
 
-WeightLayout LayoutOf(const WeightName& name, VitPart part, const std::string& path) {
-  if (name.shape.rank() == 4) return WeightLayout::kChannelsFirst;
+WeightPart PartFor(const WeightName& name, VitPart part, const std::string& path,
+                   std::string tensor) {
+  if (name.shape.rank() == 4) return ConvolutionTensor(std::move(tensor), name.shape);
   const bool rows = part == VitPart::kEmbedding && (path == "class_token" || path == "position");
-  return rows ? WeightLayout::kOnesInFront : WeightLayout::kSame;
+  return rows ? TensorWithOnes(std::move(tensor), name.shape)
+              : WholeTensor(std::move(tensor), name.shape);
 }
 
 }  // namespace
 
-absl::Status NameVit(const Network& network, std::string_view table,
-                     std::vector<WeightName>* names) {
+absl::Status NameVit(const Network& network, std::string_view program, WeightTable* table) {
   if (network.layers.size() < 2 ||
       !absl::StartsWith(network.layers.front().function, "patch_embedding:") ||
       network.layers.back().function != "class_token_head") {
     return absl::InvalidArgumentError("does not begin with patches or end with a class token");
   }
-  const bool timm = table == kTimmNames;
+  const bool timm = program == kTimmNames;
   size_t next = 0;
   for (const NetworkLayer& layer : network.layers) {
     const VitPart part = PartOf(network, layer);
@@ -69,14 +72,16 @@ absl::Status NameVit(const Network& network, std::string_view table,
       for (const VitRow& row : kVitRows) {
         if (row.part != part || !absl::StartsWith(path, row.ours)) continue;
         const std::string rest = path.substr(std::string_view(row.ours).size());
-        entry->other = absl::StrCat(prefix, timm ? row.timm : row.torchvision, rest);
-        if (!timm && row.older != nullptr) entry->older = absl::StrCat(prefix, row.older, rest);
-        entry->layout = LayoutOf(*entry, part, path);
+        entry->parts = {PartFor(*entry, part, path,
+                                absl::StrCat(prefix, timm ? row.timm : row.torchvision, rest))};
+        if (!timm && row.older != nullptr) {
+          entry->parts[0].alias = absl::StrCat(prefix, row.older, rest);
+        }
         return absl::OkStatus();
       }
       return absl::InvalidArgumentError(absl::StrCat("has ", path));
     };
-    RETURN_IF_ERROR(ForNamesOf(layer, &next, names, name));
+    RETURN_IF_ERROR(ForNamesOf(layer, &next, &table->names, name));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,8 @@
 #ifndef STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_
 #define STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,35 +19,52 @@
 
 namespace stagecoach {
 
-// How the other program lays an array out.
-enum class WeightLayout {
-  kSame,
-  kChannelsFirst,  // [out, in, height, width] for our [out, height, width, in]
-  kOnesInFront,    // the same numbers, with leading extents of 1 up to three extents
+// Rows of a tensor of the other program, taken after its axes are in our order.
+struct WeightPart {
+  std::string tensor;      // "layer1.0.conv1.weight"
+  std::string alias = {};  // another name of the tensor, as of an earlier version; empty: none
+  Shape shape = {};        // of the whole tensor, there
+  // Our axis i is its axis axes[i]. Its other axes have extent 1.
+  std::vector<int> axes = {};
+  int64_t first = 0, rows = 0;  // along our first axis
 };
 
+// Our array is the concatenation of its parts along the first axis.
 struct WeightName {
-  std::string ours;   // "model/0001/first.convolution.weight"
-  std::string other;  // "layer1.0.conv1.weight"
-  std::string older;  // name in earlier versions of the other program; empty: unchanged
-  WeightLayout layout = WeightLayout::kSame;
-  Shape shape;  // ours
-  Shape OtherShape() const;
+  std::string ours;  // "model/0001/first.convolution.weight"
+  Shape shape = {};
+  std::vector<WeightPart> parts = {};
 };
 
-// Our own names, and those of PyTorch's collections of models.
+// A tensor that other programs may store beside `of`, which has the same numbers.
+struct WeightCopy {
+  std::string tensor, of;  // "lm_head.weight", "transformer.wte.weight"
+};
+
+struct WeightTable {
+  std::vector<WeightName> names;     // in the order of the network's layers
+  std::vector<std::string> ignored;  // patterns of tensors that hold no weights
+  std::vector<WeightCopy> copies;    // of tied parameters
+};
+
+// Our own names, those of PyTorch's collections of models, and those of Hugging Face's library
+// transformers.
 inline constexpr std::string_view kOwnNames = "stagecoach", kTorchvisionNames = "torchvision",
-                                  kTimmNames = "timm";
+                                  kTimmNames = "timm", kHuggingFaceNames = "huggingface";
+// All of them.
+std::vector<std::string> WeightTables();
 
-// Names of every parameter that a network owns and every state, in the order of its layers.
-// `table`: one of the names above.
+// Names of every parameter that a network owns and every state. `table`: one of the names above.
 // Torchvision and timm have names for a resnet with form: imagenet and batch norm, which are the
-// same, and for a vit.
-absl::StatusOr<std::vector<WeightName>> WeightNames(const Network& network, std::string_view table);
+// same, and for a vit. Hugging Face has names for a gpt and a llama.
+absl::StatusOr<WeightTable> WeightNames(const Network& network, std::string_view table);
 
-// Copies an array from the other program's order into ours, and back. Both have the same size.
-void FromOtherLayout(const WeightName& name, std::span<const float> other, std::span<float> ours);
-void ToOtherLayout(const WeightName& name, std::span<const float> ours, std::span<float> other);
+// Copies the rows of parts[part] from the whole tensor into their place in our array, and back.
+// Each span has all elements of its array. The rest of the target stays as it is.
+void FromTensor(const WeightName& name, size_t part, std::span<const float> tensor,
+                std::span<float> ours);
+void ToTensor(const WeightName& name, size_t part, std::span<const float> ours,
+              std::span<float> tensor);
 
 }  // namespace stagecoach
 

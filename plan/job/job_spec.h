@@ -267,7 +267,9 @@ struct EvaluationSpec {
 
 // Initial weights of a job, instead of those from its seed.
 struct InitializeSpec {
-  std::string from;  // a safetensors file, or a folder of exported weights; empty: none
+  // A safetensors file, a folder of exported weights, or one with shards and their index; empty:
+  // none.
+  std::string from;
   std::string names = "stagecoach";  // of its tensors: a table of network/names/weight_names.h
   // Patterns (base/files/name_patterns.h) of names, ours or the file's. Matching parameters begin
   // as without the file; matching tensors of the file alone are left out.

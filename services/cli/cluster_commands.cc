@@ -98,12 +98,15 @@ void AddExport(CommandTree& tree) {
                         "the averages of the weights (training.average) in their place");
   CLI::Option* names =
       command
-          ->add_option("--names", options.names,
-                       "also write the weights in these names and layouts: torchvision or timm")
-          ->type_name("{torchvision,timm}");
-  CLI::Option* to = command->add_option("--to", options.to, "the file for --names")
-                        ->type_name("FILE")
-                        ->needs(names);
+          ->add_option(
+              "--names", options.names,
+              "also write the weights in these names and layouts: huggingface, torchvision "
+              "or timm")
+          ->type_name("{huggingface,torchvision,timm}");
+  CLI::Option* to =
+      command->add_option("--to", options.to, "for --names: a file; for huggingface a folder")
+          ->type_name("PATH")
+          ->needs(names);
   names->needs(to)->excludes(average);
   command->add_option("--job-file", options.job_file, "with --names, the job of a checkpoint")
       ->type_name("FILE")

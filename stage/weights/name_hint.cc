@@ -14,13 +14,17 @@ namespace {
 
 using FileNames = std::set<std::string, std::less<>>;
 
-// Does the file have most of the names, behind the prefix?
+bool HasAll(const FileNames& file, const WeightName& name, const std::string& prefix) {
+  return std::all_of(name.parts.begin(), name.parts.end(), [&](const WeightPart& part) {
+    return file.contains(prefix + part.tensor) ||
+           (!part.alias.empty() && file.contains(prefix + part.alias));
+  });
+}
+
+// Does the file have most of the arrays, behind the prefix?
 bool HasMost(const FileNames& file, const std::vector<WeightName>& names,
              const std::string& prefix) {
-  const auto has = [&](const WeightName& name) {
-    return file.contains(prefix + name.other) ||
-           (!name.older.empty() && file.contains(prefix + name.older));
-  };
+  const auto has = [&](const WeightName& name) { return HasAll(file, name, prefix); };
   return 2 * std::count_if(names.begin(), names.end(), has) > std::ssize(names);
 }
 
@@ -41,17 +45,62 @@ std::vector<std::string> PrefixesOf(const FileNames& file, const std::string& na
   return prefixes;
 }
 
+std::string LongestTensor(const std::vector<WeightName>& names) {
+  std::string longest;
+  for (const WeightName& name : names) {
+    for (const WeightPart& part : name.parts) {
+      if (part.tensor.size() > longest.size()) longest = part.tensor;
+    }
+  }
+  return longest;
+}
+
 std::string PrefixHint(const FileNames& file, const std::vector<WeightName>& names,
                        const std::string& table) {
   // No other name of the table ends with the longest one.
-  const std::string& longest =
-      std::max_element(names.begin(), names.end(), [](const WeightName& a, const WeightName& b) {
-        return a.other.size() < b.other.size();
-      })->other;
-  for (const std::string& prefix : PrefixesOf(file, longest)) {
+  for (const std::string& prefix : PrefixesOf(file, LongestTensor(names))) {
     if (!HasMost(file, names, prefix)) continue;
     return absl::StrCat("its tensors have the names of ", table, " behind \"", ShownName(prefix),
                         "\"; write the file without that (docs/formats.md)");
+  }
+  return "";
+}
+
+// The one array of a network that Hugging Face's file lacks because the embedding is its head.
+std::string TiedHint(const FileNames& file, const std::vector<WeightName>& names) {
+  std::string missing;
+  for (const WeightName& name : names) {
+    if (HasAll(file, name, "")) continue;
+    if (!missing.empty()) return "";
+    missing = name.parts.front().tensor;
+  }
+  if (missing != "lm_head.weight") return "";
+  return absl::StrCat("there is no ", missing,
+                      ": the embedding is the head as well; set tied_embeddings: true");
+}
+
+// A family of networks by names that all of its files have.
+struct Family {
+  std::string_view end, other_end;  // of names that the family has
+  const char *name, *model;
+};
+constexpr Family kFamilies[] = {
+    {".attn.c_attn.weight", ".mlp.c_fc.weight", "GPT-2", "model.gpt"},
+    {".self_attn.q_proj.weight", ".mlp.gate_proj.weight", "Llama", "model.llama"},
+};
+
+// For a network that these weights are not of.
+std::string FamilyHint(const FileNames& file) {
+  const auto has = [&file](std::string_view end) {
+    return std::any_of(file.begin(), file.end(),
+                       [end](const std::string& name) { return name.ends_with(end); });
+  };
+  for (const Family& family : kFamilies) {
+    if (!has(family.end) || !has(family.other_end)) continue;
+    return absl::StrCat(
+        "its tensors have Hugging Face's names for a ", family.name,
+        ", and the network is another: set initialize.names: ", std::string(kHuggingFaceNames),
+        ", and ", family.model, " with the numbers of the config.json beside them");
   }
   return "";
 }
@@ -63,20 +112,20 @@ std::string NameHint(std::span<const TensorEntry> tensors, const Network& networ
   FileNames file;
   for (const TensorEntry& tensor : tensors) file.insert(tensor.name);
   std::vector<std::string> tables = {table};
-  for (const std::string_view other : {kOwnNames, kTorchvisionNames, kTimmNames}) {
-    if (other != table) tables.emplace_back(other);
+  for (const std::string& other : WeightTables()) {
+    if (other != table) tables.push_back(other);
   }
   for (const std::string& other : tables) {
-    const absl::StatusOr<std::vector<WeightName>> names = WeightNames(network, other);
-    if (!names.ok() || names->empty()) continue;
-    if (HasMost(file, *names, "")) {
-      if (other == table) return "";
+    const absl::StatusOr<WeightTable> names = WeightNames(network, other);
+    if (!names.ok() || names->names.empty()) continue;
+    if (HasMost(file, names->names, "")) {
+      if (other == table) return TiedHint(file, names->names);
       return absl::StrCat("its tensors have the names of ", other, ", not of ", table,
                           "; set initialize.names: ", other);
     }
-    if (std::string hint = PrefixHint(file, *names, other); !hint.empty()) return hint;
+    if (std::string hint = PrefixHint(file, names->names, other); !hint.empty()) return hint;
   }
-  return "";
+  return FamilyHint(file);
 }
 
 }  // namespace stagecoach

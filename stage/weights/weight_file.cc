@@ -6,10 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
@@ -18,50 +15,16 @@
 #include "base/numbers/float16.h"
 #include "base/utf8.h"
 #include "checkpoint/content_digest.h"
-#include "checkpoint/names.h"
-#include "checkpoint/other_weights.h"
 #include "stage/weights/name_hint.h"
+#include "stage/weights/open_weights.h"
 
 namespace stagecoach {
 namespace {
 
-// PyTorch's count of a batch norm's mini-batches: nothing here reads it.
-constexpr char kBatchesTracked[] = "num_batches_tracked";
-
-constexpr char kHowToConvert[] =
-    "want a safetensors file, or a folder with a model.safetensors as of exported weights; "
-    "docs/formats.md says how PyTorch writes one";
-
-std::string FromText(const std::string& path) {
-  return absl::StrCat("initialize.from = \"", ShownName(path), "\"");
-}
-
-absl::Status Refusal(const std::string& path, const absl::Status& status) {
-  absl::string_view why = status.message();
-  absl::ConsumePrefix(&why, absl::StrCat(path, ": "));
-  const std::string text = absl::StrCat(FromText(path), ": ", why, "; ", kHowToConvert);
-  // Bytes that are none will be none the next time as well.
-  if (absl::IsDataLoss(status)) return absl::InvalidArgumentError(text);
-  return absl::Status(status.code(), text);
-}
-
-// A folder of exported weights is its file. Where nobody can say whether it is there, this is no
-// file: a disk that does not answer now may do so the next time.
-absl::StatusOr<std::string> FileOf(ReadableFiles& files, const std::string& from) {
-  const std::string inside = JoinPath(from, kExportWeightsFile);
-  const absl::Status found = files.Look(inside);
-  if (found.ok()) return inside;
-  if (!absl::IsNotFound(found)) return Refusal(from, found);
-  const std::string other = OtherWeightsIn(files, from);
-  if (!other.empty()) return Refusal(from, absl::InvalidArgumentError(other));
-  return from;
-}
-
-absl::StatusOr<SafetensorsReader> OpenReader(ReadableFiles& files, const std::string& path) {
-  absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(files, path);
-  if (!reader.ok()) return Refusal(path, reader.status());
-  return reader;
-}
+// As Hugging Face's libraries name them.
+constexpr char kOneShard[] =
+    "*-?????"
+    "-of-?????.safetensors";
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
@@ -69,6 +32,12 @@ bool IsFloat(DType dtype) {
 
 std::string TypeText(DType dtype, const Shape& shape) {
   return absl::StrCat(DTypeName(dtype), " ", shape.ToString());
+}
+
+bool IsIgnored(const WeightTable& table, const std::string& tensor) {
+  return std::any_of(
+      table.ignored.begin(), table.ignored.end(),
+      [&tensor](const std::string& pattern) { return MatchesPattern(pattern, tensor); });
 }
 
 // The patterns of a job, and which of them have matched something.
@@ -102,22 +71,39 @@ class Exceptions {
   std::vector<bool> used_;
 };
 
-// What does not fit; told with the first of it.
+// Misfits of file and job. The error has the first of them.
 class Misfits {
  public:
-  void Add(const std::string& text) {
-    if (count_++ == 0) first_ = text;
+  // remedy: of a file that fits otherwise.
+  void Add(const std::string& text, const std::string& remedy) {
+    if (count_++ == 0) first_ = {text, remedy};
   }
-  absl::Status status(const std::string& where) const {
+  // An array of the network lacks its tensors.
+  void AddArray(const std::string& text, const std::string& remedy) {
+    Add(text, remedy);
+    ++arrays_;
+  }
+  // found: arrays of the network with their tensors.
+  absl::Status status(const std::string& where, size_t found) const {
     if (count_ == 0) return absl::OkStatus();
     const std::string more =
         count_ == 1 ? "" : absl::StrCat(" (and ", count_ - 1, " more that do not fit)");
-    return absl::InvalidArgumentError(absl::StrCat(where, ": ", first_, more));
+    // Patterns for most of its arrays would let the job begin with nothing.
+    const std::string remedy =
+        arrays_ > found
+            ? absl::StrCat("; of ", found + arrays_, " arrays ", found,
+                           " fit: give the weights of this network, or the network of these "
+                           "weights")
+            : first_.remedy;
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", first_.text, remedy, more));
   }
 
  private:
-  std::string first_;
-  size_t count_ = 0;
+  struct Text {
+    std::string text, remedy;
+  };
+  Text first_;
+  size_t count_ = 0, arrays_ = 0;
 };
 
 std::string Remedy(const std::string& name, const char* purpose) {
@@ -126,23 +112,49 @@ std::string Remedy(const std::string& name, const char* purpose) {
 
 constexpr char kBegins[] = "to begin it with the seed's values";
 
-std::string MissingText(const WeightName& name) {
-  return absl::StrCat("there is no tensor ", name.other, " ", name.OtherShape().ToString(),
-                      ", which the job's ", name.ours, " begins with", Remedy(name.other, kBegins));
+void AddMissing(const WeightName& name, const WeightPart& part, Misfits* misfits) {
+  misfits->AddArray(absl::StrCat("there is no tensor ", part.tensor, " ", part.shape.ToString(),
+                                 ", which the job's ", name.ours, " begins with"),
+                    Remedy(name.parts.size() == 1 ? part.tensor : name.ours, kBegins));
 }
 
-std::string MisshapenText(const WeightName& name, const TensorEntry& entry) {
-  const std::string remedy =
-      IsFloat(entry.dtype) ? Remedy(name.other, kBegins) : "; write it as F32, F16 or BF16";
-  return absl::StrCat("tensor ", entry.name, " is ", TypeText(entry.dtype, entry.shape),
-                      ", where the job's ", name.ours, " has F32 ", name.OtherShape().ToString(),
-                      remedy);
+void AddMisshapen(const WeightName& name, const WeightPart& part, const TensorEntry& entry,
+                  Misfits* misfits) {
+  const std::string remedy = IsFloat(entry.dtype)
+                                 ? Remedy(name.parts.size() == 1 ? part.tensor : name.ours, kBegins)
+                                 : "; write it as F32, F16 or BF16";
+  misfits->AddArray(
+      absl::StrCat("tensor ", entry.name, " is ", TypeText(entry.dtype, entry.shape),
+                   ", where the job's ", name.ours, " has F32 ", part.shape.ToString()),
+      remedy);
 }
 
-std::string UnknownText(const TensorEntry& entry, const std::string& table) {
-  return absl::StrCat("tensor ", ShownName(entry.name), " ", entry.shape.ToString(),
-                      " is none of the job's by the names of ", table,
-                      Remedy(entry.name, "to leave it out"));
+void AddUnknown(const TensorEntry& entry, const std::string& table, Misfits* misfits) {
+  misfits->Add(absl::StrCat("tensor ", ShownName(entry.name), " ", entry.shape.ToString(),
+                            " is none of the job's by the names of ", table),
+               Remedy(entry.name, "to leave it out"));
+}
+
+// Does a pattern of the job name the array? One that names only some of its tensors is refused: they
+// are one array here.
+absl::StatusOr<bool> IsExcepted(const WeightName& name, Exceptions& exceptions) {
+  const bool ours = exceptions.Match(name.ours);
+  size_t matched = 0;
+  const WeightPart* left = nullptr;
+  for (const WeightPart& part : name.parts) {
+    const bool tensor = exceptions.Match(part.tensor);
+    const bool alias = !part.alias.empty() && exceptions.Match(part.alias);
+    if (tensor || alias) {
+      ++matched;
+    } else {
+      left = &part;
+    }
+  }
+  if (ours || matched == name.parts.size()) return true;
+  if (matched == 0) return false;
+  return absl::InvalidArgumentError(
+      absl::StrCat("initialize.except: names a part of ", name.ours, " and not its ", left->tensor,
+                   ", which are one array here: name all of it, as by \"", name.ours, "\""));
 }
 
 // As float32, in the file's layout.
@@ -168,46 +180,61 @@ std::string WeightFile::Where() const { return FromText(path_); }
 absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& files,
                                                              const InitializeSpec& spec,
                                                              const Network& network) {
-  ASSIGN_OR_RETURN(const std::vector<WeightName> names,
+  ASSIGN_OR_RETURN(const WeightTable table,
                    Annotate(WeightNames(network, spec.names), "initialize.names"));
-  ASSIGN_OR_RETURN(const std::string path, FileOf(files, spec.from));
-  ASSIGN_OR_RETURN(SafetensorsReader reader, OpenReader(files, path));
-  std::unique_ptr<WeightFile> file(new WeightFile(path, std::move(reader)));
-  if (const absl::Status fits = file->Match(spec, names); !fits.ok()) {
-    const std::string hint = NameHint(file->reader_.tensors(), network, spec.names);
+  ASSIGN_OR_RETURN(OpenedWeights opened, OpenWeights(files, spec.from));
+  std::unique_ptr<WeightFile> file(new WeightFile(opened.path, std::move(opened.shards)));
+  if (const absl::Status fits = file->Match(spec, table); !fits.ok()) {
+    const std::string hint = MatchesPattern(kOneShard, opened.path)
+                                 ? "is one of several shards; give the folder with all of them"
+                                 : NameHint(file->shards_.tensors(), network, spec.names);
     return hint.empty() ? fits
                         : absl::InvalidArgumentError(absl::StrCat(file->Where(), ": ", hint));
   }
   RETURN_IF_ERROR(Annotate(file->Hash(), file->Where()));
+  RETURN_IF_ERROR(Annotate(file->CheckCopies(table), file->Where()));
   return file;
 }
 
-absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<WeightName>& names) {
+const TensorEntry* WeightFile::Find(const WeightPart& part) const {
+  const TensorEntry* const entry = shards_.Find(part.tensor);
+  return entry != nullptr || part.alias.empty() ? entry : shards_.Find(part.alias);
+}
+
+absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& table) {
   Exceptions exceptions(spec.except);
   Misfits misfits;
   std::set<std::string> known;  // of the file's
-  arrays_ = names.size();
-  for (const WeightName& name : names) {
-    known.insert({name.other, name.older});
-    const bool ours = exceptions.Match(name.ours), other = exceptions.Match(name.other);
-    const bool older = !name.older.empty() && exceptions.Match(name.older);
-    if (ours || other || older) continue;
-    const TensorEntry* entry = reader_.Find(name.other);
-    if (entry == nullptr && !name.older.empty()) entry = reader_.Find(name.older);
-    if (entry == nullptr) {
-      misfits.Add(MissingText(name));
-    } else if (!IsFloat(entry->dtype) || entry->shape != name.OtherShape()) {
-      misfits.Add(MisshapenText(name, *entry));
-    } else {
-      found_[name.ours] = {name, entry};
+  arrays_ = table.names.size();
+  for (const WeightName& name : table.names) {
+    for (const WeightPart& part : name.parts) known.insert({part.tensor, part.alias});
+    ASSIGN_OR_RETURN(const bool excepted, IsExcepted(name, exceptions));
+    if (excepted) continue;
+    Found found{name, {}};
+    for (const WeightPart& part : name.parts) {
+      const TensorEntry* const entry = Find(part);
+      if (entry == nullptr) {
+        AddMissing(name, part, &misfits);
+      } else if (!IsFloat(entry->dtype) || entry->shape != part.shape) {
+        AddMisshapen(name, part, *entry, &misfits);
+      } else {
+        found.entries.push_back(entry);
+        continue;
+      }
+      break;
     }
+    if (found.entries.size() == name.parts.size()) found_[name.ours] = std::move(found);
   }
-  for (const TensorEntry& entry : reader_.tensors()) {
+  for (const WeightCopy& copy : table.copies) {
+    known.insert(copy.tensor);
+    if (exceptions.Match(copy.tensor)) excepted_copies_.insert(copy.tensor);
+  }
+  for (const TensorEntry& entry : shards_.tensors()) {
     if (known.contains(entry.name)) continue;
-    if (exceptions.Match(entry.name) || absl::EndsWith(entry.name, kBatchesTracked)) continue;
-    misfits.Add(UnknownText(entry, spec.names));
+    if (exceptions.Match(entry.name) || IsIgnored(table, entry.name)) continue;
+    AddUnknown(entry, spec.names, &misfits);
   }
-  RETURN_IF_ERROR(misfits.status(Where()));
+  RETURN_IF_ERROR(misfits.status(Where(), found_.size()));
   RETURN_IF_ERROR(exceptions.CheckUsed(path_));
   if (!found_.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("initialize.except: ", spec.except.size(),
@@ -216,34 +243,61 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<Wei
 }
 
 absl::Status WeightFile::Hash() {
-  ASSIGN_OR_RETURN(HashedContent hashed, HashContent(reader_));
+  ASSIGN_OR_RETURN(HashedContent hashed, shards_.Hash());
   digests_ = std::move(hashed.tensors);
-  manifest_ = {reader_.file_bytes(), std::move(hashed.content)};
+  manifest_ = {shards_.file_bytes(), std::move(hashed.content)};
   return absl::OkStatus();
+}
+
+absl::Status WeightFile::CheckCopies(const WeightTable& table) const {
+  for (const WeightCopy& copy : table.copies) {
+    const auto owner = std::find_if(
+        table.names.begin(), table.names.end(),
+        [&copy](const WeightName& name) { return name.parts.front().tensor == copy.of; });
+    CHECK(owner != table.names.end()) << copy.of;
+    const TensorEntry* const one = shards_.Find(copy.tensor);
+    const TensorEntry* const other = Find(owner->parts.front());
+    if (one == nullptr || other == nullptr || excepted_copies_.contains(copy.tensor)) continue;
+    const bool equal = one->dtype == other->dtype && one->shape == other->shape &&
+                       digests_[shards_.PlaceOf(*one)] == digests_[shards_.PlaceOf(*other)];
+    if (equal) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensors ", one->name, " and ", other->name, " differ, and the job's ",
+                     owner->ours, " is both: set tied_embeddings: false, or put \"", one->name,
+                     "\" into initialize.except to leave it out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> WeightFile::ReadTensor(const TensorEntry& entry) {
+  std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes()));
+  RETURN_IF_ERROR(Annotate(shards_.Read(entry, bytes), Where()));
+  const std::string& hashed = digests_[shards_.PlaceOf(entry)];
+  if (const std::string found = BytesSha256(bytes); found != hashed) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Where(), ": tensor ", entry.name, " had sha256 ", hashed, ", and now has ",
+                     found, ": the file changed while it was read"));
+  }
+  std::vector<float> numbers = Widened(entry.dtype, bytes);
+  const auto bad = std::find_if_not(numbers.begin(), numbers.end(),
+                                    [](float number) { return std::isfinite(number); });
+  if (bad != numbers.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(Where(), ": number ", bad - numbers.begin(),
+                                                   " of tensor ", entry.name, " is ", *bad,
+                                                   "; weights are finite: give another file"));
+  }
+  return numbers;
 }
 
 absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> values) {
   const auto found = found_.find(ours);
   if (found == found_.end()) return false;
   if (values.empty()) return true;
-  const auto& [name, entry] = found->second;
-  std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
-  RETURN_IF_ERROR(Annotate(reader_.Read(*entry, bytes), Where()));
-  const std::string& hashed = digests_[static_cast<size_t>(entry - reader_.tensors().data())];
-  if (const std::string found = BytesSha256(bytes); found != hashed) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(Where(), ": tensor ", entry->name, " had sha256 ", hashed, ", and now has ",
-                     found, ": the file changed while it was read"));
+  const auto& [name, entries] = found->second;
+  for (size_t part = 0; part < entries.size(); ++part) {
+    ASSIGN_OR_RETURN(const std::vector<float> numbers, ReadTensor(*entries[part]));
+    FromTensor(name, part, numbers, values);
   }
-  const std::vector<float> numbers = Widened(entry->dtype, bytes);
-  const auto bad = std::find_if_not(numbers.begin(), numbers.end(),
-                                    [](float number) { return std::isfinite(number); });
-  if (bad != numbers.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(Where(), ": number ", bad - numbers.begin(),
-                                                   " of tensor ", entry->name, " is ", *bad,
-                                                   "; weights are finite: give another file"));
-  }
-  FromOtherLayout(name, numbers, values);
   return true;
 }
 

@@ -14,6 +14,8 @@
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/llama.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/vit.h"
 #include "network/zoo/zoo_testing.h"
@@ -23,6 +25,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kFile[] = "/weights/resnet.safetensors";
 
@@ -39,6 +42,22 @@ Network SmallTransformer() {
       VitSpec{.image = {4, 6, 3}, .classes = 5, .patch = 2, .layers = 1, .width = 4, .heads = 2});
 }
 
+Network SmallGpt(bool tied = false) {
+  return ExpandedOf(GptSpec{
+      .layers = 2, .width = 4, .heads = 2, .context = 6, .vocabulary = 7, .tied_embeddings = tied});
+}
+
+Network SmallLlama(bool tied = false, int64_t layers = 2) {
+  return ExpandedOf(LlamaSpec{.layers = layers,
+                              .width = 8,
+                              .heads = 4,
+                              .key_heads = 2,
+                              .hidden = 6,
+                              .context = 6,
+                              .vocabulary = 7,
+                              .tied_embeddings = tied});
+}
+
 struct FileTensor {
   Shape shape;
   DType dtype = DType::kF32;
@@ -50,11 +69,13 @@ using FileTensors = std::map<std::string, FileTensor>;
 FileTensors TensorsOf(const Network& network, const std::string& table) {
   FileTensors tensors;
   float next = 1;
-  const std::vector<WeightName> names = *WeightNames(network, table);
-  for (const WeightName& name : names) {
-    FileTensor& tensor = tensors[name.other];
-    tensor.shape = name.OtherShape();
-    for (int64_t i = 0; i < tensor.shape.elements(); ++i) tensor.values.push_back(next++);
+  const WeightTable names = *WeightNames(network, table);
+  for (const WeightName& name : names.names) {
+    for (const WeightPart& part : name.parts) {
+      FileTensor& tensor = tensors[part.tensor];
+      tensor.shape = part.shape;
+      for (int64_t i = 0; i < tensor.shape.elements(); ++i) tensor.values.push_back(next++);
+    }
   }
   return tensors;
 }
@@ -114,7 +135,6 @@ std::vector<float> ReadOf(WeightFile& file, const WeightName& name) {
   return values;
 }
 
-// A folder of shards was "not a file".
 TEST_F(WeightFileTest, AFolderOfOtherWeightsIsNamed) {
   const auto refusal = [this](const std::string& file) {
     CHECK_OK(files_.RemoveAll("/theirs"));
@@ -122,11 +142,12 @@ TEST_F(WeightFileTest, AFolderOfOtherWeightsIsNamed) {
     CHECK_OK(files_.Create("/theirs/" + file).status());
     return Refusal(SmallResnet(), {.from = "/theirs"});
   };
-  EXPECT_THAT(
-      refusal("model.safetensors.index.json"),
-      HasSubstr("initialize.from = \"/theirs\": holds sharded weights "
-                "(model.safetensors.index.json); write the tensors of all shards into one"));
-  EXPECT_THAT(refusal("pytorch_model.bin"), HasSubstr("holds weights in PyTorch's pickle"));
+  EXPECT_THAT(refusal("pytorch_model.bin"),
+              HasSubstr("initialize.from = \"/theirs\": holds weights in PyTorch's pickle "
+                        "(pytorch_model.bin); write safetensors: AutoModelForCausalLM"));
+  EXPECT_THAT(refusal("pytorch_model.bin.index.json"),
+              HasSubstr("holds sharded weights in PyTorch's pickles"));
+  EXPECT_THAT(refusal("consolidated.00.pth"), HasSubstr("PyTorch's pickles, by Meta's names"));
   CHECK_OK(files_.Create("/weights/lfs").status());
   files_.SetContents("/weights/lfs", "version https://git-lfs.github.com/spec/v1\n");
   EXPECT_THAT(Refusal(SmallResnet(), {.from = "/weights/lfs"}),
@@ -134,20 +155,54 @@ TEST_F(WeightFileTest, AFolderOfOtherWeightsIsNamed) {
                         "file; fetch the file itself (git lfs pull); want"));
 }
 
+// Symptom: "the file is not there", of a folder that is.
+TEST_F(WeightFileTest, ACheckpointIsRefusedWithWhatIsMeant) {
+  for (const char* file : {"MANIFEST.json", "LATEST"}) {
+    CHECK_OK(files_.RemoveAll("/checkpoint"));
+    CHECK_OK(files_.MakeFolders("/checkpoint"));
+    CHECK_OK(files_.Create(absl::StrCat("/checkpoint/", file)).status());
+    EXPECT_THAT(Refusal(SmallResnet(), {.from = "/checkpoint"}),
+                AllOf(HasSubstr("initialize.from = \"/checkpoint\": is a checkpoint's, and "
+                                "initialize begins with weights alone"),
+                      HasSubstr("`stagecoach export JOB`"), HasSubstr("set resume.job instead")));
+  }
+  // A server's own, which no job may read.
+  class NoFiles final : public ReadableFiles {
+   public:
+    absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+      return Look(path);
+    }
+    absl::Status Look(const std::string&) override {
+      return absl::PermissionDeniedError("belongs to a server");
+    }
+  };
+  NoFiles files;
+  for (const char* from : {"/run/step-000000000002", "/run/step-000000000002/layer.safetensors"}) {
+    EXPECT_THAT(
+        std::string(WeightFile::Open(files, {.from = from}, SmallResnet()).status().message()),
+        HasSubstr("is a checkpoint's, and initialize begins"));
+  }
+}
+
 TEST_F(WeightFileTest, GivesEveryArrayInOurNamesAndLayouts) {
-  for (const Network& network : {SmallResnet(), SmallTransformer()}) {
-    for (const char* table : {"stagecoach", "torchvision", "timm"}) {
+  for (const Network& network : {SmallResnet(), SmallTransformer(), SmallGpt(), SmallLlama()}) {
+    for (const std::string& table : WeightTables()) {
+      if (!WeightNames(network, table).ok()) continue;
       SCOPED_TRACE(table);
       FileTensors tensors = TensorsOf(network, table);
       tensors["bn1.num_batches_tracked"] = {{}, DType::kI64, {7}};
       Write(tensors);
       const auto file = Open(network, {.names = table});
       ASSERT_TRUE(file.ok()) << file.status();
-      const std::vector<WeightName> names = *WeightNames(network, table);
+      const std::vector<WeightName> names = WeightNames(network, table)->names;
       for (const WeightName& name : names) {
-        std::vector<float> back(tensors[name.other].values.size());
-        ToOtherLayout(name, ReadOf(**file, name), back);
-        EXPECT_EQ(back, tensors[name.other].values) << name.ours;
+        const std::vector<float> ours = ReadOf(**file, name);
+        for (size_t part = 0; part < name.parts.size(); ++part) {
+          const std::string& tensor = name.parts[part].tensor;
+          std::vector<float> back(tensors[tensor].values.size());
+          ToTensor(name, part, ours, back);
+          EXPECT_EQ(back, tensors[tensor].values) << tensor;
+        }
       }
       EXPECT_EQ((*file)->note(), absl::StrCat("begins with ", names.size(), " of ", names.size(),
                                               " arrays from ", kFile));
@@ -316,9 +371,11 @@ TEST_F(WeightFileTest, NamesBehindAPrefixAreToldAsWhatTheyAre) {
 
 TEST_F(WeightFileTest, WhatIsOfAnotherNetworkIsNotGuessedAt) {
   Write({{"embeddings.word.weight", {{2}, DType::kF32, {1, 2}}}});
-  EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision"}),
-              AllOf(HasSubstr("there is no tensor conv1.weight"),
-                    HasSubstr("(and 102 more that do not fit)")));
+  EXPECT_THAT(
+      Refusal(SmallResnet(), {.names = "torchvision"}),
+      AllOf(HasSubstr("there is no tensor conv1.weight"),
+            HasSubstr("of 102 arrays 0 fit: give the weights of this network"),
+            Not(HasSubstr("initialize.except")), HasSubstr("(and 102 more that do not fit)")));
 }
 
 TEST_F(WeightFileTest, HalfTheBytesAreWidened) {
@@ -393,8 +450,8 @@ TEST_F(WeightFileTest, AnExportThatChangedIsRefusedWithBothDigests) {
                     HasSubstr("the file is damaged")));
   // What is opened already gives none of it either.
   int refused = 0;
-  const std::vector<WeightName> names = *WeightNames(network, "torchvision");
-  for (const WeightName& name : names) {
+  const WeightTable table = *WeightNames(network, "torchvision");
+  for (const WeightName& name : table.names) {
     std::vector<float> values(static_cast<size_t>(name.shape.elements()));
     const absl::Status read = (*whole)->Read(name.ours, values).status();
     if (read.ok()) continue;

@@ -1,10 +1,12 @@
-// A file of weights, or its header alone: what is taken tiles the file, can be read, and is written
-// anew the same.
+// A file of weights, its header alone, or the index of a folder of such files: what is taken tiles
+// the file, can be read, and is written anew the same.
 #include <vector>
 
+#include "checkpoint/names.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/safetensors/safetensors_header.h"
 #include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/weight_index.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace stagecoach {
@@ -53,11 +55,23 @@ void ReadFile(const std::string& bytes) {
   }
 }
 
+void ReadIndex(const std::string& text) {
+  const absl::StatusOr<WeightIndex> index = ParseWeightIndex(text);
+  if (!index.ok()) return CheckShown(index.status());
+  for (const auto& [tensor, file] : index->files) {
+    CHECK_OK(CheckTensorName(tensor));
+    CHECK_OK(CheckShardFile(file));
+  }
+  CHECK(ParseWeightIndex(FormatWeightIndex(*index)).value().files == index->files) << text;
+}
+
 }  // namespace
 
-// The first byte says which of the two.
+// The first byte says which of the three.
 void FuzzSafetensors(FuzzInput input) {
-  if (input.Byte() % 2 == 0) return ReadFile(input.Rest());
+  const int kind = input.Byte() % 3;
+  if (kind == 0) return ReadFile(input.Rest());
+  if (kind == 2) return ReadIndex(input.Rest());
   const int64_t bytes = static_cast<int64_t>(input.Number(2));
   ReadHeader(input.Rest(), bytes);
 }

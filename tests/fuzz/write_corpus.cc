@@ -12,6 +12,7 @@
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "checkpoint/testing/toy_checkpoint.h"
+#include "checkpoint/weight_index.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/view/shown_json.h"
 #include "network/network_kinds.h"
@@ -98,7 +99,12 @@ Files SafetensorsFiles() {
   CHECK_OK(WriteSafetensors(files, "/a", tensors, {{"format", "pt"}}).status());
   const std::string file = files.Contents("/a");
   const std::string header = file.substr(8, file.size() - 8 - 26);
-  return {{"file", After('\0', file)}, {"header", std::string("\1\x1a\0", 3) + header}};
+  const WeightIndex index{.total_bytes = 26,
+                          .files = {{"a", "model-00001-of-00002.safetensors"},
+                                    {"b/bias", "model-00002-of-00002.safetensors"}}};
+  return {{"file", After('\0', file)},
+          {"header", std::string("\1\x1a\0", 3) + header},
+          {"index", After('\2', FormatWeightIndex(index))}};
 }
 
 Files RecordFiles() {

@@ -15,6 +15,7 @@
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "checkpoint/files/file_system.h"
+#include "network/names/weight_names.h"
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
 #include "plan/schedules/schedule_kinds.h"
@@ -43,9 +44,9 @@ std::optional<int> Parse(int argc, const char* const* argv, Options* options) {
       "One step of a network on given weights and data: outputs, loss, measures, gradients and "
       "states.");
   parser.Text("--network", &options->network, "YAML file: the `model:` part of a job");
-  parser.Text("--weights", &options->weights, "safetensors: parameters and states, all of them");
-  parser.OneOf("--names", &options->names, "of the tensors in --weights",
-               {"stagecoach", "torchvision", "timm"});
+  parser.Text("--weights", &options->weights,
+              "safetensors file or folder: parameters and states, all of them");
+  parser.OneOf("--names", &options->names, "of the tensors in --weights", WeightTables());
   parser.Text("--batch", &options->batch, "safetensors: the network's inputs for the mini-batch");
   parser.Text("--out", &options->out,
               "safetensors to write, which must not be there: output, loss, measure/<name>, "

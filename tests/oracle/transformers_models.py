@@ -10,52 +10,21 @@ another setting, as of rotary positions, must be found. The library comes from P
 the PyTorch that is installed. Exit status: 0 equal, 1 not, 77 PyTorch or PyPI are not to be had.
 """
 
-import importlib.util
 import pathlib
 import sys
+import tempfile
 
-if importlib.util.find_spec("torch") is None:
-    print("SKIPPED: python3-torch is not installed")
-    sys.exit(77)
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import pypi  # noqa: E402
+import transformers_library  # before what comes with it
 
-if len(sys.argv) != 3:
-    sys.exit(__doc__.split("\n\n")[1])
-pypi.enter(pathlib.Path(sys.argv[2]).resolve(), "transformers", ["transformers==4.51.3"], with_system_packages=True)
+import numpy as np
+import torch
 
-import os  # noqa: E402
-import tempfile  # noqa: E402
-import types  # noqa: E402
+import networks
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-import networks  # noqa: E402
-
+transformers = transformers_library.transformers
 TOLERANCE = 1e-5  # of the largest value of an array
 SCALING = {"rotary_factor": "factor", "rotary_low_frequency_factor": "low_freq_factor",
            "rotary_high_frequency_factor": "high_freq_factor", "rotary_original_context": "original_max_position_embeddings"}
-
-
-def stand_in_for_a_newer_torch():
-    """The library imports names that Debian's PyTorch 1.13 lacks. Models on one CPU call none of them."""
-    if hasattr(torch, "compiler"):
-        return
-    tensor = types.ModuleType("torch.distributed.tensor")
-    for name in ("DTensor", "Placement", "Replicate", "Shard"):
-        setattr(tensor, name, type(name, (), {}))
-    sys.modules[tensor.__name__] = torch.distributed.tensor = tensor
-    torch.float8_e4m3fn = torch.float8_e5m2 = object()
-    torch.compiler = types.SimpleNamespace(disable=lambda **_: lambda function: function, is_compiling=lambda: False)
-
-
-stand_in_for_a_newer_torch()
-os.environ["HF_HUB_OFFLINE"] = "1"  # everything is made here
-import transformers  # noqa: E402
-
-transformers.logging.set_verbosity_error()
 
 
 class Llama:
@@ -133,6 +102,7 @@ COMMON = {"initializer_range": 0.2, "attn_implementation": "eager", "use_cache":
 # What it is to us, the library's names of configuration and model, and what is set.
 MODELS = {
     "Llama": (Llama, "LlamaConfig", "LlamaForCausalLM", {}),
+    "tied Llama": (Llama, "LlamaConfig", "LlamaForCausalLM", {"tie_word_embeddings": True}),
     # Of the four pairs of a head, with its theta, the first stays, the second lies between and two are divided.
     "Llama 3.1": (Llama, "LlamaConfig", "LlamaForCausalLM",
                   {"rope_theta": 100.0, "rope_scaling": {
@@ -234,6 +204,8 @@ def must_differ(report, what, ours, truth):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.split("\n\n")[1])
     torch.set_num_threads(1)
     report = networks.Report("cpu")
     with networks.Oracle(sys.argv[1]) as oracle:

@@ -187,8 +187,8 @@ struct ExportOptions {
   std::string job;    // with names also a source as for `generate`
   int64_t step = -1;  // negative: the newest checkpoint
   bool average = false;
-  // A table of network/names/weight_names.h, and the file for the weights in its names; empty:
-  // none.
+  // A table of network/names/weight_names.h, and the file for the weights in its names, or the
+  // folder for Hugging Face's; empty: none.
   std::string names, to;
   std::string job_file;  // for a checkpoint's folder
 };

@@ -24,10 +24,18 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                           .connect = [&context] { return context.connect(context.client); }}));
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(const ValidSpecFile job, ValidateSpecFile(std::move(spec_file)));
-  ASSIGN_OR_RETURN(std::vector<WeightName> names,
+  ASSIGN_OR_RETURN(const WeightTable table,
                    Annotate(WeightNames(job.network, options.names), "--names"));
-  return WriteRenamedWeights(*PosixFileSystem(), source.weights_file(), std::move(names),
-                             options.to);
+  FileSystem& files = *PosixFileSystem();
+  if (options.names != kHuggingFaceNames) {
+    return WriteRenamedWeights(files, source.weights_file(), table.names, options.to);
+  }
+  if (options.to.ends_with(".safetensors")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--to = ", options.to, ": ", options.names,
+                     " loads a folder: name one without .safetensors"));
+  }
+  return WriteRenamedFolder(files, source.weights_file(), table.names, {.target = options.to});
 }
 
 // What is to be done with a folder or a file in the place of a job's id, as a `local` run leaves

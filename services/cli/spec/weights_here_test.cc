@@ -34,8 +34,8 @@ void Export(const JobSpec& spec, const TemporaryFolder& folder) {
   CHECK_OK(network.status());
   std::vector<std::byte> zeros(4096);
   std::vector<TensorSource> sources;
-  const std::vector<WeightName> names = *WeightNames(*network, kOwnNames);
-  for (const WeightName& name : names) {
+  const WeightTable table = *WeightNames(*network, kOwnNames);
+  for (const WeightName& name : table.names) {
     const auto bytes = static_cast<size_t>(name.shape.elements()) * sizeof(float);
     sources.push_back({name.ours, DType::kF32, name.shape, [&zeros, bytes] {
                          return absl::StatusOr<std::span<const std::byte>>(

@@ -1,0 +1,66 @@
+// WeightShards: the tensors of one safetensors file, or of a folder's shards. An index names the
+// shard of each tensor (checkpoint/weight_index.h); files' own names mean nothing.
+// Ownership: owns its readers, one open file a shard; borrows the ReadableFiles.
+// Threads:   thread-compatible.
+// Errors:    DATA_LOSS naming file, tensor and remedy: index and shards disagree, or a file is none.
+//            FAILED_PRECONDITION: a file changed meanwhile. Others are the file system's.
+#ifndef STAGECOACH_CHECKPOINT_WEIGHT_SHARDS_H_
+#define STAGECOACH_CHECKPOINT_WEIGHT_SHARDS_H_
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/content_digest.h"
+#include "checkpoint/safetensors/safetensors.h"
+#include "checkpoint/weight_index.h"
+
+namespace stagecoach {
+
+class WeightShards {
+ public:
+  static absl::StatusOr<WeightShards> OpenFile(ReadableFiles& files, const std::string& path);
+  // `index_file`: path of the index. The shards lie beside it.
+  static absl::StatusOr<WeightShards> OpenIndex(ReadableFiles& files,
+                                                const std::string& index_file);
+
+  const std::vector<TensorEntry>& tensors() const { return tensors_; }  // shard after shard
+  const TensorEntry* Find(const std::string& name) const;               // null if absent
+  int64_t file_bytes() const;                                           // of all shards
+  // Position in tensors().
+  size_t PlaceOf(const TensorEntry& tensor) const {
+    return static_cast<size_t>(&tensor - tensors_.data());
+  }
+  // target.size() == tensor.bytes()
+  absl::Status Read(const TensorEntry& tensor, std::span<std::byte> target);
+  // Reads everything, with ticks of progress. The content's digest is that of the same tensors in
+  // one file. Afterwards compares index and headers with those that it opened.
+  absl::StatusOr<HashedContent> Hash();
+
+ private:
+  struct Shard {
+    std::string file, path;
+    SafetensorsReader reader;
+  };
+
+  explicit WeightShards(ReadableFiles& files) : files_(&files) {}
+  absl::Status Add(const std::string& file, const std::string& path);
+  absl::Status OpenShards(const WeightIndex& index);
+  // Checks that each shard has what the index says, and nothing else.
+  absl::Status CheckTensors(const WeightIndex& index) const;
+  absl::Status CheckUnchanged() const;
+
+  ReadableFiles* files_;
+  std::string index_file_, index_text_;  // empty: one file
+  std::vector<Shard> shards_;
+  std::vector<TensorEntry> tensors_;
+  std::vector<size_t> shard_of_;           // of each tensor
+  std::map<std::string, size_t> by_name_;  // places in tensors_
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_WEIGHT_SHARDS_H_
