@@ -12,6 +12,8 @@ find_package(spdlog REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(TIFF REQUIRED)
+# Regular expressions and normal forms of Unicode, for tokenizers.
+pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-i18n icu-uc)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 # Only for what links no protobuf (stage/tokens/CMakeLists.txt).
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)

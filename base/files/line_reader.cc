@@ -20,11 +20,30 @@ absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat(what, "; give the whole file"));
 }
 
+bool IsSpaceOfAscii(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The last space up to `most` that stands between two words; else any, npos: none. A space in front
+// of the text is none.
+size_t FindCutSpace(std::string_view text, size_t most, CutSpace wanted) {
+  const auto before = [text](size_t at) {
+    const size_t found = at == 0 ? text.npos : text.rfind(' ', at);
+    return found == 0 ? text.npos : found;
+  };
+  const size_t last = before(most);
+  if (wanted == CutSpace::kLeftOut) return last;
+  for (size_t space = last; space != text.npos; space = before(space - 1)) {
+    const bool between = space + 1 < text.size() && !IsSpaceOfAscii(text[space - 1]) &&
+                         !IsSpaceOfAscii(text[space + 1]);
+    if (between) return space;
+  }
+  return last;
+}
+
 }  // namespace
 
-TextCut CutText(std::string_view text, size_t most) {
-  if (const size_t space = text.rfind(' ', most); space != text.npos && space > 0) {
-    return {.part = space, .next = space + 1};
+TextCut CutText(std::string_view text, size_t most, CutSpace wanted) {
+  if (const size_t space = FindCutSpace(text, most, wanted); space != text.npos) {
+    return {.part = space, .next = wanted == CutSpace::kLeftOut ? space + 1 : space};
   }
   size_t end = most;
   // A character has three bytes behind its first one, at most.
@@ -47,7 +66,7 @@ absl::StatusOr<std::optional<LineReader::Part>> LineReader::Next() {
     line_bytes_ = 0;
   }
   if (end > most_) {
-    const TextCut cut = CutText(Rest(), most_);
+    const TextCut cut = CutText(Rest(), most_, space_);
     return Take(cut.part, cut.next, false);
   }
   open_ = false;

@@ -22,20 +22,25 @@
 
 namespace stagecoach {
 
-// Where a text of more than `most` bytes, at least 8, is cut: at a space, which is left out, as a
-// tokenizer puts one in front of each part; without a space between two characters.
+// The space at which a text is cut. It is left out if a tokenizer puts one in front of each part. It
+// begins the second part if not: there words begin with their space.
+enum class CutSpace : uint8_t { kLeftOut, kBeginsPart };
+
+// Where a text of more than `most` bytes, at least 8, is cut: at a space, without one between two
+// characters. A space that begins a part stands between two words, if there is such a one.
 struct TextCut {
   size_t part = 0;  // bytes of the first part
   size_t next = 0;  // where the second begins
 };
-TextCut CutText(std::string_view text, size_t most);
+TextCut CutText(std::string_view text, size_t most, CutSpace space = CutSpace::kLeftOut);
 
 class LineReader {
  public:
   // The next bytes of the file, as many as there are room for or fewer; 0: it is over.
   using Read = std::function<absl::StatusOr<size_t>(std::span<uint8_t>)>;
   // most: bytes of a part.
-  LineReader(Read read, size_t most) : read_(std::move(read)), most_(most) {}
+  LineReader(Read read, size_t most, CutSpace space = CutSpace::kLeftOut)
+      : read_(std::move(read)), most_(most), space_(space) {}
 
   // A line without its end, "\n" or "\r\n", or a part of one with more than `most` bytes.
   struct Part {
@@ -46,7 +51,7 @@ class LineReader {
   absl::StatusOr<std::optional<Part>> Next();
 
   int64_t line() const { return line_; }              // of the last part; 0 before the first
-  int64_t line_bytes() const { return line_bytes_; }  // of its parts so far, and the spaces between
+  int64_t line_bytes() const { return line_bytes_; }  // of its parts so far, and spaces left out
   int64_t text_bytes() const { return text_bytes_; }  // unpacked so far
   bool packed() const { return unpack_ != nullptr; }
 
@@ -61,6 +66,7 @@ class LineReader {
 
   const Read read_;
   const size_t most_;
+  const CutSpace space_;
   bool begun_ = false;
   std::vector<uint8_t> piece_;             // of the stored bytes
   std::span<const uint8_t> stored_;        // what of it is not in text_ yet

@@ -51,6 +51,29 @@ TEST(LineReaderTest, CountsLinesAndTheBytesOfTheirParts) {
   }
 }
 
+// The parts of a text one behind the other, with "/" between them.
+std::string Cut(std::string_view text, size_t most, CutSpace space) {
+  std::string parts;
+  while (text.size() > most) {
+    const TextCut cut = CutText(text, most, space);
+    absl::StrAppend(&parts, std::string(text.substr(0, cut.part)), "/");
+    text.remove_prefix(cut.next);
+  }
+  return parts + std::string(text);
+}
+
+TEST(LineReaderTest, ASpaceAtWhichALineIsCutIsLeftOutOrBeginsAPart) {
+  EXPECT_EQ(Cut("one two three four", 8, CutSpace::kLeftOut), "one two/three/four");
+  EXPECT_EQ(Cut("one two three four", 8, CutSpace::kBeginsPart), "one two/ three/ four");
+  EXPECT_EQ(Cut("one two   three", 9, CutSpace::kBeginsPart), "one/ two  / three")
+      << "two words before a run of spaces";
+  EXPECT_EQ(Cut("     three four", 8, CutSpace::kBeginsPart), "    / three/ four");
+  EXPECT_EQ(Cut("          ", 8, CutSpace::kBeginsPart), "        /  ");
+  EXPECT_EQ(Cut(" aaaaaaaaaa", 8, CutSpace::kBeginsPart), " aaaaaaa/aaa");
+  EXPECT_EQ(Cut("\u00e9\u00e9\u00e9\u00e9\u00e9", 9, CutSpace::kBeginsPart),
+            "\u00e9\u00e9\u00e9\u00e9/\u00e9");
+}
+
 TEST(LineReaderTest, CountsTheUnpackedText) {
   const std::string text = "one\ntwo\n", packed = Gzipped(text);
   for (const std::string& file : {text, packed}) {

@@ -22,7 +22,7 @@ struct JsonLinesData {
   static constexpr const char* kKind = "json_lines";
   std::vector<std::string> files;
   std::string field = "text";     // of an object
-  std::string tokenizer;          // a SentencePiece model; empty: bytes are tokens
+  std::string tokenizer;          // its file (stage/tokens/tokenizer.h); empty: bytes are tokens
   std::vector<std::string> test;  // to evaluate with; none: a part of the others
   bool packed = false;            // gives document_starts
   template <typename Visitor>

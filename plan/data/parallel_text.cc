@@ -103,10 +103,7 @@ class ParallelText final : public FieldKindOf<DataKind, ParallelTextData> {
     const std::string where =
         absl::StrCat(DataFieldPath(spec.data, file), " = \"", ShownName(file.path), "\"");
     if (file.field != "tokenizer") return CheckSentencesHead(where, head);
-    const std::string other =
-        OtherKindText(head.substr(0, kFileKindBytes), "a model of SentencePiece");
-    if (other.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(where, ": ", other));
+    return CheckTokenizerHead(where, head);
   }
 };
 

@@ -1,4 +1,4 @@
-// parallel_text: pairs of sentences in two languages, cut into tokens by a model of SentencePiece.
+// parallel_text: pairs of sentences in two languages, cut into tokens by a tokenizer.
 // Gives, for a pair with s source tokens and t target tokens,
 //   source         ids [source context]: tag, sentence, end, then padding
 //   source_length  one id: s
@@ -34,7 +34,7 @@ struct ParallelTextData {
     const auto files = [&visit](std::string_view name, std::vector<std::string>& paths) {
       visit.Texts(name, paths, kMostParallelFiles, "must name a file");
     };
-    visit.Text("tokenizer", tokenizer, "must name the model of SentencePiece");
+    visit.Text("tokenizer", tokenizer, "must name a SentencePiece model or a tokenizer.json");
     files("sources", sources);
     files("targets", targets);
     visit.Texts("tags", tags, kMostParallelFiles);

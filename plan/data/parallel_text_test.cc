@@ -165,7 +165,7 @@ TEST(ParallelText, AFileIsCheckedByItsHead) {
   EXPECT_THAT(check("tokenizer", "PK\x03\x04"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(StartsWith("data.parallel_text.tokenizer = \"/x\": a zip"),
-                             HasSubstr("not a model of SentencePiece"))));
+                             HasSubstr("not a SentencePiece model"))));
   EXPECT_TRUE(check("tokenizer", "\n\x0d\n\x05<unk>").ok());
 }
 

@@ -30,10 +30,8 @@ class Text final : public FieldKindOf<DataKind, TextData> {
                          std::string_view head, int64_t bytes) const override {
     const auto text = spec.data.As<TextData>();
     if (file.field == "tokenizer") {
-      const std::string other = OtherKindText(head, "a SentencePiece model");
-      if (other.empty()) return absl::OkStatus();
-      return absl::InvalidArgumentError(
-          absl::StrCat("data.text.tokenizer = \"", ShownName(file.path), "\": ", other));
+      return CheckTokenizerHead(
+          absl::StrCat("data.text.tokenizer = \"", ShownName(file.path), "\""), head);
     }
     RETURN_IF_ERROR(CheckIsText(text, head, file.field));
     // Only a tokenizer knows how many tokens there are; of nothing it makes none.

@@ -12,7 +12,7 @@ struct TextData {
   static constexpr const char* kKind = "text";
   std::string path;
   bool bytes = false;     // takes what plainly is not text as well
-  std::string tokenizer;  // a SentencePiece model; empty: bytes are tokens
+  std::string tokenizer;  // its file (stage/tokens/tokenizer.h); empty: bytes are tokens
   std::string test;       // the text to evaluate with; empty: a part of the other
   template <typename Visitor>
   void Visit(Visitor& visit) {

@@ -60,6 +60,13 @@ std::optional<FileKind> PlainlyNotText(std::string_view head) {
   return std::nullopt;
 }
 
+absl::Status CheckTokenizerHead(const std::string& where, std::string_view head) {
+  if (head.starts_with('{')) return absl::OkStatus();
+  const std::string other = OtherKindText(head.substr(0, kFileKindBytes), "a SentencePiece model");
+  if (other.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", other));
+}
+
 absl::Status CheckIsText(const TextData& data, std::string_view head, const std::string& field) {
   if (data.bytes) return absl::OkStatus();
   const std::optional<FileKind> kind = PlainlyNotText(head.substr(0, kTextCheckBytes));

@@ -37,6 +37,10 @@ inline constexpr absl::string_view kGiveText = "give a text file";
 absl::Status CheckIsText(const TextData& data, std::string_view head,
                          const std::string& field = "path");
 
+// head: the first bytes of a tokenizer's file: a SentencePiece model, or a tokenizer.json. where:
+// "data.text.tokenizer = "/a"".
+absl::Status CheckTokenizerHead(const std::string& where, std::string_view head);
+
 // As CheckTrainTokens of data.text.path (plan/data/token_split.h).
 absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t tokens);
 // As CheckTestTokens of data.text.test.

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "services/cli/command_tree.h"
-#include "stage/tokens/model_file.h"
+#include "stage/tokens/model/piece.h"
 
 namespace stagecoach {
 namespace {
@@ -43,7 +43,9 @@ void AddTrain(CommandTree& tree, CLI::App* tokenizer) {
 }
 
 void AddModel(CLI::App* command, TokenizerOptions* options) {
-  command->add_option("model", options->model, "a SentencePiece model")
+  command
+      ->add_option("model", options->model,
+                   "a SentencePiece model, or a tokenizer.json of byte-level BPE")
       ->type_name("PATH")
       ->required();
 }

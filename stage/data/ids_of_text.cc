@@ -10,8 +10,9 @@
 #include "base/threads/progress.h"
 #include "plan/data/text.h"
 #include "plan/data/text_file.h"
+#include "stage/data/cache/token_cache.h"
 #include "stage/data/formats/data_file.h"
-#include "stage/data/formats/token_cache.h"
+#include "stage/data/formats/opened_tokenizer.h"
 #include "stage/data/opened_text.h"
 #include "stage/tokens/text_lines.h"
 
@@ -75,7 +76,8 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
     named = count.status();
     return count;
   };
-  const absl::Status status = ReadLines(read_more, kMostPartBytes, take_line);
+  const absl::Status status =
+      ReadLines(read_more, kMostPartBytes, take_line, tokenizer.cut_space());
   RETURN_IF_ERROR(named);
   RETURN_IF_ERROR(Annotate(status, file.Where()));
   return take(buffered, read.read());
@@ -146,25 +148,21 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(const JobSpec& sp
                                                                int64_t vocabulary,
                                                                const DataRoots& roots) {
   if (path.empty()) return nullptr;
-  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file, OpenedFile::Open(roots, field, path));
-  RETURN_IF_ERROR(Annotate(CheckModelSize(file->size()), file->Where()));
-  std::string bytes(static_cast<size_t>(file->size()), '\0');
-  RETURN_IF_ERROR(file->ReadAt(0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}));
-  ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                   Annotate(Tokenizer::Parse(bytes), file->Where()));
-  if (tokenizer->ids() != vocabulary) {
+  ASSIGN_OR_RETURN(OpenedTokenizer opened, OpenTokenizerFile(roots, field, path));
+  if (opened.tokenizer->ids() != vocabulary) {
     const std::string ids = absl::StrCat("model.", spec.network.kind, ".vocabulary");
-    return absl::InvalidArgumentError(absl::StrCat(
-        file->Where(), ": has ", tokenizer->ids(), " ids, and ", ids, " = ", vocabulary, "; set ",
-        ids, " to ", tokenizer->ids(), ", or give a tokenizer of ", vocabulary, " ids"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(opened.where, ": has ", opened.tokenizer->ids(), " ids, and ", ids, " = ",
+                     vocabulary, "; set ", ids, " to ", opened.tokenizer->ids(),
+                     ", or give a tokenizer of ", vocabulary, " ids"));
   }
-  if (tokenizer->end() < 0) {
+  if (opened.tokenizer->end() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        file->Where(),
+        opened.where,
         ": has no end id (eos), which stands for the end of a line or document; give one that "
-        "`stagecoach tokenizer train` wrote"));
+        "`stagecoach tokenizer train` wrote, or name eos_token in tokenizer_config.json"));
   }
-  return tokenizer;
+  return std::move(opened.tokenizer);
 }
 
 }  // namespace stagecoach

@@ -2,7 +2,7 @@
 //
 // With a tokenizer each line is encoded by itself, and the end id (eos) stands for its end. Lines of
 // more than 64 KiB are encoded by parts, cut at spaces. The ids are made once and kept in the cache
-// folder (stage/data/formats/token_cache.h).
+// folder (stage/data/cache/token_cache.h).
 // Ownership: owns its files.  Threads: executor thread.
 // Progress:  ticks while it reads and encodes; logs how far it is.
 // Errors:    INVALID_ARGUMENT naming field, path and remedy: no text, not UTF-8 (with the line), a

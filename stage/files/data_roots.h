@@ -48,7 +48,7 @@ class DataRoots final : public ReadableFiles {
     // ignored.
     std::vector<std::string> never;
     OpenCall call = OpenCall::kBest;
-    // Where readers keep what they make of data (stage/data/formats/cache_folder.h); empty: their
+    // Where readers keep what they make of data (stage/data/cache/cache_folder.h); empty: their
     // default.
     std::string cache_folder = {};
   };

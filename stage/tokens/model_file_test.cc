@@ -1,5 +1,5 @@
 // Files that are no model, and models with something wrong in them.
-#include "stage/tokens/model_file.h"
+#include "stage/tokens/sentence_piece/model_file.h"
 
 #include <cmath>
 #include <string>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "stage/tokens/model_file.h"
+#include "stage/tokens/sentence_piece/model_file.h"
 
 namespace stagecoach {
 

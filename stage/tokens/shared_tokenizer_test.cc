@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "stage/tokens/model_file_testing.h"
 #include "stage/tokens/tokenizer.h"
+#include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -24,6 +25,30 @@ std::string NumberedLine(uint64_t number) {
   return line;
 }
 
+// Threads encode the same lines with one tokenizer at once, and get the same ids.
+void ExpectSameIdsFromThreads(const Tokenizer& tokenizer) {
+  const auto all = [&] {
+    std::vector<std::vector<int32_t>> ids;
+    for (uint64_t i = 0; i < 50; ++i) ids.push_back(*tokenizer.Encode(NumberedLine(i)));
+    return ids;
+  };
+  std::vector<std::vector<std::vector<int32_t>>> found(4);
+  {
+    std::vector<Thread> threads;
+    for (auto& own : found) threads.emplace_back("encode", [&own, &all] { own = all(); });
+  }
+  const auto expected = all();
+  for (const auto& own : found) EXPECT_EQ(own, expected);
+}
+
+TEST(Tokenizer, ThreadsShareOneOfByteLevel) {
+  nlohmann::json file = TokenizerJson({{"a", "b"}, {" ", "a"}});
+  file["normalizer"] = {{"type", "NFC"}};
+  const auto parsed = Tokenizer::Parse(file.dump());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ExpectSameIdsFromThreads(**parsed);
+}
+
 TEST(Tokenizer, ThreadsShareOne) {
   std::vector<Piece> pieces = BytePieces();
   for (const Piece& piece : LetterPieces()) {
@@ -34,19 +59,7 @@ TEST(Tokenizer, ThreadsShareOne) {
     const auto parsed = Tokenizer::Parse(
         ModelFileText(pieces, WireNumber(kModelType, model_type) + WireNumber(kByteFallback, 1)));
     ASSERT_TRUE(parsed.ok()) << parsed.status();
-    const Tokenizer& tokenizer = **parsed;
-    const auto all = [&] {
-      std::vector<std::vector<int32_t>> ids;
-      for (uint64_t i = 0; i < 50; ++i) ids.push_back(*tokenizer.Encode(NumberedLine(i)));
-      return ids;
-    };
-    std::vector<std::vector<std::vector<int32_t>>> found(4);
-    {
-      std::vector<Thread> threads;
-      for (auto& own : found) threads.emplace_back("encode", [&own, &all] { own = all(); });
-    }
-    const auto expected = all();
-    for (const auto& own : found) EXPECT_EQ(own, expected);
+    ExpectSameIdsFromThreads(**parsed);
   }
 }
 

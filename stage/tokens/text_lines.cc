@@ -10,13 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/file_handle.h"
-#include "base/files/line_reader.h"
 #include "base/utf8.h"
 
 namespace stagecoach {
 
-absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take) {
-  LineReader lines([read](std::span<uint8_t> into) { return read(into); }, most);
+absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take, CutSpace space) {
+  LineReader lines([read](std::span<uint8_t> into) { return read(into); }, most, space);
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<LineReader::Part> part, lines.Next());
     if (!part.has_value()) return absl::OkStatus();
@@ -38,7 +37,7 @@ absl::StatusOr<size_t> ReadDescriptor(int descriptor, std::span<uint8_t> into) {
   }
 }
 
-absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take) {
+absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take, CutSpace space) {
   const std::string shown = ShownName(path);
   const FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.open()) return absl::ErrnoToStatus(errno, shown);
@@ -48,7 +47,7 @@ absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take) {
     return absl::InvalidArgumentError(absl::StrCat(shown, ": is a folder; name its files"));
   }
   const auto read_more = [&](std::span<uint8_t> into) { return ReadDescriptor(file.get(), into); };
-  return Annotate(ReadLines(read_more, most, take), shown);
+  return Annotate(ReadLines(read_more, most, take, space), shown);
 }
 
 }  // namespace stagecoach

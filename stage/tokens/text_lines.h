@@ -14,6 +14,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "base/files/line_reader.h"
 
 namespace stagecoach {
 
@@ -26,10 +27,12 @@ using TakeLine = absl::FunctionRef<absl::Status(std::string_view part, bool ends
 inline constexpr size_t kMostPartBytes = size_t{64} << 10;
 
 // most: bytes of a part, at least 8; a long line is cut as CutText says.
-absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take);
+absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take,
+                       CutSpace space = CutSpace::kLeftOut);
 
 // The same of a named file; errors name it.
-absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take);
+absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take,
+                         CutSpace space = CutSpace::kLeftOut);
 
 // Reads from a descriptor, as ReadBytes does.
 absl::StatusOr<size_t> ReadDescriptor(int descriptor, std::span<uint8_t> into);

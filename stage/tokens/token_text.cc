@@ -10,7 +10,6 @@
 namespace stagecoach {
 namespace {
 
-constexpr std::string_view kReplacementCharacter = "\ufffd";
 constexpr size_t kMostDecoded = 64;  // ids
 constexpr ptrdiff_t kKept = 8;
 

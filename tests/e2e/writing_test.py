@@ -14,6 +14,20 @@ PROMPTS = ["The stage", "no passenger is", "a", "town to town and"]
 EVERY = 25  # steps between the checkpoints of a job that others write from
 
 
+def write_tokenizer_json(folder):
+    """Bytes and two merges, with a config that names the end, which has no usual name. The number of ids."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    characters = [chr(byte) for byte in seen] + [chr(256 + i) for i in range(256 - len(seen))]
+    vocabulary = {piece: i for i, piece in enumerate([*characters, "th", "the"])}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    end = {"id": len(vocabulary), "content": "<stop>", "special": True, "normalized": False}
+    tokenizer = {"added_tokens": [end], "pre_tokenizer": byte_level, "decoder": byte_level,
+                 "model": {"type": "BPE", "vocab": vocabulary, "merges": ["t h", "th e"]}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<stop>"}')
+    return len(vocabulary) + 1
+
+
 class Generate(fleet.FleetTest):
     def setUp(self):
         super().setUp()
@@ -87,6 +101,18 @@ class Generate(fleet.FleetTest):
             self.assertEqual(self.generate(*asked, "--stages", stages), here)
         stopped = json.loads(self.generate(*asked, "--stages", 2, "--stop", "\n", "-o", "json"))
         self.assertEqual(stopped["text"], here.removeprefix("town\n" * 12 + "The").split("\n")[0])
+
+    def test_with_a_tokenizer_json_whose_config_names_the_end(self):
+        vocabulary = write_tokenizer_json(self.folder)
+        (self.folder / "lines.txt").write_text((harness.TEXT.replace(" ", "\n", 40) + " caf\u00e9 \u6771\u4eac") * 3)
+        changes = {"model": {"gpt": {"vocabulary": vocabulary}}, "data": {"text": {"path": "lines.txt", "tokenizer": "tokenizer.json"}}}
+        self.trained(**changes)
+        asked = ("--prompt", "town \u6771\nThe", "--tokens", 120, "--temperature", 2)
+        here = self.generate(*asked)
+        self.assertTrue(here.startswith("town \u6771\nThe"), here)
+        for stages in (1, 3):
+            self.assertEqual(self.generate(*asked, "--stages", stages), here)
+        self.run_job(self.job_file(**changes, training={"steps": 2}))  # `local` lets its stages read the config
 
     def test_the_largest_input_passes(self):
         self.trained()

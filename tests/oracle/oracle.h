@@ -28,6 +28,11 @@ absl::Status RecordTraining(Backend& backend, Recorder* recorder);
 // "bfloat16/gradient/..." of the first step, and "bfloat16/training/..." of all.
 absl::Status RecordBfloat16Training(Backend& backend, Recorder* recorder);
 
+// Reads lines of JSON from standard input, {"text": TEXT} or {"ids": [...]}, and prints what the
+// tokenizer at `path` makes of each: {"ids": [...], "text": DECODED} or {"text": DECODED}. The exit
+// status: 2 with the reason if the file is refused.
+int OracleTokens(const char* path);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_TESTS_ORACLE_ORACLE_H_

@@ -1,5 +1,6 @@
 // stagecoach-oracle BACKEND FILE: records one back end's numbers for compare.py.
 // stagecoach-oracle --backends: the back ends of this build, one a line.
+// stagecoach-oracle tokens TOKENIZER: ids and texts of lines, for tokenizers_ids.py.
 // stagecoach-oracle run --help: a step of any network. stagecoach-oracle runs: many, in one process.
 #include <cstdio>
 #include <memory>
@@ -61,6 +62,7 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace stagecoach
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "tokens") return stagecoach::OracleTokens(argv[2]);
 #ifdef STAGECOACH_ORACLE_RUN
   if (argc > 1 && std::string(argv[1]) == "run") return stagecoach::OracleRun(argc - 1, argv + 1);
   if (argc == 2 && std::string(argv[1]) == "runs") return stagecoach::OracleRuns();

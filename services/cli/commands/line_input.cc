@@ -36,13 +36,13 @@ std::string InputName(const std::string& file) {
 }
 
 absl::Status ReadInputLines(const std::string& file, const CommandContext& context, size_t most,
-                            TakeLine take) {
+                            TakeLine take, CutSpace space) {
   const auto stoppable = [&](std::string_view part, bool ends) {
     return context.stop->requested() ? context.stop->reason() : take(part, ends);
   };
-  if (!file.empty() && file != "-") return ReadLinesOf(file, most, stoppable);
+  if (!file.empty() && file != "-") return ReadLinesOf(file, most, stoppable, space);
   const auto read = [&](std::span<uint8_t> into) { return ReadInput(context, into); };
-  return Annotate(ReadLines(read, most, stoppable), "standard input");
+  return Annotate(ReadLines(read, most, stoppable, space), "standard input");
 }
 
 absl::StatusOr<std::vector<std::string>> ReadAllInputLines(const std::string& file,

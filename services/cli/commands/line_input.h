@@ -22,7 +22,7 @@ std::string InputName(const std::string& file);
 
 // file: empty or "-" is standard input. most: bytes of a part of a line.
 absl::Status ReadInputLines(const std::string& file, const CommandContext& context, size_t most,
-                            TakeLine take);
+                            TakeLine take, CutSpace space = CutSpace::kLeftOut);
 
 // All lines. INVALID_ARGUMENT: a line is longer than 1 MiB.
 absl::StatusOr<std::vector<std::string>> ReadAllInputLines(const std::string& file,

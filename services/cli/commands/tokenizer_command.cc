@@ -80,7 +80,9 @@ int RunEncode(const TokenizerOptions& options, CommandContext& context) {
     ids.clear();
     return absl::OkStatus();
   };
-  return Finish(ReadInputLines(options.file, context, kMostPartBytes, take), &printer, context);
+  const absl::Status status =
+      ReadInputLines(options.file, context, kMostPartBytes, take, (*tokenizer)->cut_space());
+  return Finish(status, &printer, context);
 }
 
 int RunDecode(const TokenizerOptions& options, CommandContext& context) {

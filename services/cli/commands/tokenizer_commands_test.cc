@@ -15,6 +15,7 @@
 #include "base/testing/temporary_folder.h"
 #include "services/cli/commands/commands.h"
 #include "stage/tokens/model_file_testing.h"
+#include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -110,6 +111,36 @@ TEST_F(TokenizerCommandsTest, TrainTellsWhatItMade) {
                                 HasSubstr("sha256:")));
   ASSERT_EQ(Run(RunEncode, {.model = options_.output, .pieces = true}, "<2de> the family\n"), 0);
   EXPECT_THAT(out_.str(), StartsWith("\u2581 <2de> \u2581"));
+}
+
+TEST_F(TokenizerCommandsTest, ATokenizerJsonIsShownEncodesAndDecodes) {
+  Json file = Json::parse(TokenizerJson({{"a", "b"}}).dump());
+  file["added_tokens"] = {Json::parse(AddedTokenJson(257, "<s>").dump()),
+                          Json::parse(AddedTokenJson(258, "</s>").dump())};
+  file["normalizer"] = {{"type", "NFC"}};
+  const std::string path = folder_.Write("tokenizer.json", file.dump());
+  folder_.Write("tokenizer_config.json", R"({"bos_token": "<s>", "pad_token": "</s>"})");
+  ASSERT_EQ(Run(RunShowTokenizer, {.model = path, .first = 1}), 0) << notes_.str();
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("kind        byte_level_bpe\nids         259\n"),
+                    HasSubstr("special     pad 258, unk none, bos 257, eos 258\n"),
+                    HasSubstr("bytes       all pieces\nnormalizer  NFC\n"), HasSubstr("sha256:")));
+  const std::string text = "ab  caf\u00e9<s>\n\n\u6771\n";
+  ASSERT_EQ(Run(RunEncode, {.model = path}, "ab  cafe\u0301<s>\n\n\u6771\n"), 0) << notes_.str();
+  const std::string ids = out_.str();
+  EXPECT_THAT(ids, StartsWith("256 32 32 99 97 102 195 169 257\n\n"));
+  ASSERT_EQ(Run(RunDecode, {.model = path}, ids), 0) << notes_.str();
+  EXPECT_EQ(out_.str(), text);
+  // A line over 64 KiB keeps the space at which it is cut.
+  const std::string line = std::string(40'000, 'c') + " " + std::string(40'000, 'd') + "\n";
+  ASSERT_EQ(Run(RunEncode, {.model = path}, line), 0) << notes_.str();
+  ASSERT_EQ(Run(RunDecode, {.model = path}, std::string(out_.str())), 0) << notes_.str();
+  EXPECT_EQ(out_.str(), line);
+  file["normalizer"]["type"] = "BertNormalizer";
+  folder_.Write("tokenizer.json", file.dump());
+  EXPECT_EQ(Run(RunShowTokenizer, {.model = path}), 2);
+  EXPECT_THAT(notes_.str(),
+              HasSubstr("tokenizer.json: normalizer.type: \"BertNormalizer\"; is not supported"));
 }
 
 TEST_F(TokenizerCommandsTest, EveryLineComesBack) {

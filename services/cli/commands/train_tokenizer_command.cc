@@ -17,6 +17,7 @@
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/new_file.h"
 #include "services/cli/output/tokenizer_text.h"
+#include "stage/tokens/sentence_piece/model_file.h"
 #include "stage/tokens/tokenizer.h"
 
 namespace stagecoach {

@@ -32,13 +32,17 @@ const char* NameOf(PieceType type) {
 
 std::string IdText(int32_t id) { return id < 0 ? "none" : absl::StrCat(id); }
 
+std::string BytesText(const Tokenizer& tokenizer) {
+  if (tokenizer.kind_name() == "byte_level_bpe") return "all pieces";
+  return tokenizer.byte_fallback() ? "of characters that are no piece" : "none";
+}
+
 std::string ForPeople(const std::string& path, const Tokenizer& tokenizer, int32_t first) {
   std::string text = absl::StrCat(
       "tokenizer   ", ShownName(path), "\nkind        ", tokenizer.kind_name(), "\nids         ",
       tokenizer.ids(), "\nspecial     pad ", IdText(tokenizer.pad()), ", unk ",
       IdText(tokenizer.unknown()), ", bos ", IdText(tokenizer.begin()), ", eos ",
-      IdText(tokenizer.end()), "\nbytes       ",
-      tokenizer.byte_fallback() ? "of characters that are no piece" : "none", "\nnormalizer  ",
+      IdText(tokenizer.end()), "\nbytes       ", BytesText(tokenizer), "\nnormalizer  ",
       tokenizer.normalizer_name().empty() ? "none" : ShownName(tokenizer.normalizer_name()),
       "\ndigest      sha256:", tokenizer.digest(), "\n");
   if (first == 0) return text;

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<int32_t>> IdsOf(const DecodingNetwork& network, std::
     if (ends) ids.push_back(network.tokenizer->end());
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(ReadLines(read, kMostPartBytes, take));
+  RETURN_IF_ERROR(ReadLines(read, kMostPartBytes, take, network.tokenizer->cut_space()));
   return ids;
 }
 

@@ -27,7 +27,9 @@
 #include "services/cli/trained/perplexity.h"
 #include "services/common/convert/convert_control.h"
 #include "stage/cell/initial_value_testing.h"
+#include "stage/tokens/byte_level/byte_characters.h"
 #include "stage/tokens/model_file_testing.h"
+#include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -135,6 +137,40 @@ TEST_F(TextWriterTest, AMiniBatchIsContinuedBeforeTheNextAndChangesNoText) {
     if (expected.empty()) expected = texts;
     EXPECT_EQ(texts, expected) << batch;
   }
+}
+
+// A character may have several tokens of a tokenizer.json. It is told with its last one, and bytes
+// of none as U+FFFD.
+TEST_F(TextWriterTest, CharactersOfATokenizerJsonComeWhole) {
+  nlohmann::json file = TokenizerJson();
+  file["added_tokens"] = {AddedTokenJson(256, "</s>")};
+  spec_.network = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 257};
+  path_ = WriteWeights(5);
+  const auto network =
+      LoadDecodingNetwork(Writes::kText, path_, NetworkThatWrites(Writes::kText, spec_).value(),
+                          MakeReferenceBackend({}), Tokenizer::Parse(file.dump()).value());
+  ASSERT_TRUE(network.ok()) << network.status();
+  size_t characters = 0, broken = 0;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    std::string told;
+    const auto take = [&](int, std::string_view more) {
+      EXPECT_EQ(TextOfBytes(more), more) << "cut within a character";
+      told += more;
+      return true;
+    };
+    const auto texts =
+        WriteTexts(*network, std::vector<std::string>{"\u6771"},
+                   {.tokens = 200, .temperature = 5, .seed = seed}, {.on_text = take});
+    ASSERT_TRUE(texts.ok()) << texts.status();
+    EXPECT_EQ(told, texts->front().text);
+    for (size_t i = 0; i < told.size(); ++i) {
+      const bool replaced = told.compare(i, 3, "\ufffd") == 0;
+      broken += replaced ? 1 : 0;
+      characters += !replaced && (told[i] & 0xc0) == 0xc0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(characters, 0) << "choose other seeds";
+  EXPECT_GT(broken, 0) << "choose other seeds";
 }
 
 // The first text stops early, and is told while the others go on; one that stops early behind a

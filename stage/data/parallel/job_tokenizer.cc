@@ -1,6 +1,5 @@
 #include "stage/data/parallel/job_tokenizer.h"
 
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -8,7 +7,7 @@
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
-#include "stage/data/formats/data_file.h"
+#include "stage/data/formats/opened_tokenizer.h"
 
 namespace stagecoach {
 namespace {
@@ -27,6 +26,15 @@ absl::Status CheckVocabulary(const std::string& where, const Tokenizer& tokenize
   return absl::OkStatus();
 }
 
+bool IsOfJson(const Tokenizer& tokenizer) { return tokenizer.kind_name() == "byte_level_bpe"; }
+
+const char* RemedyForMarks(const Tokenizer& tokenizer) {
+  return IsOfJson(tokenizer)
+             ? "name bos_token, eos_token and pad_token in tokenizer_config.json beside it"
+             : "train one that has it (stagecoach tokenizer train, or spm_train with --bos_id, "
+               "--eos_id and --pad_id)";
+}
+
 absl::Status CheckMarks(const std::string& where, const Tokenizer& tokenizer,
                         const Network& network) {
   for (const auto& [name, id] :
@@ -34,9 +42,13 @@ absl::Status CheckMarks(const std::string& where, const Tokenizer& tokenizer,
         std::pair("end of sentence", tokenizer.end()), std::pair("padding", tokenizer.pad())}) {
     if (id >= 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(where, ": has no piece for ", name,
-                     "; train one that has it (stagecoach tokenizer train, or spm_train with "
-                     "--bos_id, --eos_id and --pad_id)"));
+        absl::StrCat(where, ": has no piece for ", name, "; ", RemedyForMarks(tokenizer)));
+  }
+  if (tokenizer.pad() == tokenizer.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": its id ", tokenizer.pad(),
+        " is padding and end of sentence, so no network would learn where a sentence ends; ",
+        RemedyForMarks(tokenizer)));
   }
   if (network.objective.ignored == tokenizer.pad()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -51,17 +63,11 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenJobTokenizer(const JobSpec&
                                                                   const Network& network,
                                                                   const DataRoots& roots,
                                                                   const std::string& path) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
-                   OpenedFile::Open(roots, "data.parallel_text.tokenizer", path));
-  RETURN_IF_ERROR(Annotate(CheckModelSize(file->size()), file->Where()));
-  std::string bytes(static_cast<size_t>(file->size()), '\0');
-  RETURN_IF_ERROR(
-      file->Read(std::span(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size())).status());
-  ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                   Annotate(Tokenizer::Parse(bytes), file->Where()));
-  RETURN_IF_ERROR(CheckVocabulary(file->Where(), *tokenizer, spec, network));
-  RETURN_IF_ERROR(CheckMarks(file->Where(), *tokenizer, network));
-  return tokenizer;
+  ASSIGN_OR_RETURN(OpenedTokenizer opened,
+                   OpenTokenizerFile(roots, "data.parallel_text.tokenizer", path));
+  RETURN_IF_ERROR(CheckVocabulary(opened.where, *opened.tokenizer, spec, network));
+  RETURN_IF_ERROR(CheckMarks(opened.where, *opened.tokenizer, network));
+  return std::move(opened.tokenizer);
 }
 
 absl::StatusOr<int32_t> TagId(const Tokenizer& tokenizer, const std::string& field,
@@ -83,8 +89,10 @@ absl::StatusOr<int32_t> TagId(const Tokenizer& tokenizer, const std::string& fie
   return FieldError(
       field, absl::StrCat("\"", ShownName(tag), "\""),
       absl::StrCat("must be one piece of the tokenizer, which splits it into ", pieces,
-                   ": train it with the tag as a symbol (stagecoach "
-                   "tokenizer train --user-symbols)"));
+                   IsOfJson(tokenizer)
+                       ? ": add it to the tokenizer (add_tokens of the library `tokenizers`)"
+                       : ": train it with the tag as a symbol (stagecoach tokenizer train "
+                         "--user-symbols)"));
 }
 
 }  // namespace stagecoach

@@ -8,8 +8,8 @@
 #include "base/files/hash.h"
 #include "base/threads/progress.h"
 #include "plan/data/parallel_text.h"
+#include "stage/data/cache/token_cache.h"
 #include "stage/data/formats/data_file.h"
-#include "stage/data/formats/token_cache.h"
 #include "stage/data/opened_text.h"
 
 namespace stagecoach {

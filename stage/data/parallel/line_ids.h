@@ -1,5 +1,5 @@
 // LineIds: the ids of each line of a file, as a tokenizer makes them. They are made once for the
-// content of the file and kept (stage/data/formats/token_cache.h), so any reader of the same lines
+// content of the file and kept (stage/data/cache/token_cache.h), so any reader of the same lines
 // with the same tokenizer on this machine finds them. A mark stands behind each line.
 // Ownership: shares the ids, of which only a buffer is in memory; a survey's are all in memory.
 // Threads:   thread-compatible. Opening and reading tick progress.

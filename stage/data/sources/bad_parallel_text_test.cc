@@ -4,6 +4,7 @@
 #include "base/testing/status_is.h"
 #include "stage/data/parallel/pair_set.h"
 #include "stage/data/sources/parallel_text_source_testing.h"
+#include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -129,6 +130,35 @@ TEST_F(BadParallelText, ATokenizerWithoutAMark) {
     ExpectFileRefused("tokenizer", "tokenizer",
                       absl::StrCat(": has no piece for ", name, "; train one that has it"));
   }
+}
+
+TEST_F(BadParallelText, ATokenizerJsonWithoutAMark) {
+  AddPair(Sources(0, 20), Targets(0, 20));
+  nlohmann::json file = TokenizerJson();
+  file["added_tokens"] = {AddedTokenJson(256, "</s>"), AddedTokenJson(257, "<x>")};
+  form_ = {.vocabulary = 258, .ignored = 257};
+  data_.tokenizer = folder_.Write("tokenizer.json", file.dump());
+  const auto with = [this](const std::string& config, const std::string& rest) {
+    folder_.Write("tokenizer_config.json", config);
+    ExpectFileRefused("tokenizer", "tokenizer.json", rest);
+  };
+  const std::string remedy =
+      "; name bos_token, eos_token and pad_token in tokenizer_config.json beside it";
+  with("{}", ": has no piece for begin of sentence" + remedy);
+  with(R"({"bos_token": "</s>", "eos_token": null})",
+       ": has no piece for end of sentence" + remedy);
+  with(R"({"bos_token": "</s>"})", ": has no piece for padding" + remedy);
+  with(R"({"bos_token": "</s>", "pad_token": "</s>"})",
+       ": its id 256 is padding and end of sentence, so no network would learn where a sentence "
+       "ends" +
+           remedy);
+  with(R"({"bos_token": "<b>"})", ": tokenizer_config.json: bos_token: \"<b>\"; is no token");
+  data_.tags = {"<2de>"};
+  folder_.Write("tokenizer_config.json", R"({"bos_token": "</s>", "pad_token": "<x>"})");
+  ExpectRefused("data.parallel_text.tags[0]: \"<2de>\"; must be one piece of the tokenizer",
+                "< 2 d e >: add it to the tokenizer (add_tokens of the library `tokenizers`)");
+  data_.tags.clear();
+  EXPECT_TRUE(TryOpen().ok()) << TryOpen().status();
 }
 
 TEST_F(BadParallelText, AFileThatIsNoTokenizer) {

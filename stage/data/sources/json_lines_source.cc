@@ -1,5 +1,5 @@
 // The reader of data.json_lines (plan/data/json_lines.h). Each file's tokens are made once and kept
-// (stage/data/formats/token_cache.h).
+// (stage/data/cache/token_cache.h).
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -15,9 +15,9 @@
 #include "base/threads/progress.h"
 #include "plan/data/json_lines.h"
 #include "plan/data/token_inputs.h"
+#include "stage/data/cache/token_cache.h"
 #include "stage/data/formats/json_document.h"
 #include "stage/data/formats/line_file.h"
-#include "stage/data/formats/token_cache.h"
 #include "stage/data/open_source.h"
 #include "stage/data/opened_text.h"
 #include "stage/data/sequence_source.h"
@@ -112,7 +112,9 @@ class JsonLinesReader {
     } else {
       for (std::string_view rest = document; !rest.empty();) {
         TextCut cut{.part = rest.size(), .next = rest.size()};
-        if (rest.size() > kMostPartBytes) cut = CutText(rest, kMostPartBytes);
+        if (rest.size() > kMostPartBytes) {
+          cut = CutText(rest, kMostPartBytes, tokenizer_->cut_space());
+        }
         ASSIGN_OR_RETURN(const auto some, tokenizer_->Encode(rest.substr(0, cut.part)));
         ids->insert(ids->end(), some.begin(), some.end());
         rest.remove_prefix(cut.next);

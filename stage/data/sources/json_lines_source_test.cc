@@ -7,6 +7,8 @@
 #include "plan/data/json_lines.h"
 #include "stage/data/sources/text_source_testing.h"
 #include "stage/tokens/model_file_testing.h"
+#include "stage/tokens/tokenizer.h"
+#include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -104,6 +106,25 @@ TEST_F(JsonLinesSourceTest, ATokenizersEndIdStandsBetween) {
   EXPECT_THAT(TryOpenJson(NetworkOf(6, 98)).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("data.json_lines.tokenizer = "), HasSubstr("has 99 ids"))));
+}
+
+// A document over 64 KiB is encoded by parts, and no space between them is lost.
+TEST_F(JsonLinesSourceTest, ALongDocumentOfATokenizerJsonIsWhole) {
+  nlohmann::json file = TokenizerJson({{" ", "w"}, {" w", "ord"}, {"o", "r"}, {"or", "d"}});
+  file["added_tokens"] = {AddedTokenJson(static_cast<int>(file["model"]["vocab"].size()), "</s>")};
+  data_.tokenizer = folder_.Write("tokenizer.json", file.dump());
+  const auto tokenizer = Tokenizer::Parse(file.dump()).value();
+  std::string document = "word";
+  for (int i = 0; i < 60'000; ++i) document += " word";
+  folder_.Write("a.jsonl", Documents(20));
+  data_.test = {folder_.Write("b.jsonl", Document(document))};
+  spec_.evaluation.batches = 1'000'000;
+  std::vector<int32_t> ids = tokenizer->Encode(document).value();
+  ids.resize(ids.size() / 6 * 6);
+  std::vector<int32_t> held = Held(*OpenJson(6, tokenizer->ids()));
+  ASSERT_GT(held.size(), 40'000) << "some parts";
+  held.resize(std::min(held.size(), ids.size()));
+  EXPECT_EQ(held, ids);
 }
 
 TEST_F(JsonLinesSourceTest, RowsKnowTheFirstRowOfTheirDocument) {

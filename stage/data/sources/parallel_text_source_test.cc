@@ -5,6 +5,7 @@
 #include "base/files/gzip_testing.h"
 #include "base/threads/progress.h"
 #include "stage/data/sources/parallel_text_source_testing.h"
+#include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -50,6 +51,38 @@ TEST_F(ParallelTextTest, MakesTheNetworksInputs) {
                                                 kPairSpace, letter('a'), kPairEnd));
   EXPECT_THAT(Ids(train.arrays[2]), ElementsAre(kPairBegin, kPairSpace, letter('b'), kPairBegin,
                                                 kPairSpace, letter('b')));
+}
+
+// Marks and padding of a tokenizer.json are those that tokenizer_config.json names.
+TEST_F(ParallelTextTest, MakesTheNetworksInputsWithATokenizerJson) {
+  nlohmann::json file = TokenizerJson({{"a", "b"}});
+  file["added_tokens"] = {AddedTokenJson(257, "<s>"), AddedTokenJson(258, "</s>"),
+                          AddedTokenJson(259, "<blank>"), AddedTokenJson(260, "<2de>", false)};
+  data_.tokenizer = folder_.Write("tokenizer.json", file.dump());
+  folder_.Write("tokenizer_config.json", R"({"bos_token": "<s>", "pad_token": "<blank>"})");
+  form_ = {.source = 6, .target = 5, .vocabulary = 261, .ignored = 259};
+  data_.tags = data_.test_tags = {"<2de>"};
+  AddPair("a\n", "b\n");
+  AddTests("ab \u00e9\nd\n", "e\nab ab\n");
+  spec_.training.batch_size = 2;
+  spec_.training.micro_batches = 1;
+  const auto source = Open();
+  const HostBatch batch = *source->Evaluation(0, MicroBatchId(0), names_);
+  EXPECT_THAT(Ids(batch.arrays[0]), ElementsAre(260, 'd', 258, 259, 259, 259,  //
+                                                260, 256, ' ', 0xc3, 0xa9, 258));
+  EXPECT_THAT(Ids(batch.arrays[1]), ElementsAre(3, 6));
+  EXPECT_THAT(Ids(batch.arrays[2]), ElementsAre(257, 256, ' ', 256, 259,  //
+                                                257, 'e', 259, 259, 259));
+  EXPECT_THAT(Ids(batch.arrays[3]), ElementsAre(256, ' ', 256, 258, 259,  //
+                                                'e', 258, 259, 259, 259));
+  // Kept ids are found again with the same marks only.
+  EXPECT_EQ(Cached().size(), 4);
+  folder_.Write("tokenizer_config.json",
+                R"({"bos_token": "<s>", "eos_token": "<s>", "pad_token": "<blank>"})");
+  const auto other = Open();
+  const HostBatch ends = *other->Evaluation(0, MicroBatchId(0), names_);
+  EXPECT_THAT(Ids(ends.arrays[3]), ElementsAre(256, ' ', 256, 257, 259,  //
+                                               'e', 257, 259, 259, 259));
 }
 
 TEST_F(ParallelTextTest, GivesTheInputsThatAreAskedFor) {

@@ -13,7 +13,7 @@
 #include "plan/data/text.h"
 #include "plan/data/text_file.h"
 #include "plan/data/token_inputs.h"
-#include "stage/data/formats/token_cache.h"
+#include "stage/data/cache/token_cache.h"
 #include "stage/data/open_source.h"
 #include "stage/data/opened_text.h"
 #include "stage/data/sequence_source.h"

@@ -19,6 +19,7 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/data_check.h"
 #include "services/common/convert/spec/convert_spec.h"
+#include "stage/tokens/tokenizer.h"
 
 namespace stagecoach {
 namespace {
@@ -46,7 +47,12 @@ std::vector<std::string> DataRootsOf(const v1::JobSpec& spec, std::vector<std::s
   }
   const absl::StatusOr<DataSpec> data = DataFromProto(spec.data());
   if (!data.ok()) return roots;  // whoever takes the job says why
-  for (const DataFile& file : FilesRead(*data, spec.has_write())) roots.push_back(file.path);
+  for (const DataFile& file : FilesRead(*data, spec.has_write())) {
+    roots.push_back(file.path);
+    if (file.field != "tokenizer") continue;
+    const std::string config = TokenizerConfigPath(file.path);
+    if (PosixFileSystem()->Exists(config)) roots.push_back(config);
+  }
   return roots;
 }
 
