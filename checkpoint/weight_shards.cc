@@ -8,6 +8,7 @@
 #include "base/errors/status.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
+#include "checkpoint/safetensors/safetensors_header.h"
 
 namespace stagecoach {
 namespace {
@@ -36,6 +37,10 @@ absl::Status Changed(const std::string& file) {
 
 absl::Status WeightShards::Add(const std::string& file, const std::string& path) {
   ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(*files_, path));
+  if (tensors_.size() + reader.tensors().size() > kMaxSafetensorsTensors) {
+    return absl::DataLossError(absl::StrCat("the shards up to ", file, " have more than ",
+                                            kMaxSafetensorsTensors, " tensors"));
+  }
   for (const TensorEntry& entry : reader.tensors()) {
     tensors_.push_back(entry);
     shard_of_.push_back(shards_.size());

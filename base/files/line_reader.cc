@@ -74,7 +74,7 @@ absl::StatusOr<std::optional<LineReader::Part>> LineReader::Next() {
 }
 
 LineReader::Part LineReader::Take(size_t part, size_t next, bool ends) {
-  Part taken{.text = Rest().substr(0, part), .ends = ends};
+  Part taken{.text = Rest().substr(0, part), .ends = ends, .closed = ends && next > part};
   if (ends && taken.text.ends_with('\r')) taken.text.remove_suffix(1);
   line_bytes_ += static_cast<int64_t>(ends ? taken.text.size() : next);
   begin_ += next;

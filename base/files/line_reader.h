@@ -46,6 +46,7 @@ class LineReader {
   struct Part {
     std::string_view text;  // until the next call
     bool ends = false;      // the line is over
+    bool closed = false;    // by a line end, and not by the file's end
   };
   // nullopt: none is left.
   absl::StatusOr<std::optional<Part>> Next();

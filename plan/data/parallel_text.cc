@@ -35,6 +35,11 @@ absl::Status CheckLists(const ParallelTextData& data) {
   RETURN_IF_ERROR(CheckCount("targets", data.targets, "sources", data.sources));
   RETURN_IF_ERROR(CheckCount("tags", data.tags, "sources", data.sources));
   RETURN_IF_ERROR(CheckCount("test_targets", data.test_targets, "test_sources", data.test_sources));
+  // Such an evaluation would tell what the network makes of sentences without tags.
+  if (!data.tags.empty() && !data.test_sources.empty() && data.test_tags.empty()) {
+    return FieldError(FieldOf("test_tags"), "missing",
+                      "sentences to train on have tags: give those of test_sources too");
+  }
   return CheckCount("test_tags", data.test_tags, "test_sources", data.test_sources);
 }
 

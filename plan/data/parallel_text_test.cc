@@ -66,6 +66,10 @@ TEST(ParallelText, ListsAreOfOneLength) {
   data.test_tags = {"a"};
   ExpectRefused(data, network, "data.parallel_text.test_tags: 1 entries; must be as many as test_");
   data = Pairs();
+  data.tags = {"<2de>", "<2fr>"};
+  data.test_sources = {"/e"};
+  ExpectRefused(data, network, "data.parallel_text.test_tags: missing; sentences to train on have");
+  data = Pairs();
   data.sources.clear();
   ExpectRefused(data, network, "data.parallel_text.sources: []; must name the files to train on");
   data = Pairs();

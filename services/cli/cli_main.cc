@@ -1,15 +1,26 @@
 // stagecoach: the client, and with `stagecoach local` a whole cluster on one machine.
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include <cerrno>
 #include <iostream>
 
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/command_line.h"
 #include "services/cli/output/console.h"
 
+// Else the first files that are opened take the places of streams that are closed: `translate <&-` read
+// the pipe of its own signals.
+static void OpenStandardStreams() {
+  for (int stream = 0; stream < 3; ++stream) {
+    if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);
+  }
+}
+
 int main(int argc, char** argv) {
   using namespace stagecoach;
+  OpenStandardStreams();
   // Before any thread starts, so that only the watcher sees Ctrl-C.
   BlockTerminationSignals();
   // `stagecoach local ... | head` ends in order, with its children, not in the middle of a write.
@@ -20,7 +31,8 @@ int main(int argc, char** argv) {
   StopSignal stop;
   Console::Options options = Console::DetectTerminals();
   options.on_output_lost = [&stop] {
-    stop.Request(absl::AbortedError("standard output was closed"));
+    stop.Request(absl::AbortedError(
+"standard output could not be written: it is closed, or its disk is full"));
   };
   Console console(std::cout, std::cerr, options);
   InterruptWatcher interrupts(&stop);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/device_name.h"
+#include "network/limits.h"
 #include "plan/costs/cost_model.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
@@ -116,6 +117,27 @@ void AddValidate(CommandTree& tree) {
                     "the job's data lies on the stages' machines, not on this one");
 }
 
+void AddImport(CommandTree& tree) {
+  const auto [command, options] = tree.Add(
+      "import", "Write a job file that trains the model of a Hugging Face folder", RunImport);
+  command->add_option("folder", options.folder, "with config.json, safetensors and a tokenizer")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--to", options.to, "the job file; default: standard output")
+      ->type_name("FILE");
+  command->add_option("--text", options.text, "file to train on")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command
+      ->add_option("--tokenizer", options.tokenizer,
+                   "tokenizer.json, or a SentencePiece model; default: the folder's")
+      ->type_name("PATH");
+  command
+      ->add_option("--context", options.context,
+                   "tokens of a sequence; default: the model's, but at most 1024")
+      ->check(CLI::Range(int64_t{1}, kMaxContext));
+}
+
 void AddPlan(CommandTree& tree) {
   const auto [command, options] =
       tree.Add("plan", "Show partition, memory, forecast and timeline of a job", RunPlan);
@@ -183,6 +205,7 @@ void AddRunCommands(CommandTree& tree) {
   AddLocal(tree);
   AddSubmit(tree);
   AddValidate(tree);
+  AddImport(tree);
   AddPlan(tree);
   AddResume(tree);
   AddUi(tree);

@@ -61,7 +61,7 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
   Rereader read(file, most);
   std::vector<int32_t> buffered;
   absl::Status named;  // an error that is not annotated
-  const auto take_line = [&](std::string_view part, bool ends) -> absl::Status {
+  const auto take_part = [&](std::string_view part, bool ends) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.Encode(part));
     buffered.insert(buffered.end(), ids.begin(), ids.end());
     if (ends) buffered.push_back(tokenizer.end());
@@ -76,8 +76,9 @@ absl::Status EncodeAll(const OpenedFile& file, int64_t most, const Tokenizer& to
     named = count.status();
     return count;
   };
-  const absl::Status status =
-      ReadLines(read_more, kMostPartBytes, take_line, tokenizer.cut_space());
+  const absl::Status status = tokenizer.line_ends() ? ReadText(read_more, kMostPartBytes, take_part)
+                                                    : ReadLines(read_more, kMostPartBytes,
+                                                                take_part, tokenizer.cut_space());
   RETURN_IF_ERROR(named);
   RETURN_IF_ERROR(Annotate(status, file.Where()));
   return take(buffered, read.read());
@@ -149,7 +150,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(const JobSpec& sp
                                                                const DataRoots& roots) {
   if (path.empty()) return nullptr;
   ASSIGN_OR_RETURN(OpenedTokenizer opened, OpenTokenizerFile(roots, field, path));
-  if (opened.tokenizer->ids() != vocabulary) {
+  if (!opened.tokenizer->Fits(vocabulary)) {
     const std::string ids = absl::StrCat("model.", spec.network.kind, ".vocabulary");
     return absl::InvalidArgumentError(
         absl::StrCat(opened.where, ": has ", opened.tokenizer->ids(), " ids, and ", ids, " = ",

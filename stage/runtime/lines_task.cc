@@ -174,6 +174,7 @@ absl::StatusOr<std::unique_ptr<TextTask>> WriteLines(const LoadedCell& loaded, i
                      StopToken(loaded.data->tokenizer(), loaded.network().classes(), field,
                                write.generate->stops[i]));
   }
+  if (const int32_t end = EndOfText(loaded.data->tokenizer()); end >= 0) stops.push_back(end);
   return std::make_unique<ContinueLines>(loaded, std::move(stops), pool_rows);
 }
 

@@ -273,7 +273,7 @@ TEST(ByteLevel, StreamedTextHasWholeCharacters) {
   EXPECT_EQ(text.Add(0x9d), "");
   EXPECT_EQ(text.Add(0xb1), "\u6771");
   EXPECT_EQ(text.Add(' '), " ");
-  EXPECT_EQ(text.Add(256), "\n");
+  EXPECT_EQ(text.Add('\n'), "\n");
   EXPECT_EQ(text.Add(' '), " ") << "a space in front belongs to the text";
   std::string told, whole;
   for (int i = 0; i < 300; ++i) {
@@ -283,6 +283,44 @@ TEST(ByteLevel, StreamedTextHasWholeCharacters) {
   EXPECT_EQ(told, whole);
   EXPECT_EQ(text.Add(0xf0), "");
   EXPECT_EQ(text.Finish(), "\ufffd");
+}
+
+// `generate` ended with a CHECK.
+TEST(ByteLevel, APromptWithoutTokensIsRefused) {
+  json file = TokenizerJson();
+  file["pre_tokenizer"] = Split(" ", "Removed");
+  const auto tokenizer = Made(file);
+  EXPECT_EQ(TokenText(tokenizer.get(), 256).Begin("--prompt", " ").status().message(),
+            "--prompt: the tokenizer makes no token of it");
+}
+
+// As Llama 3's: a text to continue begins with a token, and another ends it. Line ends are text.
+TEST(ByteLevel, ATextBeginsAndEndsWithTheMarksOfItsFile) {
+  json file = TokenizerJson({{"\n", "\n"}});
+  file["added_tokens"] = {AddedTokenJson(257, "<|begin_of_text|>"), AddedTokenJson(258, "</s>")};
+  const auto plain = Made(file);
+  EXPECT_THAT(TokenText(plain.get(), 300).Begin("--prompt", "b\na\n\n").value(),
+              ElementsAre('b', '\n', 'a', 256));
+  EXPECT_EQ(EndOfText(plain.get()), 258);
+  EXPECT_EQ(StopToken(plain.get(), 300, "--stop", "\n").value(), '\n');
+  EXPECT_EQ(StopToken(plain.get(), 300, "--stop", "\n\n").value(), 256);
+  EXPECT_EQ(StopToken(plain.get(), 300, "--stop", "</s>").value(), 258);
+  EXPECT_TRUE(plain->Fits(259));
+  EXPECT_TRUE(plain->Fits(300)) << "networks have rows that no piece has";
+  EXPECT_FALSE(plain->Fits(258));
+  TokenText text(plain.get(), 300);
+  ASSERT_TRUE(text.Begin("--prompt", "a").ok());
+  EXPECT_EQ(text.Add(280), "");
+  EXPECT_EQ(text.Add('b'), "b");
+
+  file["post_processor"] = {{"type", "TemplateProcessing"},
+                            {"single",
+                             {{{"SpecialToken", {{"id", "<|begin_of_text|>"}, {"type_id", 0}}}},
+                              {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+                            {"pair", json::array()},
+                            {"special_tokens", json::object()}};
+  const auto begins = Made(file);
+  EXPECT_THAT(TokenText(begins.get(), 300).Begin("--prompt", "a").value(), ElementsAre(257, 'a'));
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/file_handle.h"
@@ -14,7 +16,10 @@
 
 namespace stagecoach {
 
-absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take, CutSpace space) {
+namespace {
+
+absl::Status ForParts(ReadBytes read, size_t most, CutSpace space,
+                      absl::FunctionRef<absl::Status(const LineReader::Part&)> take) {
   LineReader lines([read](std::span<uint8_t> into) { return read(into); }, most, space);
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<LineReader::Part> part, lines.Next());
@@ -25,8 +30,71 @@ absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take, CutSpace spac
                        " is not UTF-8, or has a zero byte; convert the text to UTF-8 first (iconv "
                        "-t UTF-8)"));
     }
-    RETURN_IF_ERROR(take(part->text, part->ends));
+    RETURN_IF_ERROR(take(*part));
   }
+}
+
+// Spaces of Unicode beyond ASCII, but for those that kSigns has.
+constexpr std::string_view kSpaces[] = {"\u0085", "\u00a0", "\u1680"};
+// First bytes of characters that are mostly signs and spaces: U+2000 to U+2FFF, U+3000 to U+303F.
+constexpr std::string_view kSigns[] = {"\xe2", "\xe3\x80"};
+
+bool BeginsWithSign(std::string_view text) {
+  return std::ranges::any_of(kSigns, [text](auto sign) { return text.starts_with(sign); });
+}
+
+// Whether a tokenizer's piece ends at the line end whatever word stands behind it. Several spaces in a
+// row may be pieces that depend on what is behind them, and some tokenizers have signs behind line ends.
+bool EndsWord(std::string_view text) {
+  if (!text.ends_with('\n') || text.size() < 2) return false;
+  text.remove_suffix(1);
+  if (static_cast<unsigned char>(text.back()) < 0x80) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(text.back()));
+  }
+  for (const std::string_view space : kSpaces) {
+    if (text.ends_with(space)) return false;
+  }
+  return text.size() < 3 || !BeginsWithSign(text.substr(text.size() - 3));
+}
+
+bool BeginsWord(std::string_view line) {
+  if (line.empty()) return false;
+  const auto first = static_cast<unsigned char>(line[0]);
+  if (first < 0x80) return absl::ascii_isalnum(first);
+  for (const std::string_view space : kSpaces) {
+    if (line.starts_with(space)) return false;
+  }
+  return !BeginsWithSign(line);
+}
+
+}  // namespace
+
+absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take, CutSpace space) {
+  return ForParts(read, most, space,
+                  [take](const LineReader::Part& part) { return take(part.text, part.ends); });
+}
+
+absl::Status ReadText(ReadBytes read, size_t most, TakeLine take) {
+  constexpr size_t kMostParts = 8;  // without a place between two words
+  std::string text;
+  bool any = false, new_line = true;
+  const auto join = [&](const LineReader::Part& part) -> absl::Status {
+    const bool between_words = text.size() >= most && EndsWord(text) && BeginsWord(part.text);
+    if (new_line && (between_words || text.size() >= kMostParts * most)) {
+      RETURN_IF_ERROR(take(text, false));
+      text.clear();
+    }
+    any = true;
+    text += part.text;
+    if (part.closed) text += '\n';
+    new_line = part.ends;
+    if (part.ends) return absl::OkStatus();
+    RETURN_IF_ERROR(take(text, false));  // the line is longer than a part
+    text.clear();
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ForParts(read, most, CutSpace::kBeginsPart, join));
+  return any ? take(text, true) : absl::OkStatus();
 }
 
 absl::StatusOr<size_t> ReadDescriptor(int descriptor, std::span<uint8_t> into) {

@@ -1,5 +1,5 @@
-// ReadLines: hands on the lines of a text file (base/files/line_reader.h), which must be UTF-8.
-// Neither file nor line need fit in memory.
+// ReadLines, ReadText: hand on a text file (base/files/line_reader.h), which must be UTF-8, by lines
+// or by parts of many lines. Neither file nor line need fit in memory.
 // Threads: any.
 // Errors:  those of the reader and of `take`. INVALID_ARGUMENT naming the line: not UTF-8, or a
 //          zero byte.
@@ -33,6 +33,11 @@ absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take,
 // The same of a named file; errors name it.
 absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take,
                          CutSpace space = CutSpace::kLeftOut);
+
+// A text in parts of `most` bytes or more, line ends included ("\n" for "\r\n"). It is cut where one line
+// end stands between two words: there no piece of the usual byte-level tokenizers goes on. A text without such
+// a place is cut at a line end, and a line of more than `most` bytes as ReadLines does. `ends`: the text is over; an empty file has no part.
+absl::Status ReadText(ReadBytes read, size_t most, TakeLine take);
 
 // Reads from a descriptor, as ReadBytes does.
 absl::StatusOr<size_t> ReadDescriptor(int descriptor, std::span<uint8_t> into);

@@ -49,6 +49,41 @@ TEST(TextLines, ALineEndsAtItsEndAndTheLastOneAtTheFilesEnd) {
   }
 }
 
+// Parts of a text, joined by "|"; at its end "$".
+std::string Parts(const std::string& file, size_t most) {
+  std::string parts;
+  size_t at = 0;
+  const auto read = [&](std::span<uint8_t> into) -> absl::StatusOr<size_t> {
+    const size_t count = std::min({size_t{3}, into.size(), file.size() - at});
+    std::copy_n(file.begin() + static_cast<ptrdiff_t>(at), count, into.begin());
+    at += count;
+    return count;
+  };
+  const auto take = [&](std::string_view part, bool ends) {
+    parts += std::string(part) + (ends ? "$" : "|");
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(ReadText(read, most, take).ok());
+  return parts;
+}
+
+TEST(TextParts, HoldLineEndsAndBeginWhereAWordDoes) {
+  EXPECT_EQ(Parts("", 100), "");
+  EXPECT_EQ(Parts("\n", 100), "\n$");
+  EXPECT_EQ(Parts("one\ntwo", 100), "one\ntwo$");
+  EXPECT_EQ(Parts("one\r\ntwo\n", 100), "one\ntwo\n$");
+  EXPECT_EQ(Parts("one\ntwo\n\n three\nfour\n/\n\u3000a\n\u3042\n", 8),
+            "one\ntwo\n\n three\n|four\n/\n\u3000a\n|\u3042\n$");
+  EXPECT_EQ(Parts("if (x) {\n  y;\n}\nelse\nz", 8), "if (x) {\n  y;\n}\n|else\nz$");
+  std::string blank;
+  for (int i = 0; i < 40; ++i) blank += "\n ";
+  EXPECT_EQ(Parts(blank, 8), blank.substr(0, 65) + "|" + blank.substr(65) + "$");
+  // GPT-2's pattern has "\n\n" as one word at the end of a text, and as two in front of a word.
+  EXPECT_EQ(Parts("one two\n\nthree 4\nfive", 8), "one two\n\nthree 4\n|five$");
+  EXPECT_EQ(Parts("one t\u3000\nthree 4\nfive", 8), "one t\u3000\nthree 4\n|five$");
+  EXPECT_EQ(Parts("aaaa bbbb cccc\nd", 8), "aaaa| bbbb| cccc\nd$");
+}
+
 TEST(TextLines, ALineMayEndWithACarriageReturn) {
   for (const size_t a_read : {1, 2, 3, 100}) {
     EXPECT_THAT(*Lines("one\r\n\r\ntwo\r\n", 100, a_read), ElementsAre("one", "", "two"));

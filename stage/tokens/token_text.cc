@@ -31,7 +31,12 @@ absl::StatusOr<std::vector<int32_t>> TokenText::Begin(const std::string& field,
     }
     return tokens;
   }
-  for (std::string_view left = prompt; !left.empty();) {
+  if (tokenizer_->line_ends()) {
+    ASSIGN_OR_RETURN(line_, Annotate(tokenizer_->Encode(prompt), field));
+    if (tokenizer_->begins_texts()) tokens.push_back(tokenizer_->begin());
+    tokens.insert(tokens.end(), line_.begin(), line_.end());
+  }
+  for (std::string_view left = tokenizer_->line_ends() ? "" : prompt; !left.empty();) {
     const size_t end = left.find('\n');
     ASSIGN_OR_RETURN(line_, Annotate(tokenizer_->Encode(left.substr(0, end)), field));
     tokens.insert(tokens.end(), line_.begin(), line_.end());
@@ -55,12 +60,13 @@ std::string TokenText::Add(int32_t token) {
     told_ = waits;
     return whole;
   }
-  if (token == tokenizer_->end()) {
+  if (token == tokenizer_->end() && !tokenizer_->line_ends()) {
     std::string rest = New(true) + "\n";
     line_.clear();
     told_.clear();
     return rest;
   }
+  if (token >= tokenizer_->ids()) return "";  // a row of the network without a piece
   line_.push_back(token);
   return New(false);
 }
@@ -96,6 +102,10 @@ void TokenText::Forget() {
   told_ = *decoded;
 }
 
+int32_t EndOfText(const Tokenizer* tokenizer) {
+  return tokenizer != nullptr && tokenizer->line_ends() ? tokenizer->end() : -1;
+}
+
 absl::StatusOr<int32_t> StopToken(const Tokenizer* tokenizer, int64_t vocabulary,
                                   const std::string& field, const std::string& stop) {
   if (tokenizer == nullptr) {
@@ -104,7 +114,11 @@ absl::StatusOr<int32_t> StopToken(const Tokenizer* tokenizer, int64_t vocabulary
     return absl::InvalidArgumentError(absl::StrCat(field, ": \"", stop, "\" is not one of the ",
                                                    vocabulary, " bytes that the model writes"));
   }
-  if (stop == "\n") return tokenizer->end();
+  if (stop == "\n" && !tokenizer->line_ends()) return tokenizer->end();
+  if (tokenizer->line_ends()) {  // whose pieces are written otherwise than their text
+    const absl::StatusOr<std::vector<int32_t>> ids = tokenizer->Encode(stop);
+    if (ids.ok() && ids->size() == 1) return ids->front();
+  }
   for (int32_t id = 0; id < tokenizer->ids(); ++id) {
     if (tokenizer->piece(id).text == stop) return id;
   }

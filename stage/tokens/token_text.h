@@ -1,5 +1,6 @@
 // TokenText: a text that a network writes, token by token: bytes, or the ids of a tokenizer. As in
-// training, the end id stands for the end of a line (stage/data/opened_text.h).
+// training, the end id stands for the end of a line, unless the tokenizer has ids for line ends: then
+// it ends the text (EndOfText).
 // Ownership: borrows the tokenizer.  Threads: thread-compatible.
 // Errors:    INVALID_ARGUMENT naming the option or field that was given.
 #ifndef STAGECOACH_STAGE_TOKENS_TOKEN_TEXT_H_
@@ -36,6 +37,9 @@ class TokenText {
   std::vector<int32_t> line_;  // ids of the last line; of a long one the last ids
   std::string told_;           // their text so far; without a tokenizer, what waits for more bytes
 };
+
+// The id that ends a text without having been asked for; -1: none.
+int32_t EndOfText(const Tokenizer* tokenizer);
 
 // The token that ends a text: a piece of the tokenizer, or a byte without one; "\n": the end of a line.
 // field: "--stop".

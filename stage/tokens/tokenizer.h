@@ -49,6 +49,11 @@ class Tokenizer {
                                                                 std::string_view config = "");
 
   int32_t ids() const { return static_cast<int32_t>(model_->pieces().size()); }
+  // Whether a network of that vocabulary reads its ids. Networks of a tokenizer.json often have rows for
+  // more ids.
+  bool Fits(int64_t vocabulary) const {
+    return line_ends() ? ids() <= vocabulary : ids() == vocabulary;
+  }
   const std::string& kind_name() const { return model_->facts().kind; }
   bool byte_fallback() const { return model_->facts().byte_fallback; }
   // Ids with a meaning; -1: the model has none.
@@ -57,6 +62,10 @@ class Tokenizer {
   int32_t end() const { return model_->facts().end; }
   int32_t pad() const { return model_->facts().pad; }
   const Piece& piece(int32_t id) const { return model_->pieces().at(static_cast<size_t>(id)); }
+  // A text to continue has the begin id in front.
+  bool begins_texts() const { return model_->facts().begins_texts; }
+  // Line ends are part of a text, which the end id ends. If false, the end id stands for a line's end.
+  bool line_ends() const { return model_->facts().line_ends; }
   // Where a long text is cut, whose parts are encoded each by itself.
   CutSpace cut_space() const {
     return model_->facts().adds_space ? CutSpace::kLeftOut : CutSpace::kBeginsPart;

@@ -100,6 +100,16 @@ class BadInput(harness.EndToEndTest):
                 in_use = self.server(program, "--listen", address, "--http", "127.0.0.1:0", "--state-dir", folder)
                 self.assertEqual(in_use.returncode, codes["NotStarted"], in_use.stderr)
 
+    # The pipe of the command's own signals became its standard input, and never ended.
+    def test_a_closed_standard_input_is_an_empty_one(self):
+        model = self.folder / "model"
+        (self.folder / "text").write_text("a b c d e f g h\n" * 50)
+        self.assertEqual(self.cli("tokenizer", "train", "--input", self.folder / "text", "--vocabulary", 300, "--model", "bpe",
+                                  "--output", model).returncode, 0)
+        result = subprocess.run(["sh", "-c", 'exec "$0" tokenizer encode "$1" <&-', str(harness.CLI), str(model)],
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+
     def test_100_mb_spec(self):
         path = self.folder / "huge.yaml"
         with open(path, "w") as file:

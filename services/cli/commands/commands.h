@@ -80,6 +80,16 @@ struct PlanOptions {
 };
 int RunPlan(const PlanOptions& options, CommandContext& context);
 
+// Writes a job file that trains the model of a Hugging Face folder.
+struct ImportOptions {
+  std::string folder;
+  std::string to;  // the job file; empty: standard output
+  std::string text = "input.txt";
+  std::string tokenizer;  // empty: the folder's
+  int64_t context = 0;    // 0: the model's, but at most 1024
+};
+int RunImport(const ImportOptions& options, CommandContext& context);
+
 // The trained weights that a command uses, and its threads.
 struct WeightOptions {
   std::string source;    // see services/cli/trained/weight_source.h

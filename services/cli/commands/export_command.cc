@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -9,6 +10,7 @@
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/spec_reader.h"
+#include "services/cli/trained/model_files.h"
 #include "services/cli/trained/renamed_weights.h"
 #include "services/cli/trained/weight_source.h"
 
@@ -22,6 +24,12 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                           .job_file = options.job_file,
                           .step = options.step,
                           .connect = [&context] { return context.connect(context.client); }}));
+  if (source.names() != kOwnNames) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.job,
+                     ": is a folder of Hugging Face already; name a job that trained, "
+                     "or its folder"));
+  }
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(const ValidSpecFile job, ValidateSpecFile(std::move(spec_file)));
   ASSIGN_OR_RETURN(const WeightTable table,
@@ -35,7 +43,10 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
         absl::StrCat("--to = ", options.to, ": ", options.names,
                      " loads a folder: name one without .safetensors"));
   }
-  return WriteRenamedFolder(files, source.weights_file(), table.names, {.target = options.to});
+  ASSIGN_OR_RETURN(ModelFiles model, ModelFilesOf(files, job.job));
+  if (!model.note.empty()) context.console->Note("note: " + model.note);
+  return WriteRenamedFolder(files, source.weights_file(), table.names,
+                            {.target = options.to, .files = std::move(model.files)});
 }
 
 // What is to be done with a folder or a file in the place of a job's id, as a `local` run leaves

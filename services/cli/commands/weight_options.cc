@@ -25,11 +25,13 @@ void NoteChoice(const WeightSource& source, Console& console) {
 }  // namespace
 
 absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
-                                         const CommandContext& context) {
+                                         const CommandContext& context,
+                                         const std::string& tokenizer) {
   ASSIGN_OR_RETURN(
       WeightSource source,
       WeightSource::Find({.source = options.source,
                           .job_file = options.job_file,
+                          .tokenizer = tokenizer,
                           .step = options.step,
                           .connect = [&context] { return context.connect(context.client); }}));
   NoteChoice(source, *context.console);
@@ -43,13 +45,14 @@ absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
 absl::StatusOr<FoundWriter> FindWriter(Writes writes, const WeightOptions& options,
                                        const std::string& tokenizer, const CommandContext& context,
                                        const std::function<absl::Status(const JobSpec&)>& check) {
-  ASSIGN_OR_RETURN(FoundWeights found, FindWeights(options, context));
+  ASSIGN_OR_RETURN(FoundWeights found, FindWeights(options, context, tokenizer));
   ASSIGN_OR_RETURN(Network expanded, NetworkThatWrites(writes, found.spec));
   if (check) RETURN_IF_ERROR(check(found.spec));
   ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> loaded, TokenizerOfJob(found.spec, tokenizer));
   ASSIGN_OR_RETURN(DecodingNetwork network,
-                   LoadDecodingNetwork(writes, found.source.weights_file(), std::move(expanded),
-                                       MakeBackendHere(options), std::move(loaded)));
+                   LoadDecodingNetwork(
+                       writes, {.from = found.source.weights_file(), .names = found.source.names()},
+                       std::move(expanded), MakeBackendHere(options), std::move(loaded)));
   return FoundWriter{found.source.name(), std::move(found.spec), std::move(network)};
 }
 

@@ -24,9 +24,10 @@ struct FoundWeights {
   JobSpec spec;     // the job that trained them
   DataFacts facts;  // facts of its data
 };
-// If there were several weights, notes which were taken.
+// If there were several weights, notes which were taken. tokenizer: the user's; empty: none.
 absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
-                                         const CommandContext& context);
+                                         const CommandContext& context,
+                                         const std::string& tokenizer = "");
 
 // Weights that write text or translations. tokenizer: empty: where the job had it.
 struct FoundWriter {

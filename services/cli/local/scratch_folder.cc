@@ -11,10 +11,17 @@
 namespace stagecoach {
 
 absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::Make(const std::string& purpose) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / absl::StrCat("stagecoach-", purpose, "-XXXXXX"))
-          .string();
-  if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TMPDIR = \"", folder.string(), "\": ", error.message(), "; name a folder"));
+  }
+  std::string path = (folder / absl::StrCat("stagecoach-", purpose, "-XXXXXX")).string();
+  if (mkdtemp(path.data()) == nullptr) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("a folder below ", folder.string(), " (set TMPDIR to another)"));
+  }
   return std::unique_ptr<ScratchFolder>(new ScratchFolder(std::move(path)));
 }
 

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace stagecoach {
 namespace {
@@ -24,6 +26,17 @@ TEST(ScratchFolder, IsGoneWithAllInItUnlessItIsKept) {
     EXPECT_EQ(std::filesystem::exists(path), kept);
     std::filesystem::remove_all(path);
   }
+}
+
+// `translate --local-stages 2` ended with an abort.
+TEST(ScratchFolder, OfATmpdirThatIsNoFolderIsRefused) {
+  const char* const before = getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/no-such-folder", 1);
+  const absl::Status status = ScratchFolder::Make("test").status();
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+  EXPECT_THAT(std::string(status.message()), testing::AllOf(testing::StartsWith("TMPDIR = \""),
+                                                            testing::EndsWith("; name a folder")));
 }
 
 TEST(ScratchFolder, TwoAreNotOne) {

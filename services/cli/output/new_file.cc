@@ -1,6 +1,8 @@
 #include "services/cli/output/new_file.h"
 
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,16 @@ absl::Status WriteNewFile(FileSystem& file_system, const std::string& path,
     RemoveUnfinished(unfinished, remedy).IgnoreError();  // the first error is the one to tell
   }
   return status;
+}
+
+absl::Status WriteNewTextFile(FileSystem& file_system, const std::string& path,
+                              std::string_view text, const std::string& remedy) {
+  return WriteNewFile(
+      file_system, path, remedy, [&](const std::string& unfinished) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system.Create(unfinished));
+        RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
+        return file->Close();
+      });
 }
 
 }  // namespace stagecoach

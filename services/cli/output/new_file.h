@@ -8,6 +8,7 @@
 #define STAGECOACH_SERVICES_CLI_OUTPUT_NEW_FILE_H_
 
 #include <string>
+#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -19,6 +20,10 @@ namespace stagecoach {
 absl::Status WriteNewFile(FileSystem& file_system, const std::string& path,
                           const std::string& remedy,
                           absl::FunctionRef<absl::Status(const std::string&)> write);
+
+// The same of a text.
+absl::Status WriteNewTextFile(FileSystem& file_system, const std::string& path,
+                              std::string_view text, const std::string& remedy);
 
 }  // namespace stagecoach
 

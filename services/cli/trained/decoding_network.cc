@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "network/names/weight_names.h"
 #include "network/network_kinds.h"
 #include "network/passes/decoding.h"
 #include "plan/data/json_lines.h"
@@ -21,11 +22,11 @@ absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec) {
   return network;
 }
 
-absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::string& weights_file,
+absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const InitializeSpec& weights,
                                                     Network network,
                                                     std::unique_ptr<Backend> backend,
                                                     std::unique_ptr<const Tokenizer> tokenizer) {
-  if (tokenizer != nullptr && tokenizer->ids() != network.classes()) {
+  if (tokenizer != nullptr && !tokenizer->Fits(network.classes())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the tokenizer has ", tokenizer->ids(), " ids, and the network ",
                      network.classes(), "; give the tokenizer that the job was trained with"));
@@ -40,8 +41,10 @@ absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::st
   }
   DecodingNetwork loaded;
   loaded.context = network.wire(network.InputNamed("tokens")).type.shape[0];
+  const bool ours = weights.names == kOwnNames;
   ASSIGN_OR_RETURN(loaded.trained,
-                   LoadTrainedNetwork(weights_file, std::move(network), std::move(backend)));
+                   ours ? LoadTrainedNetwork(weights.from, std::move(network), std::move(backend))
+                        : LoadNamedNetwork(weights, std::move(network), std::move(backend)));
   loaded.tokenizer = std::move(tokenizer);
   return loaded;
 }
@@ -64,20 +67,25 @@ absl::StatusOr<std::unique_ptr<TokenModel>> DecodingNetwork::Model(int64_t pool_
   return model;
 }
 
+std::string TokenizerPathOf(const DataSpec& data) {
+  if (data.kind == TextData::kKind) return data.As<TextData>().tokenizer;
+  if (data.kind == JsonLinesData::kKind) return data.As<JsonLinesData>().tokenizer;
+  if (data.kind == ParallelTextData::kKind) return data.As<ParallelTextData>().tokenizer;
+  return "";
+}
+
 absl::StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOfJob(const JobSpec& spec,
                                                                 const std::string& path) {
-  std::string of_job;
-  if (spec.data.kind == TextData::kKind) of_job = spec.data.As<TextData>().tokenizer;
-  if (spec.data.kind == JsonLinesData::kKind) of_job = spec.data.As<JsonLinesData>().tokenizer;
-  if (spec.data.kind == ParallelTextData::kKind) {
-    of_job = spec.data.As<ParallelTextData>().tokenizer;
-  }
+  const std::string of_job = TokenizerPathOf(spec.data);
   const std::string& used = path.empty() ? of_job : path;
   if (used.empty()) return nullptr;
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
       Tokenizer::Load(*PosixFileSystem(), used);
   if (tokenizer.ok() && (*tokenizer)->end() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(used, ": has no end id (eos)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(used,
+                     ": has no end id (eos); give one that `stagecoach tokenizer train` wrote, or "
+                     "name eos_token in tokenizer_config.json"));
   }
   if (tokenizer.ok() || !path.empty()) return tokenizer;
   return absl::Status(

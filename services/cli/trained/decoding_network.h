@@ -34,12 +34,15 @@ enum class Writes { kText, kTranslations };
 // The job's network, if it can write that. The reason names its kind.
 absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec);
 
-// Weights by global name from an exported model.safetensors. network: NetworkThatWrites'.
-absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const std::string& weights_file,
+// weights: an exported model.safetensors with our names, or those of another program. network:
+// NetworkThatWrites'.
+absl::StatusOr<DecodingNetwork> LoadDecodingNetwork(Writes writes, const InitializeSpec& weights,
                                                     Network network,
                                                     std::unique_ptr<Backend> backend,
                                                     std::unique_ptr<const Tokenizer> tokenizer);
 
+// Of the job's data; empty: it has none.
+std::string TokenizerPathOf(const DataSpec& data);
 // The tokenizer that the job was trained with, or the one of that path. Null: tokens are bytes.
 absl::StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOfJob(const JobSpec& spec,
                                                                 const std::string& path);

@@ -44,7 +44,11 @@ absl::StatusOr<std::vector<int32_t>> IdsOf(const DecodingNetwork& network, std::
     if (ends) ids.push_back(network.tokenizer->end());
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(ReadLines(read, kMostPartBytes, take, network.tokenizer->cut_space()));
+  const Tokenizer& tokenizer = *network.tokenizer;
+  if (tokenizer.begins_texts()) ids.push_back(tokenizer.begin());
+  RETURN_IF_ERROR(tokenizer.line_ends()
+                      ? ReadText(read, kMostPartBytes, take)
+                      : ReadLines(read, kMostPartBytes, take, tokenizer.cut_space()));
   return ids;
 }
 

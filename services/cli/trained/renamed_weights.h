@@ -2,8 +2,9 @@
 // (network/names/weight_names.h).
 // Threads: any.
 // Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network.
-//          ALREADY_EXISTS: the target is there. The file's as services/cli/output/new_file.h. A
-//          folder is written whole or not at all too.
+//          ALREADY_EXISTS: the target is there; or TARGET.unfinished is, which an interrupted command
+//          left of a folder. A file's other errors as services/cli/output/new_file.h. What is written
+//          is whole or not there.
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_
 #define STAGECOACH_SERVICES_CLI_TRAINED_RENAMED_WEIGHTS_H_
 

@@ -93,7 +93,8 @@ absl::StatusOr<std::vector<WrittenText>> WriteTexts(const DecodingNetwork& netwo
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& prompt : prompts) {
     writing.texts.emplace_back(tokenizer, network.trained.network.classes());
-    absl::StatusOr<std::vector<int32_t>> begun = writing.texts.back().Begin("--prompt", prompt);
+    const char* const option = prompts.size() > 1 ? "--prompts" : "--prompt";
+    absl::StatusOr<std::vector<int32_t>> begun = writing.texts.back().Begin(option, prompt);
     if (prompts.size() > 1) begun = Annotate(begun, absl::StrCat("prompt ", ids.size() + 1));
     ASSIGN_OR_RETURN(ids.emplace_back(), std::move(begun));
   }
@@ -105,6 +106,7 @@ absl::StatusOr<std::vector<WrittenText>> WriteTexts(const DecodingNetwork& netwo
     ASSIGN_OR_RETURN(texts.stops.emplace_back(),
                      StopToken(tokenizer, network.trained.network.classes(), "--stop", stop));
   }
+  if (const int32_t end = EndOfText(tokenizer); end >= 0) texts.stops.push_back(end);
   const StepChoice choice{.options = {.sample = texts.sample,
                                       .temperature = options.temperature,
                                       .top_k = options.top_k,

@@ -68,8 +68,8 @@ class TextWriterTest : public testing::Test {
 
   absl::StatusOr<DecodingNetwork> Load() {
     ASSIGN_OR_RETURN(Network network, NetworkThatWrites(Writes::kText, spec_));
-    return LoadDecodingNetwork(Writes::kText, path_, std::move(network), MakeReferenceBackend({}),
-                               nullptr);
+    return LoadDecodingNetwork(Writes::kText, {.from = path_}, std::move(network),
+                               MakeReferenceBackend({}), nullptr);
   }
 
   std::vector<WrittenText> Texts(const std::vector<std::string>& prompts,
@@ -146,9 +146,9 @@ TEST_F(TextWriterTest, CharactersOfATokenizerJsonComeWhole) {
   file["added_tokens"] = {AddedTokenJson(256, "</s>")};
   spec_.network = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 257};
   path_ = WriteWeights(5);
-  const auto network =
-      LoadDecodingNetwork(Writes::kText, path_, NetworkThatWrites(Writes::kText, spec_).value(),
-                          MakeReferenceBackend({}), Tokenizer::Parse(file.dump()).value());
+  const auto network = LoadDecodingNetwork(
+      Writes::kText, {.from = path_}, NetworkThatWrites(Writes::kText, spec_).value(),
+      MakeReferenceBackend({}), Tokenizer::Parse(file.dump()).value());
   ASSERT_TRUE(network.ok()) << network.status();
   size_t characters = 0, broken = 0;
   for (const uint64_t seed : {1, 2, 3, 4}) {

@@ -10,7 +10,9 @@
 #include "base/errors/status.h"
 #include "checkpoint/content_digest.h"
 #include "checkpoint/safetensors/safetensors.h"
+#include "stage/files/data_roots.h"
 #include "stage/runtime/shard_tensors.h"
+#include "stage/weights/weight_file.h"
 
 namespace stagecoach {
 namespace {
@@ -59,6 +61,21 @@ absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_fil
                                             "; give the configuration that "
                                             "these weights were trained with"));
   }
+  return TrainedNetwork{std::move(network), std::move(backend), std::move(cell)};
+}
+
+absl::StatusOr<TrainedNetwork> LoadNamedNetwork(const InitializeSpec& weights, Network network,
+                                                std::unique_ptr<Backend> backend) {
+  const std::unique_ptr<DataRoots> files = DataRoots::Everything();
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightFile> file,
+                   WeightFile::Open(*files, weights, network));
+  const int layers = static_cast<int>(network.layers.size());
+  // All values are given, so the seed draws none.
+  ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
+                   Cell::Create(network, 0, layers, /*seed=*/0, /*micro_batches=*/1, *backend,
+                                [&file](const std::string& name, std::span<float> values) {
+                                  return file->Read(name, values);
+                                }));
   return TrainedNetwork{std::move(network), std::move(backend), std::move(cell)};
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
+#include "plan/job/job_spec.h"
 #include "stage/backends/backend.h"
 #include "stage/cell/cell.h"
 
@@ -24,6 +25,9 @@ struct TrainedNetwork {
 // Weights by global name from an exported model.safetensors, which has no others.
 absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_file, Network network,
                                                   std::unique_ptr<Backend> backend);
+// Weights of another program, by its names (stage/weights/weight_file.h).
+absl::StatusOr<TrainedNetwork> LoadNamedNetwork(const InitializeSpec& weights, Network network,
+                                                std::unique_ptr<Backend> backend);
 
 // The objective's output for `samples` samples. inputs: those of the cell, on its back end.
 absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tensors inputs,

@@ -10,7 +10,10 @@
 #include "checkpoint/names.h"
 #include "checkpoint/other_weights.h"
 #include "checkpoint/store/store.h"
+#include "services/cli/hugging_face/imported_job.h"
+#include "services/cli/hugging_face/model_folder.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/output/new_file.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/spec_reader.h"
 
@@ -22,6 +25,8 @@ namespace fs = std::filesystem;
 constexpr char kWeightsFile[] = "model.safetensors";
 constexpr char kExports[] = "exports";
 constexpr char kConfigFile[] = "stagecoach.json";  // the job beside exported weights
+// Positions of a text of an imported model: they take memory, and models take up to a million.
+constexpr int64_t kMostWritten = 8192;
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -77,6 +82,26 @@ absl::StatusOr<WeightSource> WeightSource::InFolder(const std::string& folder) {
   if (Exists(found.config_file_)) return found;
   return absl::NotFoundError(absl::StrCat(folder, ": no ", kConfigFile,
                                           " beside the weights, which says what they are of"));
+}
+
+absl::StatusOr<WeightSource> WeightSource::OfModelFolder(const WeightRequest& request) {
+  FileSystem& files = *PosixFileSystem();
+  ASSIGN_OR_RETURN(const ModelFolder folder,
+                   OpenModelFolder(files, request.source, request.tokenizer));
+  ASSIGN_OR_RETURN(
+      const std::string job,
+      ImportedJobText(
+          folder,
+          {.text = "none",
+           .context = folder.config.any_context ? std::min(folder.context(), kMostWritten) : 0}));
+  ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("imported"));
+  WeightSource found;
+  found.weights_file_ = folder.path;
+  found.names_ = std::string(kHuggingFaceNames);
+  found.config_file_ = (fs::path(temporary->path()) / "job.yaml").string();
+  RETURN_IF_ERROR(WriteNewTextFile(files, found.config_file_, job, ""));
+  found.temporary_ = std::move(temporary);
+  return found;
 }
 
 absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& request) {
@@ -143,6 +168,10 @@ absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
     ASSIGN_OR_RETURN(WeightSource found, InFolder(path.parent_path().string()));
     found.weights_file_ = request.source;
     return found;
+  }
+  // Its own error says what is wrong with a folder of Hugging Face.
+  if (!Exists(path / kConfigFile) && IsModelFolder(*PosixFileSystem(), request.source)) {
+    return OfModelFolder(request);
   }
   if (Exists(path / kWeightsFile)) return InFolder(request.source);
   if (NamesACheckpoint(request.source)) return OfCheckpoint(request);

@@ -2,13 +2,15 @@
 // gives. In this order, a name is
 //   - a file: model.safetensors with its configuration beside it;
 //   - a folder of exported weights: it holds these two files;
+//   - a folder of Hugging Face's libraries (services/cli/hugging_face/model_folder.h): its
+//     configuration is the job that `stagecoach import` writes of it;
 //   - a checkpoint's folder (MANIFEST.json): it has no configuration, so the job file is required;
 //   - the state folder of a `stagecoach local` run: the weights exported last; the others are
 //     listed;
 //   - otherwise the id of a job: the coordinator names its exported weights, or exports them. Their
 //     folder must be reachable from this machine.
-// Ownership: weights put together from a checkpoint lie in a temporary folder, which goes with the
-//            object.
+// Ownership: weights put together from a checkpoint, and an imported job, lie in a temporary folder,
+//            which goes with the object.
 // Threads:   the command's.
 // Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS
 //            of a checkpoint; the coordinator's.
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "network/names/weight_names.h"
 #include "services/cli/client/job_client.h"
 #include "services/cli/local/scratch_folder.h"
 
@@ -32,8 +35,9 @@ bool NamesACheckpoint(const std::string& source);
 
 struct WeightRequest {
   std::string source;
-  std::string job_file;  // for a checkpoint; empty: none
-  int64_t step = -1;     // of a cluster's job; negative: the newest
+  std::string job_file;   // for a checkpoint; empty: none
+  std::string tokenizer;  // in place of a Hugging Face folder's; empty: the folder's
+  int64_t step = -1;      // of a cluster's job; negative: the newest
   // Called only if the source is no path.
   std::function<absl::StatusOr<std::unique_ptr<JobClient>>()> connect;
 };
@@ -42,7 +46,9 @@ class WeightSource {
  public:
   static absl::StatusOr<WeightSource> Find(const WeightRequest& request);
 
+  // A file; of Hugging Face the folder.
   const std::string& weights_file() const { return weights_file_; }
+  const std::string& names() const { return names_; }  // of its tensors (network/names)
   const std::string& config_file() const { return config_file_; }
   // The other exports that the name might mean, by their folders; the newest was taken.
   const std::vector<std::string>& passed_over() const { return passed_over_; }
@@ -52,10 +58,11 @@ class WeightSource {
  private:
   WeightSource() = default;
   static absl::StatusOr<WeightSource> InFolder(const std::string& folder);
+  static absl::StatusOr<WeightSource> OfModelFolder(const WeightRequest& request);
   static absl::StatusOr<WeightSource> OfCheckpoint(const WeightRequest& request);
   static absl::StatusOr<WeightSource> OfJob(const WeightRequest& request);
 
-  std::string weights_file_, config_file_;
+  std::string weights_file_, config_file_, names_{kOwnNames};
   std::string checkpoint_;  // empty: no checkpoint
   std::vector<std::string> passed_over_;
   std::shared_ptr<ScratchFolder> temporary_;

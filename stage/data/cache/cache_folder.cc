@@ -41,7 +41,10 @@ absl::StatusOr<std::string> CacheFolder(FileSystem& files, const std::string& gi
     if (error) return CacheError("", absl::UnavailableError(error.message()));
     folder = (temporary / absl::StrCat("stagecoach-cache-", geteuid())).string();
   }
-  RETURN_IF_ERROR(CacheError(folder, files.MakeFolders(folder)));
+  absl::Status made = files.MakeFolders(folder);
+  // A file in its place will be there the next time as well.
+  if (absl::IsAlreadyExists(made)) made = absl::FailedPreconditionError(made.message());
+  RETURN_IF_ERROR(CacheError(folder, made));
   if (given.empty()) RETURN_IF_ERROR(CacheError(folder, CheckIsOurs(folder)));
   return folder;
 }

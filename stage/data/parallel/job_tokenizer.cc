@@ -16,7 +16,7 @@ absl::Status CheckVocabulary(const std::string& where, const Tokenizer& tokenize
                              const JobSpec& spec, const Network& network) {
   for (const char* const name : {"source", "tokens", "targets"}) {
     const WireId input = network.InputNamed(name);
-    if (!input.valid() || network.input(input).classes == tokenizer.ids()) continue;
+    if (!input.valid() || tokenizer.Fits(network.input(input).classes)) continue;
     const std::string field = absl::StrCat("model.", spec.network.kind, ".vocabulary");
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": has ", tokenizer.ids(), " pieces, the network's ", name, " ",

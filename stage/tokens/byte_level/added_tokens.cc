@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "stage/tokens/byte_level/json_id.h"
 #include "stage/tokens/byte_level/unicode_versions.h"
 #include "stage/tokens/model/piece.h"
 
@@ -54,7 +55,7 @@ size_t BehindSpaces(std::string_view text, size_t at) {
 
 absl::StatusOr<AddedToken> ReadAddedToken(const JsonField& field) {
   AddedToken token;
-  ASSIGN_OR_RETURN(token.id, field.Of("id").Id());
+  ASSIGN_OR_RETURN(token.id, IdOf(field.Of("id")));
   ASSIGN_OR_RETURN(token.content, field.Of("content").Text());
   if (token.content.empty() || token.content.size() > kMostPieceBytes) {
     return field.Of("content").Refused(absl::StrCat("must have 1 to ", kMostPieceBytes, " bytes"));

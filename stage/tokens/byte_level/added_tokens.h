@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "stage/tokens/byte_level/json_field.h"
+#include "base/json/json_field.h"
 #include "stage/tokens/byte_level/unicode_normalizer.h"
 #include "stage/tokens/model/piece_trie.h"
 

@@ -30,6 +30,8 @@ TokenizerFacts FactsOf(const TokenizerFile& file) {
           .normalizer = file.normalizer.name(),
           .byte_fallback = file.rules.byte_fallback,
           .adds_space = file.pre_tokenizer.adds_space(),
+          .line_ends = true,
+          .begins_texts = file.special.begins_texts,
           .unknown = file.unknown,
           .begin = file.special.begin,
           .end = file.special.end,

@@ -162,7 +162,13 @@ absl::Status AddSteps(const JsonField& field, Steps* steps) {
     return field.Refused(
         absl::StrCat("is one more than the ", kMostSteps, " steps that are taken"));
   }
-  if (type == "ByteLevel") return AddByteLevel(field, steps);
+  if (type == "ByteLevel") {
+    // Each makes two bytes or more of one that is not ASCII.
+    if (std::ranges::any_of(*steps, [](const auto& step) { return step->makes_bytes(); })) {
+      return field.Of("type").Refused("must stand once: take the second ByteLevel away");
+    }
+    return AddByteLevel(field, steps);
+  }
   if (type == "Split") return AddSplit(field, steps);
   if (type == "Digits") {
     ASSIGN_OR_RETURN(const bool individual, field.Of("individual_digits").Flag(false));

@@ -112,6 +112,8 @@ absl::StatusOr<SpecialIds> FindSpecialIds(const JsonField& tokenizer, const Json
   ASSIGN_OR_RETURN(ids.begin, Choose(config.Of("bos_token"), marks.begin, UsualBegins(), find));
   ASSIGN_OR_RETURN(ids.end, Choose(config.Of("eos_token"), marks.end, UsualEnds(), find));
   ASSIGN_OR_RETURN(ids.pad, Choose(config.Of("pad_token"), pads, UsualPads(), find));
+  ids.begins_texts =
+      ids.begin >= 0 && !marks.begin.empty() && find(marks.begin.back(), false) == ids.begin;
   return ids;
 }
 

@@ -14,12 +14,13 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "stage/tokens/byte_level/json_field.h"
+#include "base/json/json_field.h"
 
 namespace stagecoach {
 
 struct SpecialIds {
   int32_t begin = -1, end = -1, pad = -1;  // -1: none
+  bool begins_texts = false;  // the post-processor puts `begin` in front of a text
 };
 
 // Of a token, or -1. only_added: of the added tokens.

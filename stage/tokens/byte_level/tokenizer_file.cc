@@ -8,8 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/json/json_field.h"
 #include "base/utf8.h"
-#include "stage/tokens/byte_level/json_field.h"
+#include "stage/tokens/byte_level/json_id.h"
 
 namespace stagecoach {
 namespace {
@@ -53,7 +54,7 @@ absl::StatusOr<Ids> ReadVocabulary(const JsonField& field, std::vector<Piece>* p
     const auto item = [&field, &text = text, &value = value] {
       return JsonField(&value, absl::StrCat(field.path(), "[\"", text, "\"]"));
     };
-    if (!JsonField::IsId(value)) return item().Id().status();
+    if (!IsId(value)) return IdOf(item()).status();
     const auto id = value.get<int32_t>();
     if (text.empty() || text.size() > kMostPieceBytes) {
       return absl::InvalidArgumentError(absl::StrCat(field.path(), ": a piece of ", text.size(),

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "stage/tokens/byte_level/json_field.h"
+#include "base/json/json_field.h"
 
 namespace stagecoach {
 

@@ -25,6 +25,9 @@ struct TokenizerFacts {
   bool byte_fallback = false;
   // A text gets a space in front of it, or is cut as if (cut_space in tokenizer.h).
   bool adds_space = true;
+  // Line ends are part of a text, which the end id ends. If false, the end id stands for a line's end.
+  bool line_ends = false;
+  bool begins_texts = false;  // a text to continue has the begin id in front
   // Ids with a meaning; -1: the model has none.
   int32_t unknown = -1, begin = -1, end = -1, pad = -1;
 };

@@ -61,18 +61,25 @@ absl::Status GenerateOne(const GenerateOptions& options, CommandContext& context
   ASSIGN_OR_RETURN(const FoundWriter found,
                    FindWriter(Writes::kText, options.weights, options.tokenizer, context));
   const bool as_it_comes = context.output == OutputFormat::kTable;
-  if (as_it_comes) context.console->Print(options.prompt);
+  bool begun = false;  // a wrong option is told before
+  const auto begin = [&] {
+    if (!begun) context.console->Print(options.prompt);
+    begun = true;
+  };
   TextEvents events;
   events.on_text = [&](int, std::string_view text) {
-    if (as_it_comes) context.console->Print(std::string(text));
+    if (as_it_comes) {
+      begin();
+      context.console->Print(std::string(text));
+    }
     return !context.stop->requested();
   };
   events.on_whole = [&](int, const WrittenText& text) {
-    if (as_it_comes) return;
+    if (as_it_comes) return begin();
     PrintOne(GeneratedJson(options, found.name, options.prompt, text), context);
   };
   const absl::Status status = WriteHere(options, found, {options.prompt}, events, context);
-  if (as_it_comes) context.console->Print("\n");
+  if (begun) context.console->Print("\n");
   return status;
 }
 

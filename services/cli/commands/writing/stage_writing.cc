@@ -36,12 +36,14 @@ struct TrainedJob {
   std::optional<WeightSource> source;  // keeps what was put together for stages to read
 };
 
-absl::StatusOr<TrainedJob> FindExport(const WeightOptions& weights, const CommandContext& context) {
-  ASSIGN_OR_RETURN(FoundWeights found, FindWeights(weights, context));
+absl::StatusOr<TrainedJob> FindExport(const StageWritingRequest& request,
+                                      const CommandContext& context) {
+  ASSIGN_OR_RETURN(FoundWeights found, FindWeights(request.weights, context, request.tokenizer));
   const std::string file = AbsolutePath(found.source.weights_file());
   TrainedJob trained{.spec = std::move(found.spec), .weights = found.source.name()};
-  trained.options.name = fs::path(file).parent_path().filename().string();
-  trained.options.initialize.from = file;
+  const fs::path folder = fs::is_directory(file) ? fs::path(file) : fs::path(file).parent_path();
+  trained.options.name = folder.filename().string();
+  trained.options.initialize = {.from = file, .names = found.source.names()};
   trained.source = std::move(found.source);
   return trained;
 }
@@ -72,14 +74,14 @@ absl::StatusOr<TrainedJob> FindTrained(const StageWritingRequest& request,
   const std::string& source = request.weights.source;
   // Processes of this machine read what this command reads: also weights put together from a
   // checkpoint, or exported by the job's own coordinator.
-  if (request.stages.local > 0) return FindExport(request.weights, context);
+  if (request.stages.local > 0) return FindExport(request, context);
   if (NamesACheckpoint(source)) {
     return absl::InvalidArgumentError(absl::StrCat(
         source,
         ": is a checkpoint, and a cluster's stages take exported weights: export its job "
         "(stagecoach export JOB) and name that folder, name the job's id, or leave out --stages"));
   }
-  if (NamesAPath(source)) return FindExport(request.weights, context);
+  if (NamesAPath(source)) return FindExport(request, context);
   return FindJob(request.weights, context);
 }
 

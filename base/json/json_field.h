@@ -1,14 +1,15 @@
 // JsonField: a value of a JSON file and its place there, "model.merges[3]", for errors.
 // Ownership: borrows the document.  Threads: immutable.
 // Errors:    INVALID_ARGUMENT naming the place, the value and the remedy.
-#ifndef STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_JSON_FIELD_H_
-#define STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_JSON_FIELD_H_
+#ifndef STAGECOACH_BASE_JSON_JSON_FIELD_H_
+#define STAGECOACH_BASE_JSON_JSON_FIELD_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,12 +35,17 @@ class JsonField {
   JsonField Of(const std::string& name) const;  // missing if this is no object, or lacks it
   JsonField At(size_t index) const;             // of an array
 
+  // With `otherwise`: what a missing one says.
   absl::StatusOr<std::string> Text() const;
-  absl::StatusOr<bool> Flag(bool otherwise) const;  // `otherwise`: what a missing one says
-  absl::StatusOr<int32_t> Id() const;
-  static bool IsId(const nlohmann::json& value);
+  absl::StatusOr<std::string> Text(const std::string& otherwise) const;
+  absl::StatusOr<bool> Flag(bool otherwise) const;
+  absl::StatusOr<int64_t> Whole(int64_t low, int64_t high) const;
+  absl::StatusOr<int64_t> Whole(int64_t low, int64_t high, int64_t otherwise) const;
+  absl::StatusOr<double> Number() const;
+  absl::StatusOr<double> Number(double otherwise) const;
   // The items of an array; of a missing one none.
   absl::StatusOr<std::vector<JsonField>> Items() const;
+
   // The field "type" of an object.
   absl::StatusOr<std::string> Type() const;
 
@@ -54,4 +60,4 @@ class JsonField {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_JSON_FIELD_H_
+#endif  // STAGECOACH_BASE_JSON_JSON_FIELD_H_

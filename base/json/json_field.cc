@@ -1,17 +1,16 @@
-#include "stage/tokens/byte_level/json_field.h"
+#include "base/json/json_field.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/field_check.h"
-#include "base/errors/status.h"
 #include "base/utf8.h"
-#include "stage/tokens/model/piece.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr int kMostJsonDepth = 24;  // files have 7
+constexpr int kMostJsonDepth = 24;  // a tokenizer's files have 7
 constexpr size_t kMostShownJson = 100;
 
 // A reader of deeper documents may need more stack than there is.
@@ -40,7 +39,7 @@ absl::StatusOr<nlohmann::json> ParseJsonDocument(std::string_view bytes) {
   if (IsTooDeep(bytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat("JSON with objects or arrays in each other more than ", kMostJsonDepth,
-                     " deep; give a file that a tokenizer wrote"));
+                     " deep; give a file that the library of the model wrote"));
   }
   // nlohmann::json reports by exceptions; they end here.
   try {
@@ -71,21 +70,43 @@ absl::StatusOr<std::string> JsonField::Text() const {
   return value_->get<std::string>();
 }
 
+absl::StatusOr<std::string> JsonField::Text(const std::string& otherwise) const {
+  if (missing()) return otherwise;
+  return Text();
+}
+
 absl::StatusOr<bool> JsonField::Flag(bool otherwise) const {
   if (missing()) return otherwise;
   if (!value_->is_boolean()) return Refused("must be true or false");
   return value_->get<bool>();
 }
 
-bool JsonField::IsId(const nlohmann::json& value) {
-  return value.is_number_unsigned() && value.get<uint64_t>() < kMostPieces;
+absl::StatusOr<int64_t> JsonField::Whole(int64_t low, int64_t high) const {
+  const bool whole = value_ != nullptr && value_->is_number_integer();
+  // Beyond int64_t the document has an unsigned number.
+  const bool huge = whole && value_->is_number_unsigned() &&
+                    value_->get<uint64_t>() > static_cast<uint64_t>(high);
+  if (!whole || huge || value_->get<int64_t>() < low || value_->get<int64_t>() > high) {
+    return Refused(absl::StrCat("must be a whole number from ", low, " to ", high));
+  }
+  return value_->get<int64_t>();
 }
 
-absl::StatusOr<int32_t> JsonField::Id() const {
-  if (value_ == nullptr || !IsId(*value_)) {
-    return Refused(absl::StrCat("must be an id, from 0 to ", kMostPieces - 1));
+absl::StatusOr<int64_t> JsonField::Whole(int64_t low, int64_t high, int64_t otherwise) const {
+  if (missing()) return otherwise;
+  return Whole(low, high);
+}
+
+absl::StatusOr<double> JsonField::Number() const {
+  if (value_ == nullptr || !value_->is_number() || !std::isfinite(value_->get<double>())) {
+    return Refused("must be a number");
   }
-  return static_cast<int32_t>(value_->get<uint64_t>());
+  return value_->get<double>();
+}
+
+absl::StatusOr<double> JsonField::Number(double otherwise) const {
+  if (missing()) return otherwise;
+  return Number();
 }
 
 absl::StatusOr<std::vector<JsonField>> JsonField::Items() const {

@@ -1,0 +1,38 @@
+// The families of models behind ModelConfig, one file each. What they have in common is here.
+// Errors: as model_config.h.
+#ifndef STAGECOACH_SERVICES_CLI_HUGGING_FACE_MODEL_FAMILIES_H_
+#define STAGECOACH_SERVICES_CLI_HUGGING_FACE_MODEL_FAMILIES_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/json/json_field.h"
+#include "services/cli/hugging_face/model_config.h"
+
+namespace stagecoach {
+
+struct ModelFamily {
+  const char* model_type;    // the file's field
+  const char* architecture;  // of the whole model with its head
+  const char* base;          // of the model without it, in field `architectures`
+  absl::StatusOr<ModelConfig> (*read)(const JsonField& config);
+};
+const ModelFamily& Gpt2Family();
+const ModelFamily& LlamaFamily();
+const ModelFamily& MistralFamily();
+const ModelFamily& Qwen2Family();
+const ModelFamily& Qwen3Family();
+
+// INVALID_ARGUMENT if the field is there with another value.
+absl::Status MustBe(const JsonField& field, bool value);
+absl::Status MustBe(const JsonField& field, const char* value);
+
+// The networks that these families have, written as one of them.
+absl::StatusOr<nlohmann::ordered_json> WriteGpt2Config(const NetworkSpec& network);
+absl::StatusOr<nlohmann::ordered_json> WriteLlamaConfig(const NetworkSpec& network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_HUGGING_FACE_MODEL_FAMILIES_H_
