@@ -74,8 +74,9 @@ absl::StatusOr<std::optional<LineReader::Part>> LineReader::Next() {
 }
 
 LineReader::Part LineReader::Take(size_t part, size_t next, bool ends) {
-  Part taken{.text = Rest().substr(0, part), .ends = ends, .closed = ends && next > part};
+  Part taken{.text = Rest().substr(0, part), .ends = ends};
   if (ends && taken.text.ends_with('\r')) taken.text.remove_suffix(1);
+  if (ends) taken.end = Rest().substr(taken.text.size(), next - taken.text.size());
   line_bytes_ += static_cast<int64_t>(ends ? taken.text.size() : next);
   begin_ += next;
   return taken;

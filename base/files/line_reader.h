@@ -46,7 +46,8 @@ class LineReader {
   struct Part {
     std::string_view text;  // until the next call
     bool ends = false;      // the line is over
-    bool closed = false;    // by a line end, and not by the file's end
+    std::string_view
+        end;  // the bytes of its end: "\n", "\r\n", or a last "\r"; until the next call
   };
   // nullopt: none is left.
   absl::StatusOr<std::optional<Part>> Next();

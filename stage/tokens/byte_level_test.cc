@@ -321,6 +321,21 @@ TEST(ByteLevel, ATextBeginsAndEndsWithTheMarksOfItsFile) {
                             {"special_tokens", json::object()}};
   const auto begins = Made(file);
   EXPECT_THAT(TokenText(begins.get(), 300).Begin("--prompt", "a").value(), ElementsAre(257, 'a'));
+
+  // This class makes its own post-processor.
+  const auto first = [&](const char* config) {
+    return TokenText(Made(file, config).get(), 300).Begin("--prompt", "a").value().front();
+  };
+  EXPECT_EQ(first(R"({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": false,
+                      "bos_token": "<|begin_of_text|>"})"),
+            'a');
+  file["post_processor"] = nullptr;
+  EXPECT_EQ(first(R"({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": true,
+                      "bos_token": "<|begin_of_text|>"})"),
+            257);
+  EXPECT_EQ(first(R"({"tokenizer_class": "GPT2TokenizerFast", "add_bos_token": true,
+                      "bos_token": "<|begin_of_text|>"})"),
+            'a');
 }
 
 }  // namespace

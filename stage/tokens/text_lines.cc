@@ -39,6 +39,10 @@ constexpr std::string_view kSpaces[] = {"\u0085", "\u00a0", "\u1680"};
 // First bytes of characters that are mostly signs and spaces: U+2000 to U+2FFF, U+3000 to U+303F.
 constexpr std::string_view kSigns[] = {"\xe2", "\xe3\x80"};
 
+bool IsSpaceAt(std::string_view text, size_t at) {
+  return at < text.size() && absl::ascii_isspace(static_cast<unsigned char>(text[at]));
+}
+
 bool BeginsWithSign(std::string_view text) {
   return std::ranges::any_of(kSigns, [text](auto sign) { return text.starts_with(sign); });
 }
@@ -78,20 +82,30 @@ absl::Status ReadText(ReadBytes read, size_t most, TakeLine take) {
   constexpr size_t kMostParts = 8;  // without a place between two words
   std::string text;
   bool any = false, new_line = true;
+  const auto take_first = [&](size_t bytes) -> absl::Status {
+    RETURN_IF_ERROR(take(std::string_view(text).substr(0, bytes), false));
+    text.erase(0, bytes);
+    return absl::OkStatus();
+  };
+  // Where the text is cut in front of a line; 0: nowhere yet.
+  const auto place = [&](std::string_view line) -> size_t {
+    if (!new_line || text.size() < most) return 0;
+    if (EndsWord(text) && BeginsWord(line)) return text.size();
+    if (text.size() < 2 * most) return 0;
+    const TextCut cut = CutText(text, text.size() - 1, CutSpace::kBeginsPart);
+    const bool between = text[cut.part] == ' ' && cut.part > 0 && !IsSpaceAt(text, cut.part - 1) &&
+                         !IsSpaceAt(text, cut.part + 1);
+    if (between) return cut.part;
+    return text.size() >= kMostParts * most ? text.size() : 0;
+  };
   const auto join = [&](const LineReader::Part& part) -> absl::Status {
-    const bool between_words = text.size() >= most && EndsWord(text) && BeginsWord(part.text);
-    if (new_line && (between_words || text.size() >= kMostParts * most)) {
-      RETURN_IF_ERROR(take(text, false));
-      text.clear();
-    }
+    if (const size_t bytes = place(part.text); bytes > 0) RETURN_IF_ERROR(take_first(bytes));
     any = true;
     text += part.text;
-    if (part.closed) text += '\n';
+    text += part.end;
     new_line = part.ends;
-    if (part.ends) return absl::OkStatus();
-    RETURN_IF_ERROR(take(text, false));  // the line is longer than a part
-    text.clear();
-    return absl::OkStatus();
+    // The rest of a line that is longer than a part begins with a word.
+    return part.ends ? absl::OkStatus() : take_first(text.size());
   };
   RETURN_IF_ERROR(ForParts(read, most, CutSpace::kBeginsPart, join));
   return any ? take(text, true) : absl::OkStatus();

@@ -34,9 +34,10 @@ absl::Status ReadLines(ReadBytes read, size_t most, TakeLine take,
 absl::Status ReadLinesOf(const std::string& path, size_t most, TakeLine take,
                          CutSpace space = CutSpace::kLeftOut);
 
-// A text in parts of `most` bytes or more, line ends included ("\n" for "\r\n"). It is cut where one line
-// end stands between two words: there no piece of the usual byte-level tokenizers goes on. A text without such
-// a place is cut at a line end, and a line of more than `most` bytes as ReadLines does. `ends`: the text is over; an empty file has no part.
+// A text in parts of `most` bytes or more, line ends included. It is cut where one "\n" stands between
+// two words, else in front of a space between two: there no piece of the usual byte-level tokenizers
+// goes on. A text of 8 * `most` bytes without such a place is cut at a line end, and a line of more than
+// `most` bytes as ReadLines does. `ends`: the text is over; an empty file has no part.
 absl::Status ReadText(ReadBytes read, size_t most, TakeLine take);
 
 // Reads from a descriptor, as ReadBytes does.

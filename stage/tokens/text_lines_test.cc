@@ -71,12 +71,13 @@ TEST(TextParts, HoldLineEndsAndBeginWhereAWordDoes) {
   EXPECT_EQ(Parts("", 100), "");
   EXPECT_EQ(Parts("\n", 100), "\n$");
   EXPECT_EQ(Parts("one\ntwo", 100), "one\ntwo$");
-  EXPECT_EQ(Parts("one\r\ntwo\n", 100), "one\ntwo\n$");
+  EXPECT_EQ(Parts("one\r\ntwo\n\r\r", 100), "one\r\ntwo\n\r\r$");
+  EXPECT_EQ(Parts("ab cd\r\nef gh\r\nij\r\n", 6), "ab cd\r\nef| gh\r\nij\r\n$");
   EXPECT_EQ(Parts("one\ntwo\n\n three\nfour\n/\n\u3000a\n\u3042\n", 8),
             "one\ntwo\n\n three\n|four\n/\n\u3000a\n|\u3042\n$");
   EXPECT_EQ(Parts("if (x) {\n  y;\n}\nelse\nz", 8), "if (x) {\n  y;\n}\n|else\nz$");
   std::string blank;
-  for (int i = 0; i < 40; ++i) blank += "\n ";
+  for (int i = 0; i < 40; ++i) blank += "\n\t";
   EXPECT_EQ(Parts(blank, 8), blank.substr(0, 65) + "|" + blank.substr(65) + "$");
   // GPT-2's pattern has "\n\n" as one word at the end of a text, and as two in front of a word.
   EXPECT_EQ(Parts("one two\n\nthree 4\nfive", 8), "one two\n\nthree 4\n|five$");

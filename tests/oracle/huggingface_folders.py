@@ -13,6 +13,7 @@ virtual environment beside the PyTorch that is installed. Exit status: 0 equal, 
 import json
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -124,7 +125,7 @@ def text_of(tokenizer, tokens):
     words = [WORDS[i] for i in torch.randint(len(WORDS), (4 * tokens,), generator=generator).tolist()]
     text = "the\n"
     for word in words:
-        longer = f"{text}{word} " if len(text) % 7 else f"{text}{word}\n"
+        longer = f"{text}{word} " if len(text) % 7 else f"{text}{word}\r\n"
         if len(tokenizer(longer.rstrip()).input_ids) > tokens:
             break
         text = longer
@@ -140,11 +141,22 @@ def compare_text(what, source, library, file):
     for prompt in PROMPTS:
         ours = json.loads(run("generate", source, "--prompt", prompt, "--tokens", NEW_TOKENS, "--temperature", 0, "-o", "json"))
         check(f"{what}: greedy text of {prompt!r}", ours["text"], library.greedy(prompt))
-    ids = library.ids(file.read_text(encoding="utf-8"))
+    ids = library.ids(file.read_bytes().decode())
     ids = torch.cat([ids, torch.tensor([[library.tokenizer.eos_token_id]])], dim=1)  # the end of a text
     ours = json.loads(run("perplexity", source, file, "-o", "json"))
     near(f"{what}: loss", ours["loss"], library.loss(ids).item(), 1e-5)
     near(f"{what}: perplexity", ours["perplexity"], math.exp(library.loss(ids).item()), 1e-4)
+
+
+def as_in_the_hubs_cache(source, folder):
+    """A folder whose files are links to blobs outside."""
+    snapshot, blobs = folder / "snapshots" / "0", folder / "blobs"
+    for new in (snapshot, blobs):
+        new.mkdir(parents=True)
+    for file in source.iterdir():
+        shutil.copy(file, blobs / file.name)
+        (snapshot / file.name).symlink_to(pathlib.Path("..", "..", "blobs", file.name))
+    return snapshot
 
 
 def training_job(job_file, text, folder):
@@ -189,13 +201,14 @@ def compare(name, folder):
     model.save_pretrained(theirs, **saving)
     library = Library(theirs)
     text = folder / "text.txt"
-    text.write_text(text_of(tokenizer, CONTEXT), encoding="utf-8")
+    text.write_text(text_of(tokenizer, CONTEXT), encoding="utf-8", newline="")
     compare_text(f"{name}, the folder", theirs, library, text)
-    on_stages = json.loads(run("generate", theirs, "--prompt", PROMPTS[1], "--tokens", NEW_TOKENS, "--temperature", 0, "-o", "json",
+    snapshot = as_in_the_hubs_cache(theirs, folder / "cache")
+    on_stages = json.loads(run("generate", snapshot, "--prompt", PROMPTS[1], "--tokens", NEW_TOKENS, "--temperature", 0, "-o", "json",
                                "--local-stages", 2, "--threads", 2))
     check(f"{name}, the folder on two stages: greedy text", on_stages["text"], library.greedy(PROMPTS[1]))
     run("import", theirs, "--to", folder / "job.yaml", "--text", text)
-    ids = torch.cat([library.ids(text.read_text(encoding="utf-8")), torch.tensor([[tokenizer.eos_token_id]])], dim=1)
+    ids = torch.cat([library.ids(text.read_bytes().decode()), torch.tensor([[tokenizer.eos_token_id]])], dim=1)
     compare_training(name, folder, library, training_job(folder / "job.yaml", text, folder), ids)
     exported = folder / "exported"
     run("export", folder / "run-2", "--names", "huggingface", "--to", exported)

@@ -13,6 +13,7 @@
 #include "services/cli/trained/model_files.h"
 #include "services/cli/trained/renamed_weights.h"
 #include "services/cli/trained/weight_source.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 namespace {
@@ -38,12 +39,15 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
   if (options.names != kHuggingFaceNames) {
     return WriteRenamedWeights(files, source.weights_file(), table.names, options.to);
   }
+  if (options.to.empty()) {
+    return absl::InvalidArgumentError("--to: names no folder; name one that is not there yet");
+  }
   if (options.to.ends_with(".safetensors")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--to = ", options.to, ": ", options.names,
                      " loads a folder: name one without .safetensors"));
   }
-  ASSIGN_OR_RETURN(ModelFiles model, ModelFilesOf(files, job.job));
+  ASSIGN_OR_RETURN(ModelFiles model, ModelFilesOf(*DataRoots::Everything(), job.job));
   if (!model.note.empty()) context.console->Note("note: " + model.note);
   return WriteRenamedFolder(files, source.weights_file(), table.names,
                             {.target = options.to, .files = std::move(model.files)});

@@ -12,6 +12,7 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/new_file.h"
 #include "services/cli/spec/spec_reader.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 namespace {
@@ -29,15 +30,13 @@ std::string TextOfJob(const std::string& text) {
   return std::filesystem::absolute(text).lexically_normal().string();
 }
 
-// The text is read as the job file it will be, so a model that no job can have is refused now.
 absl::StatusOr<ImportedJob> Import(const ImportOptions& options) {
   ASSIGN_OR_RETURN(const ModelFolder folder,
-                   OpenModelFolder(*PosixFileSystem(), options.folder, options.tokenizer));
+                   OpenModelFolder(*DataRoots::Everything(), options.folder, options.tokenizer));
   ASSIGN_OR_RETURN(std::string text, ImportedJobText(folder, {.text = TextOfJob(options.text),
                                                               .context = options.context}));
-  const std::string file = absl::StrCat("the job of ", options.folder);
-  ASSIGN_OR_RETURN(SpecFile spec_file, ParseSpec(text, file));
-  ASSIGN_OR_RETURN(ValidSpecFile valid, ValidateSpecFile(std::move(spec_file)));
+  ASSIGN_OR_RETURN(ValidSpecFile valid,
+                   CheckImportedJob(folder, text, options.to.empty() ? "job.yaml" : options.to));
   return ImportedJob{std::move(text), std::move(valid.spec), folder.note};
 }
 

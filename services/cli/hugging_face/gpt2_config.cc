@@ -9,7 +9,15 @@
 namespace stagecoach {
 namespace {
 
+// The library reads these as other names of n_embd and its like, and they go before.
 absl::Status CheckForm(const JsonField& config) {
+  for (const char* const alias :
+       {"hidden_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers"}) {
+    const JsonField field = config.Of(alias);
+    if (!field.missing()) {
+      return field.Refused("must be absent: give n_embd, n_positions, n_head and n_layer");
+    }
+  }
   RETURN_IF_ERROR(MustBe(config.Of("scale_attn_weights"), true));
   RETURN_IF_ERROR(MustBe(config.Of("scale_attn_by_inverse_layer_idx"), false));
   return MustBe(config.Of("add_cross_attention"), false);
@@ -43,7 +51,7 @@ absl::StatusOr<ModelConfig> ReadGpt2(const JsonField& config) {
   ASSIGN_OR_RETURN(spec.heads, config.Of("n_head").Whole(1, kMaxWidth, 12));
   ASSIGN_OR_RETURN(spec.context, config.Of("n_positions").Whole(1, kMaxContext, 1024));
   ASSIGN_OR_RETURN(spec.vocabulary, config.Of("vocab_size").Whole(2, kMaxVocabulary, 50257));
-  ASSIGN_OR_RETURN(spec.tied_embeddings, config.Of("tie_word_embeddings").Flag(true));
+  ASSIGN_OR_RETURN(spec.tied_embeddings, FlagOf(config.Of("tie_word_embeddings"), true));
   ASSIGN_OR_RETURN(spec.hidden, config.Of("n_inner").Whole(1, kMaxHidden, 0));
   if (spec.hidden == 4 * spec.width) spec.hidden = 0;
   RETURN_IF_ERROR(CheckForm(config));

@@ -10,6 +10,7 @@
 #include "absl/strings/substitute.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
 #include "checkpoint/names.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
@@ -123,6 +124,16 @@ absl::StatusOr<std::string> ImportedJobText(const ModelFolder& folder,
   return absl::Substitute(kJob, folder.config.architecture, Quoted(folder.path),
                           JobName(folder.path), NetworkText(network), context, Quoted(options.text),
                           Quoted(folder.tokenizer));
+}
+
+absl::StatusOr<ValidSpecFile> CheckImportedJob(const ModelFolder& folder, const std::string& text,
+                                               const std::string& file) {
+  const auto check = [&]() -> absl::StatusOr<ValidSpecFile> {
+    ASSIGN_OR_RETURN(SpecFile spec_file, ParseSpec(text, file));
+    return ValidateSpecFile(std::move(spec_file));
+  };
+  return Annotate(check(), absl::StrCat(ShownName(JoinPath(folder.path, kModelConfigFile)),
+                                        ": makes a job that is refused"));
 }
 
 }  // namespace stagecoach

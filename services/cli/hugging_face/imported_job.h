@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "services/cli/hugging_face/model_folder.h"
+#include "services/cli/spec/spec_reader.h"
 
 namespace stagecoach {
 
@@ -21,6 +22,11 @@ inline constexpr int64_t kUsualContext = 1024;
 // Errors: INVALID_ARGUMENT: the model does not take that context.
 absl::StatusOr<std::string> ImportedJobText(const ModelFolder& folder,
                                             const ImportedJobOptions& options);
+
+// The job of that text, as file `file`: a model that no job can have is refused here. Errors name the
+// folder's config.json too.
+absl::StatusOr<ValidSpecFile> CheckImportedJob(const ModelFolder& folder, const std::string& text,
+                                               const std::string& file);
 
 }  // namespace stagecoach
 

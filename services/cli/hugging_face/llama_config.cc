@@ -38,7 +38,7 @@ absl::StatusOr<LlamaSpec> ReadSizes(const JsonField& config, const LlamaDefaults
   if (spec.key_heads == spec.heads) spec.key_heads = 0;
   if (spec.head_width * spec.heads == spec.width) spec.head_width = 0;
   ASSIGN_OR_RETURN(spec.epsilon, config.Of("rms_norm_eps").Number(defaults.epsilon));
-  ASSIGN_OR_RETURN(spec.tied_embeddings, config.Of("tie_word_embeddings").Flag(false));
+  ASSIGN_OR_RETURN(spec.tied_embeddings, FlagOf(config.Of("tie_word_embeddings"), false));
   return spec;
 }
 
@@ -67,8 +67,8 @@ absl::Status ReadRotary(const JsonField& config, LlamaSpec* spec) {
     ASSIGN_OR_RETURN(const double part, partial.Number(1.0));
     if (part != 1) return partial.Refused("must be 1: no network here turns a part of a head");
   }
-  const JsonField type =
-      scaling.Of("rope_type").missing() ? scaling.Of("type") : scaling.Of("rope_type");
+  // The library takes the older name first.
+  const JsonField type = scaling.Of(scaling.Of("type").missing() ? "rope_type" : "type");
   ASSIGN_OR_RETURN(const std::string name, type.Text("default"));
   if (name == "default") return absl::OkStatus();
   if (name != "linear" && name != "llama3") {

@@ -38,8 +38,13 @@ absl::Status CheckArchitecture(const JsonField& config, const ModelFamily& famil
 
 }  // namespace
 
+absl::StatusOr<bool> FlagOf(const JsonField& field, bool otherwise) {
+  if (field.value() != nullptr && field.value()->is_null()) return false;
+  return field.Flag(otherwise);
+}
+
 absl::Status MustBe(const JsonField& field, bool value) {
-  ASSIGN_OR_RETURN(const bool found, field.Flag(value));
+  ASSIGN_OR_RETURN(const bool found, FlagOf(field, value));
   if (found == value) return absl::OkStatus();
   return field.Refused(
       absl::StrCat("must be ", value ? "true" : "false", ": no network here has the other form"));

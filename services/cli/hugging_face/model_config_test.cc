@@ -127,6 +127,11 @@ TEST(ModelConfig, ScalesRotaryPositions) {
   EXPECT_THAT(
       ConfigNetwork(WithField(LlamaJson(), "rope_scaling", {{"type", "linear"}, {"factor", 2}})),
       HasSubstr("rotary_scaling=linear rotary_factor=2"));
+  EXPECT_THAT(
+      ConfigNetwork(WithField(LlamaJson(), "rope_scaling",
+                              {{"rope_type", "linear"}, {"type", "default"}, {"factor", 2}})),
+      HasSubstr("rotary_scaling=none"))
+      << "the library takes the older name first";
   EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "rope_scaling", {{"type", "linear"}})),
             "rope_scaling.factor: missing; must be a number");
 }
@@ -167,6 +172,12 @@ TEST(ModelConfig, ThatNoNetworkHereHasIsRefused) {
             "num_hidden_layers: null; must be a whole number from 1 to 10000");
   EXPECT_THAT(ConfigNetwork(WithField(LlamaJson(), "quantization_config", {{"bits", 4}})),
               StartsWith("quantization_config: an object; quantized weights are not read"));
+  EXPECT_THAT(ConfigNetwork(WithField(Gpt2Json(), "scale_attn_weights", nullptr)),
+              StartsWith("scale_attn_weights: null; must be true"));
+  EXPECT_THAT(ConfigNetwork(WithField(Gpt2Json(), "num_attention_heads", 2)),
+              StartsWith("num_attention_heads: 2; must be absent: give n_embd"));
+  EXPECT_THAT(ConfigNetwork(WithField(Gpt2Json(), "tie_word_embeddings", nullptr)),
+              Not(HasSubstr("tied_embeddings")));
   EXPECT_THAT(ConfigNetwork(WithField(Gpt2Json(), "attn_pdrop", 0.2)),
               StartsWith("attn_pdrop: 0.2; must be resid_pdrop, 0.1"));
   EXPECT_THAT(ConfigNetwork(WithField(Gpt2Json(), "scale_attn_by_inverse_layer_idx", true)),

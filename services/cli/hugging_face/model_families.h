@@ -25,6 +25,8 @@ const ModelFamily& MistralFamily();
 const ModelFamily& Qwen2Family();
 const ModelFamily& Qwen3Family();
 
+// As the library has it: null is no default, and counts as false.
+absl::StatusOr<bool> FlagOf(const JsonField& field, bool otherwise);
 // INVALID_ARGUMENT if the field is there with another value.
 absl::Status MustBe(const JsonField& field, bool value);
 absl::Status MustBe(const JsonField& field, const char* value);

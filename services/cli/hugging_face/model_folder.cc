@@ -28,6 +28,10 @@ absl::StatusOr<nlohmann::json> ReadJson(ReadableFiles& files, const std::string&
   }
   std::string text(static_cast<size_t>(file->size()), '\0');
   RETURN_IF_ERROR(file->Read(0, std::as_writable_bytes(std::span(text))));
+  if (text.starts_with("version https://git-lfs.github.com/")) {
+    return absl::InvalidArgumentError(
+        "is a Git LFS pointer and not the file itself: run `git lfs pull` in its folder");
+  }
   return ParseJsonDocument(text);
 }
 

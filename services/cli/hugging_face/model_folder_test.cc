@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/testing/temporary_folder.h"
+#include "stage/files/data_roots.h"
 #include "stage/tokens/tokenizer_json_testing.h"
 
 namespace stagecoach {
@@ -37,7 +38,7 @@ class ModelFolderTest : public testing::Test {
   }
   void Remove(const std::string& file) { std::filesystem::remove(folder_.File("model/" + file)); }
   absl::StatusOr<ModelFolder> Open(const std::string& tokenizer = "") {
-    return OpenModelFolder(*PosixFileSystem(), folder_.File("model"), tokenizer);
+    return OpenModelFolder(*DataRoots::Everything(), folder_.File("model"), tokenizer);
   }
   std::string Refusal(const std::string& tokenizer = "") {
     return std::string(Open(tokenizer).status().message());
@@ -57,6 +58,17 @@ TEST_F(ModelFolderTest, HasNetworkAndTokenizer) {
   Remove("model.safetensors");
   folder_.Write("model/model.safetensors.index.json", "{}");
   EXPECT_TRUE(Open().ok());
+}
+
+// In the Hub's cache every file of a snapshot is a link to one outside.
+TEST_F(ModelFolderTest, MayHaveLinks) {
+  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    const std::string file = folder_.File(std::string("model/") + name);
+    std::filesystem::create_directories(folder_.File("blobs"));
+    std::filesystem::rename(file, folder_.File(std::string("blobs/") + name));
+    std::filesystem::create_symlink(std::string("../blobs/") + name, file);
+  }
+  EXPECT_TRUE(Open().ok()) << Open().status();
 }
 
 TEST_F(ModelFolderTest, TakesAnotherTokenizer) {
@@ -81,6 +93,8 @@ TEST_F(ModelFolderTest, OfAnotherKindSaysWhatIsWrong) {
   EXPECT_THAT(Refusal(), EndsWith("has no end id (eos); name eos_token in tokenizer_config.json"));
   folder_.Write("model/config.json", "{\"model_type\": \"gpt2\",");
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("model/config.json: no JSON: "), HasSubstr("line 1")));
+  folder_.Write("model/config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n");
+  EXPECT_THAT(Refusal(), EndsWith("run `git lfs pull` in its folder"));
   Remove("config.json");
   EXPECT_THAT(Refusal(), HasSubstr("model: no config.json, which says what network"));
   Config(300);

@@ -12,6 +12,7 @@
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
 #include "plan/decoding_checks.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 
@@ -80,7 +81,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOfJob(const JobSpec& s
   const std::string& used = path.empty() ? of_job : path;
   if (used.empty()) return nullptr;
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
-      Tokenizer::Load(*PosixFileSystem(), used);
+      Tokenizer::Load(*DataRoots::Everything(), used);
   if (tokenizer.ok() && (*tokenizer)->end() < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(used,

@@ -61,6 +61,10 @@ absl::StatusOr<Json> ConfigOf(ReadableFiles& files, const JobSpec& job) {
   return *std::move(config);
 }
 
+bool KeepsConfig(ReadableFiles& files, const JobSpec& job) {
+  return ConfigItBeganWith(files, job).has_value();
+}
+
 struct TokenizerFiles {
   std::vector<FolderFile> files;
   int32_t begin = -1, end = -1;
@@ -99,14 +103,22 @@ absl::StatusOr<ModelFiles> ModelFilesOf(ReadableFiles& files, const JobSpec& job
     absl::StatusOr<TokenizerFiles> tokenizer = ReadTokenizer(files, path);
     if (tokenizer.ok()) {
       model.files = std::move(tokenizer->files);
-      SetId("bos_token_id", tokenizer->begin, &config);
-      SetId("eos_token_id", tokenizer->end, &config);
+      // The ids of a folder's own tokenizer are in its config.json.
+      if (!KeepsConfig(files, job) || FolderOf(path) != job.initialize.from) {
+        SetId("bos_token_id", tokenizer->begin, &config);
+        SetId("eos_token_id", tokenizer->end, &config);
+      }
     } else {
       model.note = absl::StrCat("the folder has no tokenizer: ", tokenizer.status().message(),
                                 "; copy the job's tokenizer into it");
     }
   }
   model.files.push_back({kModelConfigFile, config.dump(2) + "\n"});
+  if (!KeepsConfig(files, job)) return model;
+  constexpr char kGeneration[] = "generation_config.json";
+  absl::StatusOr<std::string> generation =
+      ReadAll(files, JoinPath(job.initialize.from, kGeneration));
+  if (generation.ok()) model.files.push_back({kGeneration, *std::move(generation)});
   return model;
 }
 

@@ -68,7 +68,8 @@ absl::StatusOr<TrainedNetwork> LoadNamedNetwork(const InitializeSpec& weights, N
                                                 std::unique_ptr<Backend> backend) {
   const std::unique_ptr<DataRoots> files = DataRoots::Everything();
   ASSIGN_OR_RETURN(const std::unique_ptr<WeightFile> file,
-                   WeightFile::Open(*files, weights, network));
+                   Annotate(WeightFile::Open(*files, weights, network),
+                            "the weights are not those of the folder's config.json"));
   const int layers = static_cast<int>(network.layers.size());
   // All values are given, so the seed draws none.
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,

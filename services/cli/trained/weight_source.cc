@@ -16,6 +16,7 @@
 #include "services/cli/output/new_file.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/spec_reader.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 namespace {
@@ -87,13 +88,14 @@ absl::StatusOr<WeightSource> WeightSource::InFolder(const std::string& folder) {
 absl::StatusOr<WeightSource> WeightSource::OfModelFolder(const WeightRequest& request) {
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(const ModelFolder folder,
-                   OpenModelFolder(files, request.source, request.tokenizer));
+                   OpenModelFolder(*DataRoots::Everything(), request.source, request.tokenizer));
   ASSIGN_OR_RETURN(
       const std::string job,
       ImportedJobText(
           folder,
           {.text = "none",
            .context = folder.config.any_context ? std::min(folder.context(), kMostWritten) : 0}));
+  RETURN_IF_ERROR(CheckImportedJob(folder, job, "job.yaml").status());
   ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("imported"));
   WeightSource found;
   found.weights_file_ = folder.path;
@@ -170,7 +172,7 @@ absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
     return found;
   }
   // Its own error says what is wrong with a folder of Hugging Face.
-  if (!Exists(path / kConfigFile) && IsModelFolder(*PosixFileSystem(), request.source)) {
+  if (!Exists(path / kConfigFile) && IsModelFolder(*DataRoots::Everything(), request.source)) {
     return OfModelFolder(request);
   }
   if (Exists(path / kWeightsFile)) return InFolder(request.source);

@@ -114,6 +114,13 @@ absl::StatusOr<SpecialIds> FindSpecialIds(const JsonField& tokenizer, const Json
   ASSIGN_OR_RETURN(ids.pad, Choose(config.Of("pad_token"), pads, UsualPads(), find));
   ids.begins_texts =
       ids.begin >= 0 && !marks.begin.empty() && find(marks.begin.back(), false) == ids.begin;
+  // This class makes a post-processor of its own.
+  const JsonField adds = config.Of("add_bos_token"), type = config.Of("tokenizer_class");
+  if (!adds.missing() && type.is_text() &&
+      type.value()->get<std::string>().starts_with("LlamaTokenizer")) {
+    ASSIGN_OR_RETURN(const bool begins, adds.Flag(false));
+    ids.begins_texts = begins && ids.begin >= 0;
+  }
   return ids;
 }
 

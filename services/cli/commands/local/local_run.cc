@@ -10,6 +10,7 @@
 #include "checkpoint/files/file_system.h"
 #include "checkpoint/names.h"
 #include "checkpoint/store/store.h"
+#include "checkpoint/weight_index.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/local/what_next.h"
@@ -41,9 +42,13 @@ void TraceAtEnd(JobClient& client, const std::string& id, const std::string& fil
 std::vector<std::string> DataRootsOf(const v1::JobSpec& spec, std::vector<std::string> roots) {
   if (const std::string& from = spec.initialize().from(); !from.empty()) {
     roots.push_back(from);
-    // In a cache of downloads a link that leads out of the folder.
-    const std::string inside = JoinPath(from, kExportWeightsFile);
-    if (PosixFileSystem()->Exists(inside)) roots.push_back(inside);
+    // In a cache of downloads the files are links that lead out of the folder.
+    const absl::StatusOr<std::vector<std::string>> names = PosixFileSystem()->List(from);
+    for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+      const bool weights = name.ends_with(".safetensors") || name == kWeightIndexFile;
+      const std::string inside = JoinPath(from, name);
+      if (weights && PosixFileSystem()->IsLink(inside)) roots.push_back(inside);
+    }
   }
   const absl::StatusOr<DataSpec> data = DataFromProto(spec.data());
   if (!data.ok()) return roots;  // whoever takes the job says why
