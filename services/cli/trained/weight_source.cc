@@ -167,7 +167,12 @@ absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
   if (!Exists(path)) return OfJob(request);
   if (!IsFolder(path)) {
     RETURN_IF_ERROR(CheckKind(request.source));
-    ASSIGN_OR_RETURN(WeightSource found, InFolder(path.parent_path().string()));
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    if (!Exists(folder / kConfigFile) && IsModelFolder(*DataRoots::Everything(), folder.string())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          request.source, ": a file of a Hugging Face folder; name the folder ", folder.string()));
+    }
+    ASSIGN_OR_RETURN(WeightSource found, InFolder(folder.string()));
     found.weights_file_ = request.source;
     return found;
   }

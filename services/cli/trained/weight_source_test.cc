@@ -54,6 +54,16 @@ TEST_F(WeightSourceTest, AnExportIsItsFolderOrItsFile) {
   EXPECT_THAT(Found(path), HasSubstr("no stagecoach.json beside the weights"));
 }
 
+// "stagecoach: : no stagecoach.json beside the weights".
+TEST_F(WeightSourceTest, AFileOfAHuggingFaceFolderNamesIt) {
+  const std::string path = Export("model");
+  fs::remove(path + "/stagecoach.json");
+  folder_.Write("model/config.json", "{}");
+  EXPECT_THAT(Found(path + "/model.safetensors"),
+              EndsWith("a file of a Hugging Face folder; name the folder " + path));
+  EXPECT_THAT(Found(path), HasSubstr("config.json: model_type: missing; must name"));
+}
+
 // "no stagecoach.json beside the weights" was said of whatever file was named.
 TEST_F(WeightSourceTest, WeightsOfOtherProgramsAreNamed) {
   EXPECT_THAT(Found(folder_.Write("model.pt", "\x80\x02}q")),
