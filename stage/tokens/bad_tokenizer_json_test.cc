@@ -25,7 +25,7 @@ void ExpectJsonRefused(const std::string& bytes, const std::vector<std::string>&
 void ExpectJsonRefused(const std::function<void(json&)>& change,
                        const std::vector<std::string>& parts) {
   json file = TokenizerJson({{"a", "b"}});
-  file["added_tokens"] = {AddedTokenJson(257, "<s>")};
+  file["added_tokens"] = nlohmann::json::array({AddedTokenJson(257, "<s>")});
   ASSERT_TRUE(Tokenizer::Parse(file.dump()).ok());
   change(file);
   ExpectJsonRefused(file.dump(), parts);

@@ -247,7 +247,7 @@ TEST(ByteLevel, BeginAndEndAreFoundInThreePlaces) {
 TEST(ByteLevel, APieceOfTheVocabularyWithAUsualNameIsNoMark) {
   json file = TokenizerJson({{"<", "/"}, {"</", "s"}, {"</s", ">"}});
   EXPECT_EQ(Made(file)->end(), -1);
-  file["added_tokens"] = {AddedTokenJson(259, "<|endoftext|>")};
+  file["added_tokens"] = nlohmann::json::array({AddedTokenJson(259, "<|endoftext|>")});
   EXPECT_EQ(Made(file)->end(), 259);
   EXPECT_EQ(Made(file)->begin(), 259);
   EXPECT_EQ(Made(file, R"({"eos_token": "</s>"})")->end(), 258) << "named, it is";
@@ -265,7 +265,7 @@ TEST(ByteLevel, TheConfigLiesBesideTheFile) {
 
 TEST(ByteLevel, StreamedTextHasWholeCharacters) {
   json file = TokenizerJson();
-  file["added_tokens"] = {AddedTokenJson(256, "</s>")};
+  file["added_tokens"] = nlohmann::json::array({AddedTokenJson(256, "</s>")});
   const auto tokenizer = Made(file);
   TokenText text(tokenizer.get(), tokenizer->ids());
   ASSERT_TRUE(text.Begin("--prompt", "x").ok());

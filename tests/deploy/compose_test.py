@@ -95,7 +95,7 @@ class Composition(unittest.TestCase):
         megabytes = int(self.engine.run("image", "inspect", "-f", "{{.Size}}", f"{self.project}:programs").stdout) / 1e6
         base = int(self.engine.run("image", "inspect", "-f", "{{.Size}}", BASE_IMAGE).stdout) / 1e6
         print(f"image: {megabytes:.0f} MB, of which {base:.0f} MB Debian; built in {time.monotonic() - started:.0f} s")
-        self.assertLess(megabytes - base, 120, "the image grew")
+        self.assertLess(megabytes - base, 165, "the image grew")  # 36 MB are ICU's tables
 
     def write_inputs(self):
         for name in ("data", "jobs"):

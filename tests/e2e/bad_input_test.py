@@ -104,7 +104,7 @@ class BadInput(harness.EndToEndTest):
     def test_a_closed_standard_input_is_an_empty_one(self):
         model = self.folder / "model"
         (self.folder / "text").write_text("a b c d e f g h\n" * 50)
-        self.assertEqual(self.cli("tokenizer", "train", "--input", self.folder / "text", "--vocabulary", 300, "--model", "bpe",
+        self.assertEqual(self.cli("tokenizer", "train", "--input", self.folder / "text", "--vocabulary", 270, "--model", "bpe",
                                   "--output", model).returncode, 0)
         result = subprocess.run(["sh", "-c", 'exec "$0" tokenizer encode "$1" <&-', str(harness.CLI), str(model)],
                                 capture_output=True, text=True, timeout=60)

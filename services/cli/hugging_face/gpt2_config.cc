@@ -71,22 +71,23 @@ const ModelFamily& Gpt2Family() {
 
 absl::StatusOr<nlohmann::ordered_json> WriteGpt2Config(const NetworkSpec& network) {
   ASSIGN_OR_RETURN(const GptSpec spec, FromAttributes<GptSpec>(network.attributes, "model.gpt."));
-  return nlohmann::ordered_json{{"architectures", {Gpt2Family().architecture}},
-                                {"model_type", Gpt2Family().model_type},
-                                {"n_layer", spec.layers},
-                                {"n_embd", spec.width},
-                                {"n_head", spec.heads},
-                                {"n_positions", spec.context},
-                                {"n_inner", spec.hidden > 0 ? spec.hidden : 4 * spec.width},
-                                {"vocab_size", spec.vocabulary},
-                                {"activation_function", spec.exact_gelu ? "gelu" : "gelu_new"},
-                                {"layer_norm_epsilon", spec.epsilon},
-                                {"resid_pdrop", spec.dropout},
-                                {"embd_pdrop", spec.dropout},
-                                {"attn_pdrop", spec.dropout},
-                                {"tie_word_embeddings", spec.tied_embeddings},
-                                {"dtype", "float32"},
-                                {"torch_dtype", "float32"}};
+  return nlohmann::ordered_json{
+      {"architectures", nlohmann::ordered_json::array({Gpt2Family().architecture})},
+      {"model_type", Gpt2Family().model_type},
+      {"n_layer", spec.layers},
+      {"n_embd", spec.width},
+      {"n_head", spec.heads},
+      {"n_positions", spec.context},
+      {"n_inner", spec.hidden > 0 ? spec.hidden : 4 * spec.width},
+      {"vocab_size", spec.vocabulary},
+      {"activation_function", spec.exact_gelu ? "gelu" : "gelu_new"},
+      {"layer_norm_epsilon", spec.epsilon},
+      {"resid_pdrop", spec.dropout},
+      {"embd_pdrop", spec.dropout},
+      {"attn_pdrop", spec.dropout},
+      {"tie_word_embeddings", spec.tied_embeddings},
+      {"dtype", "float32"},
+      {"torch_dtype", "float32"}};
 }
 
 }  // namespace stagecoach

@@ -190,7 +190,7 @@ absl::StatusOr<nlohmann::ordered_json> WriteLlamaConfig(const NetworkSpec& netwo
                               : spec.qkv_bias ? Qwen2Family()
                                               : LlamaFamily();
   nlohmann::ordered_json config{
-      {"architectures", {family.architecture}},
+      {"architectures", nlohmann::ordered_json::array({family.architecture})},
       {"model_type", family.model_type},
       {"num_hidden_layers", spec.layers},
       {"hidden_size", spec.width},

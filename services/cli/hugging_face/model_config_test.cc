@@ -18,7 +18,7 @@ using testing::Not;
 using testing::StartsWith;
 
 json LlamaJson() {
-  return {{"architectures", {"LlamaForCausalLM"}},
+  return {{"architectures", json::array({"LlamaForCausalLM"})},
           {"model_type", "llama"},
           {"hidden_size", 64},
           {"intermediate_size", 176},
@@ -71,7 +71,7 @@ TEST(ModelConfig, OfGpt2IsOursWithTheDefaultsOfItsClass) {
                          "vocabulary=500 dropout=0.1 tied_embeddings=true"));
   json config = WithField(Gpt2Json(), "activation_function", "gelu");
   EXPECT_THAT(ConfigNetwork(config), HasSubstr("exact_gelu=true"));
-  config["architectures"] = {"GPT2Model"};
+  config["architectures"] = json::array({"GPT2Model"});
   config["n_inner"] = 4 * 768;
   EXPECT_THAT(ConfigNetwork(config), Not(HasSubstr("hidden")));
   config["n_inner"] = 100;
@@ -79,10 +79,10 @@ TEST(ModelConfig, OfGpt2IsOursWithTheDefaultsOfItsClass) {
 }
 
 TEST(ModelConfig, OfModelsOfLlamasFormSayWhatTheyHaveOfTheirOwn) {
-  json config = WithField(LlamaJson(), "architectures", {"Qwen2ForCausalLM"});
+  json config = WithField(LlamaJson(), "architectures", json::array({"Qwen2ForCausalLM"}));
   config["model_type"] = "qwen2";
   EXPECT_THAT(ConfigNetwork(config), HasSubstr("qkv_bias=true"));
-  config["architectures"] = {"Qwen3ForCausalLM"};
+  config["architectures"] = json::array({"Qwen3ForCausalLM"});
   config["model_type"] = "qwen3";
   config["rms_norm_eps"] = 1e-6;
   EXPECT_THAT(ConfigNetwork(config), AllOf(HasSubstr("head_width=128"), HasSubstr("qk_norm=true")));
@@ -90,7 +90,7 @@ TEST(ModelConfig, OfModelsOfLlamasFormSayWhatTheyHaveOfTheirOwn) {
   EXPECT_EQ(ConfigNetwork(config),
             "rms_norm_eps: 1e-05; must be 1e-06, which norms of heads have here");
   // Within the window a row attends to all before it.
-  config = WithField(LlamaJson(), "architectures", {"MistralForCausalLM"});
+  config = WithField(LlamaJson(), "architectures", json::array({"MistralForCausalLM"}));
   config["model_type"] = "mistral";
   config["sliding_window"] = 512;
   EXPECT_THAT(ConfigNetwork(config), HasSubstr("context=512 "));
@@ -147,10 +147,10 @@ TEST(ModelConfig, ThatNoNetworkHereHasIsRefused) {
             absl::StrCat("model_type: missing; must name the architecture, as \"llama\"; those "
                          "known here: ",
                          known));
-  EXPECT_EQ(
-      ConfigNetwork(WithField(LlamaJson(), "architectures", {"LlamaForSequenceClassification"})),
-      "architectures[0]: \"LlamaForSequenceClassification\"; must be LlamaForCausalLM or "
-      "LlamaModel: save the model with the head of a language model");
+  EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "architectures",
+                                    json::array({"LlamaForSequenceClassification"}))),
+            "architectures[0]: \"LlamaForSequenceClassification\"; must be LlamaForCausalLM or "
+            "LlamaModel: save the model with the head of a language model");
   EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "hidden_act", "gelu")),
             "hidden_act: \"gelu\"; must be \"silu\": no network here has another");
   EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "attention_bias", true)),
@@ -186,7 +186,7 @@ TEST(ModelConfig, ThatNoNetworkHereHasIsRefused) {
 
 TEST(ModelConfig, WrittenIsReadAsTheSameNetwork) {
   json qwen = WithField(LlamaJson(), "model_type", "qwen2");
-  qwen["architectures"] = {"Qwen2ForCausalLM"};
+  qwen["architectures"] = json::array({"Qwen2ForCausalLM"});
   json wide = WithField(LlamaJson(), "head_dim", 32);
   wide["tie_word_embeddings"] = true;
   for (const json& config :

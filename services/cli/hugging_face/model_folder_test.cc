@@ -26,7 +26,7 @@ class ModelFolderTest : public testing::Test {
   }
   static std::string Tokenizer() {
     nlohmann::json file = TokenizerJson();
-    file["added_tokens"] = {AddedTokenJson(256, "</s>")};
+    file["added_tokens"] = nlohmann::json::array({AddedTokenJson(256, "</s>")});
     return file.dump();
   }
   void Config(int vocabulary) {

@@ -143,7 +143,7 @@ TEST_F(TextWriterTest, AMiniBatchIsContinuedBeforeTheNextAndChangesNoText) {
 // of none as U+FFFD.
 TEST_F(TextWriterTest, CharactersOfATokenizerJsonComeWhole) {
   nlohmann::json file = TokenizerJson();
-  file["added_tokens"] = {AddedTokenJson(256, "</s>")};
+  file["added_tokens"] = nlohmann::json::array({AddedTokenJson(256, "</s>")});
   spec_.network = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 257};
   path_ = WriteWeights(5);
   const auto network = LoadDecodingNetwork(

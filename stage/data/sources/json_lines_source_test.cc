@@ -111,7 +111,8 @@ TEST_F(JsonLinesSourceTest, ATokenizersEndIdStandsBetween) {
 // A document over 64 KiB is encoded by parts, and no space between them is lost.
 TEST_F(JsonLinesSourceTest, ALongDocumentOfATokenizerJsonIsWhole) {
   nlohmann::json file = TokenizerJson({{" ", "w"}, {" w", "ord"}, {"o", "r"}, {"or", "d"}});
-  file["added_tokens"] = {AddedTokenJson(static_cast<int>(file["model"]["vocab"].size()), "</s>")};
+  file["added_tokens"] = nlohmann::json::array(
+      {AddedTokenJson(static_cast<int>(file["model"]["vocab"].size()), "</s>")});
   data_.tokenizer = folder_.Write("tokenizer.json", file.dump());
   const auto tokenizer = Tokenizer::Parse(file.dump()).value();
   std::string document = "word";
