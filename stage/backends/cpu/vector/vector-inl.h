@@ -112,7 +112,13 @@ HWY_INLINE F32Vec Exp(F32 d, F32Vec x) {
   p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1f));
   p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0f));
-  const auto exponent = hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127));
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  // There a conversion of NaN is undefined. The polynomial is NaN already.
+  const auto whole = hn::IfThenElse(hn::IsNaN(n), hn::Zero(d), n);
+#else
+  const auto whole = n;
+#endif
+  const auto exponent = hn::Add(hn::ConvertTo(di, whole), hn::Set(di, 127));
   p = hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
   p = hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.0f)), hn::Zero(d), p);
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.0f)), hn::Inf(d), p);
