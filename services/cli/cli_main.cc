@@ -11,12 +11,18 @@
 #include "services/cli/output/console.h"
 
 // Else the first files that are opened take the places of streams that are closed: `translate <&-` read
-// the pipe of its own signals.
+// an event of gRPC's.
 static void OpenStandardStreams() {
   for (int stream = 0; stream < 3; ++stream) {
     if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);
   }
 }
+
+#ifndef STAGECOACH_SANITIZED  // sanitizers begin there themselves
+// Libraries open files before main.
+__attribute__((section(".preinit_array"),
+               used)) static void (*const before_libraries)() = OpenStandardStreams;
+#endif
 
 int main(int argc, char** argv) {
   using namespace stagecoach;
@@ -32,7 +38,7 @@ int main(int argc, char** argv) {
   Console::Options options = Console::DetectTerminals();
   options.on_output_lost = [&stop] {
     stop.Request(absl::AbortedError(
-"standard output could not be written: it is closed, or its disk is full"));
+        "standard output could not be written: it is closed, or its disk is full"));
   };
   Console console(std::cout, std::cerr, options);
   InterruptWatcher interrupts(&stop);
