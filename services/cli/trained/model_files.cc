@@ -50,19 +50,15 @@ std::optional<Json> ConfigItBeganWith(ReadableFiles& files, const JobSpec& job) 
   return Json::parse(*text);
 }
 
-absl::StatusOr<Json> ConfigOf(ReadableFiles& files, const JobSpec& job) {
-  std::optional<Json> config = ConfigItBeganWith(files, job);
-  if (!config.has_value()) {
-    ASSIGN_OR_RETURN(config, WriteModelConfig(job.network));
+// kept: of the folder that the job began with, if any.
+absl::StatusOr<Json> ConfigOf(const JobSpec& job, std::optional<Json> kept) {
+  if (!kept.has_value()) {
+    ASSIGN_OR_RETURN(kept, WriteModelConfig(job.network));
   }
   for (const char* const name : {"dtype", "torch_dtype"}) {
-    if (config->contains(name)) (*config)[name] = "float32";
+    if (kept->contains(name)) (*kept)[name] = "float32";
   }
-  return *std::move(config);
-}
-
-bool KeepsConfig(ReadableFiles& files, const JobSpec& job) {
-  return ConfigItBeganWith(files, job).has_value();
+  return *std::move(kept);
 }
 
 struct TokenizerFiles {
@@ -97,14 +93,16 @@ void SetId(const char* field, int32_t id, Json* config) {
 
 absl::StatusOr<ModelFiles> ModelFilesOf(ReadableFiles& files, const JobSpec& job) {
   ModelFiles model;
-  ASSIGN_OR_RETURN(Json config, ConfigOf(files, job));
+  std::optional<Json> kept = ConfigItBeganWith(files, job);
+  const bool keeps = kept.has_value();
+  ASSIGN_OR_RETURN(Json config, ConfigOf(job, std::move(kept)));
   const std::string path = TokenizerPathOf(job.data);
   if (!path.empty()) {
     absl::StatusOr<TokenizerFiles> tokenizer = ReadTokenizer(files, path);
     if (tokenizer.ok()) {
       model.files = std::move(tokenizer->files);
       // The ids of a folder's own tokenizer are in its config.json.
-      if (!KeepsConfig(files, job) || FolderOf(path) != job.initialize.from) {
+      if (!keeps || FolderOf(path) != job.initialize.from) {
         SetId("bos_token_id", tokenizer->begin, &config);
         SetId("eos_token_id", tokenizer->end, &config);
       }
@@ -114,7 +112,7 @@ absl::StatusOr<ModelFiles> ModelFilesOf(ReadableFiles& files, const JobSpec& job
     }
   }
   model.files.push_back({kModelConfigFile, config.dump(2) + "\n"});
-  if (!KeepsConfig(files, job)) return model;
+  if (!keeps) return model;
   constexpr char kGeneration[] = "generation_config.json";
   absl::StatusOr<std::string> generation =
       ReadAll(files, JoinPath(job.initialize.from, kGeneration));
