@@ -16,18 +16,27 @@ constexpr int64_t kHashedAtOnce = int64_t{1} << 20;
 
 }  // namespace
 
-std::string ContentDigest(std::vector<ShardTensor> tensors) {
+TensorDigest DigestOf(const TensorEntry& tensor, const std::string& sha256) {
+  return {tensor.name, std::string(DTypeName(tensor.dtype)), tensor.shape.ToString(), sha256};
+}
+
+std::string ContentDigest(std::vector<TensorDigest> tensors) {
   std::sort(tensors.begin(), tensors.end(),
-            [](const ShardTensor& a, const ShardTensor& b) { return a.entry.name < b.entry.name; });
+            [](const TensorDigest& a, const TensorDigest& b) { return a.name < b.name; });
   Sha256 digest;
-  for (const ShardTensor& tensor : tensors) {
-    for (std::string text : {tensor.entry.name, std::string(DTypeName(tensor.entry.dtype)),
-                             tensor.entry.shape.ToString(), tensor.sha256}) {
-      text.push_back('\0');
-      digest.Update(text);
+  for (TensorDigest& tensor : tensors) {
+    for (std::string* text : {&tensor.name, &tensor.dtype, &tensor.shape, &tensor.sha256}) {
+      text->push_back('\0');
+      digest.Update(*text);
     }
   }
   return digest.Hex();
+}
+
+absl::Status DamagedContent(const std::string& found, const std::string& named) {
+  return absl::InvalidArgumentError(absl::StrCat("its tensors have sha256 ", found,
+                                                 ", it was written with ", ShownName(named),
+                                                 ": the file is damaged; export or copy it again"));
 }
 
 std::string BytesSha256(std::span<const std::byte> bytes) {
@@ -36,9 +45,22 @@ std::string BytesSha256(std::span<const std::byte> bytes) {
   return digest.Hex();
 }
 
-absl::StatusOr<HashedContent> HashContent(SafetensorsReader& reader) {
-  HashedContent hashed;
-  std::vector<ShardTensor> content;
+absl::StatusOr<std::string> ReadHashed(SafetensorsReader& reader, const TensorEntry& tensor,
+                                       std::span<std::byte> target) {
+  Sha256 digest;
+  for (int64_t offset = 0; offset < tensor.bytes(); offset += kHashedAtOnce) {
+    const std::span<std::byte> piece =
+        target.subspan(static_cast<size_t>(offset),
+                       static_cast<size_t>(std::min(kHashedAtOnce, tensor.bytes() - offset)));
+    RETURN_IF_ERROR(reader.ReadPart(tensor, offset, piece));
+    digest.Update(piece);
+    TickProgress();
+  }
+  return digest.Hex();
+}
+
+absl::Status CheckContent(SafetensorsReader& reader) {
+  std::vector<TensorDigest> content;
   std::vector<std::byte> bytes;
   for (const TensorEntry& entry : reader.tensors()) {
     Sha256 digest;
@@ -48,15 +70,12 @@ absl::StatusOr<HashedContent> HashContent(SafetensorsReader& reader) {
       digest.Update(bytes);
       TickProgress();
     }
-    hashed.tensors.push_back(digest.Hex());
-    content.push_back({entry, hashed.tensors.back()});
+    content.push_back(DigestOf(entry, digest.Hex()));
   }
-  hashed.content = ContentDigest(std::move(content));
+  const std::string found = ContentDigest(std::move(content));
   const auto said = reader.metadata().find(kContentDigestKey);
-  if (said == reader.metadata().end() || said->second == hashed.content) return hashed;
-  return absl::InvalidArgumentError(absl::StrCat("its tensors have sha256 ", hashed.content,
-                                                 ", it was written with ", ShownName(said->second),
-                                                 ": the file is damaged; export or copy it again"));
+  if (said == reader.metadata().end() || said->second == found) return absl::OkStatus();
+  return DamagedContent(found, said->second);
 }
 
 }  // namespace stagecoach

@@ -104,6 +104,7 @@ class Members {
     const Json* value = Find(key, &Json::is_string);
     return value == nullptr ? "" : value->get<std::string>();
   }
+  std::string TextOrNone(const char* key) const { return json_.contains(key) ? Text(key) : ""; }
   uint64_t Unsigned(const char* key) const {
     const Json* value = Find(key, &Json::is_number_unsigned);
     return value == nullptr ? 0 : value->get<uint64_t>();
@@ -214,6 +215,7 @@ absl::StatusOr<Manifest> ManifestFromJson(const Json& json) {
                     .model_sha256 = members.Text("model_sha256"),
                     .dataset_sha256 = dataset.Text("sha256"),
                     .dataset_bytes = dataset.Integer("bytes"),
+                    .base_sha256 = members.TextOrNone("base_sha256"),
                     .facts = {.classes = dataset.TextsOrNone("classes"),
                               .mean = dataset.HexFloatsOrNone("mean"),
                               .deviation = dataset.HexFloatsOrNone("deviation")},
@@ -306,15 +308,16 @@ uint64_t OptimizerSteps(const TrainState& state) {
 std::string FormatManifest(const Manifest& manifest) {
   Json shards = Json::array();
   for (const ShardInfo& shard : manifest.shards) shards.push_back(ShardToJson(shard));
-  const Json json = {{"dataset", DatasetToJson(manifest)},
-                     {"fingerprint", manifest.fingerprint},
-                     {"format_version", manifest.format_version},
-                     {"job", manifest.job},
-                     {"model_sha256", manifest.model_sha256},
-                     {"shards", std::move(shards)},
-                     {"stages", manifest.stages},
-                     {"state", StateToJson(manifest.state)},
-                     {"term", manifest.term}};
+  Json json = {{"dataset", DatasetToJson(manifest)},
+               {"fingerprint", manifest.fingerprint},
+               {"format_version", manifest.format_version},
+               {"job", manifest.job},
+               {"model_sha256", manifest.model_sha256},
+               {"shards", std::move(shards)},
+               {"stages", manifest.stages},
+               {"state", StateToJson(manifest.state)},
+               {"term", manifest.term}};
+  if (!manifest.base_sha256.empty()) json["base_sha256"] = manifest.base_sha256;
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();  // the closing brace goes behind the digest
   return absl::StrCat(text, kDigestMember, Sha256Hex(text), "\"}");

@@ -42,7 +42,8 @@ struct Manifest {
   TrainState state;
   std::string dataset_sha256;
   int64_t dataset_bytes = 0;
-  DataFacts facts;  // of the data set, for users of the weights
+  std::string base_sha256;  // content of the weights that adapters belong to; empty: none
+  DataFacts facts;          // of the data set, for users of the weights
   uint64_t term = 0;
   int stages = 0;                 // information only
   std::string fingerprint;        // back end and libraries; a difference on resume is a warning

@@ -80,6 +80,16 @@ TEST(Manifest, IsThisText) {
       R"("step":2},"term":3)");
 }
 
+TEST(Manifest, KeepsTheDigestOfTheWeightsThatAdaptersBelongTo) {
+  Manifest manifest = FullManifest();
+  EXPECT_THAT(FormatManifest(manifest), testing::Not(HasSubstr("base_sha256")));
+  manifest.base_sha256 = "b";
+  const absl::StatusOr<Manifest> parsed = ParseManifest(FormatManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->base_sha256, "b");
+  EXPECT_THAT(FormatManifest(manifest), HasSubstr(R"({"base_sha256":"b","dataset":)"));
+}
+
 TEST(Manifest, TellsWhenTheOptimizerBeganAnew) {
   Manifest manifest = ToyManifest("job-1", 3, 12);  // one of its steps was skipped
   EXPECT_THAT(FormatManifest(manifest), HasSubstr(R"("optimizer_start":0,)"));

@@ -18,7 +18,8 @@ struct Told {
 // Terms and numbers of stages may differ: a step is the same whoever ran it.
 bool SayTheSame(const Manifest& a, const Manifest& b) {
   return a.job == b.job && a.model_sha256 == b.model_sha256 && a.state == b.state &&
-         a.dataset_sha256 == b.dataset_sha256 && a.fingerprint == b.fingerprint;
+         a.dataset_sha256 == b.dataset_sha256 && a.base_sha256 == b.base_sha256 &&
+         a.fingerprint == b.fingerprint;
 }
 
 // Shards from layer 0 to the last one, each beginning where the one before ends. From the end: what

@@ -134,33 +134,33 @@ int64_t WeightShards::file_bytes() const {
   return bytes;
 }
 
-absl::Status WeightShards::Read(const TensorEntry& tensor, std::span<std::byte> target) {
-  return shards_[shard_of_[PlaceOf(tensor)]].reader.Read(tensor, target);
+std::string WeightShards::header_sha256() const {
+  std::vector<TensorDigest> header;
+  for (const TensorEntry& tensor : tensors_) header.push_back(DigestOf(tensor, ""));
+  return ContentDigest(std::move(header));
 }
 
-absl::StatusOr<HashedContent> WeightShards::Hash() {
-  HashedContent all;
-  std::vector<ShardTensor> content;
-  for (Shard& shard : shards_) {
-    absl::StatusOr<HashedContent> hashed = HashContent(shard.reader);
-    if (!hashed.ok()) {
-      return index_file_.empty() ? hashed.status() : Annotate(hashed.status(), shard.file);
-    }
-    for (std::string& digest : hashed->tensors) all.tensors.push_back(std::move(digest));
-  }
-  for (size_t i = 0; i < tensors_.size(); ++i) content.push_back({tensors_[i], all.tensors[i]});
-  all.content = ContentDigest(std::move(content));
-  RETURN_IF_ERROR(CheckUnchanged());
-  return all;
+std::string WeightShards::named_sha256() const {
+  if (!index_file_.empty()) return "";
+  const Metadata& metadata = shards_.front().reader.metadata();
+  const auto named = metadata.find(kContentDigestKey);
+  return named == metadata.end() ? "" : named->second;
+}
+
+absl::StatusOr<std::string> WeightShards::Read(const TensorEntry& tensor,
+                                               std::span<std::byte> target) {
+  const auto place = static_cast<size_t>(&tensor - tensors_.data());
+  return ReadHashed(shards_[shard_of_[place]].reader, tensor, target);
 }
 
 // Shards that are replaced one by one fit together in none of their states between.
 absl::Status WeightShards::CheckUnchanged() const {
-  if (index_file_.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = ReadIndex(*files_, index_file_);
-  if (absl::IsNotFound(text.status())) return Changed(NameOf(index_file_));
-  RETURN_IF_ERROR(text.status());
-  if (*text != index_text_) return Changed(NameOf(index_file_));
+  if (!index_file_.empty()) {
+    const absl::StatusOr<std::string> text = ReadIndex(*files_, index_file_);
+    if (absl::IsNotFound(text.status())) return Changed(NameOf(index_file_));
+    RETURN_IF_ERROR(text.status());
+    if (*text != index_text_) return Changed(NameOf(index_file_));
+  }
   for (const Shard& shard : shards_) {
     const absl::StatusOr<SafetensorsReader> now = SafetensorsReader::Open(*files_, shard.path);
     if (absl::IsNotFound(now.status()) || absl::IsDataLoss(now.status())) {

@@ -30,15 +30,14 @@ class WeightShards {
   const std::vector<TensorEntry>& tensors() const { return tensors_; }  // shard after shard
   const TensorEntry* Find(const std::string& name) const;               // null if absent
   int64_t file_bytes() const;                                           // of all shards
-  // Position in tensors().
-  size_t PlaceOf(const TensorEntry& tensor) const {
-    return static_cast<size_t>(&tensor - tensors_.data());
-  }
-  // target.size() == tensor.bytes()
-  absl::Status Read(const TensorEntry& tensor, std::span<std::byte> target);
-  // Reads everything, with ticks of progress. The content's digest is that of the same tensors in
-  // one file. Afterwards compares index and headers with those that it opened.
-  absl::StatusOr<HashedContent> Hash();
+  // Of names, types and shapes of all tensors, whatever their order and shards.
+  std::string header_sha256() const;
+  // Digest of the content that a file alone names (kContentDigestKey); empty: none.
+  std::string named_sha256() const;
+  // Reads a tensor, with ticks of progress, and returns its digest. target.size() == tensor.bytes()
+  absl::StatusOr<std::string> Read(const TensorEntry& tensor, std::span<std::byte> target);
+  // Compares index and headers with those that were opened.
+  absl::Status CheckUnchanged() const;
 
  private:
   struct Shard {
@@ -51,7 +50,6 @@ class WeightShards {
   absl::Status OpenShards(const WeightIndex& index);
   // Checks that each shard has what the index says, and nothing else.
   absl::Status CheckTensors(const WeightIndex& index) const;
-  absl::Status CheckUnchanged() const;
 
   ReadableFiles* files_;
   std::string index_file_, index_text_;  // empty: one file

@@ -37,7 +37,7 @@ class LayerKind {
   // Writes the layer: its operations, and its parameters with their names and initial values.
   virtual absl::StatusOr<ValueId> Build(const LayerSpec& layer, ValueId x, const LayerPlace& place,
                                         LayerBuilder& builder) const = 0;
-  // The layer's function in one word, for the text of network/network_text.h. It has what neither
+  // The layer's function in one word, for the text of network/names/network_text.h. It has what neither
   // widths nor parameters tell, as "attention:8". Empty: the identity, as dropout is. Manifests
   // hold a digest of this text. So it stays as it is, and a new field adds to it only if used.
   virtual std::string Function(const LayerSpec& layer) const = 0;

@@ -20,9 +20,9 @@ inline constexpr int kMaxCutValues =
     64;  // values that cross one cut: tensors of a message (docs/formats.md)
 inline constexpr int kMaxTiedUses = kMaxCutValues;  // their gradients may be in one message
 inline constexpr int kMaxDepth = 8;                 // residuals inside residuals
-// Streams of random numbers of one layer: those from this one on draw initial values
-// (base/numbers/random.h).
-inline constexpr int64_t kMaxDraws = 0x8000;
+// Streams of random numbers of one layer: those from this one on drop inputs of adapters
+// (network/passes/lora.h), those from 0x8000 on draw initial values (base/numbers/random.h).
+inline constexpr int64_t kMaxDraws = 0x4000;
 // Range of the weight of an auxiliary output's loss.
 inline constexpr double kLeastAuxiliaryWeight = 1e-6, kMostAuxiliaryWeight = 1000;
 inline constexpr int64_t kMaxArrays = int64_t{1} << 20;  // parameters and states of a network

@@ -16,7 +16,7 @@
 #include "network/layers/mlp.h"
 #include "network/layers/norms.h"
 #include "network/layers/residual.h"
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 #include "network/objective_kind.h"
 #include "network/zoo/amoebanet/amoebanet.h"
 #include "network/zoo/gpt.h"
@@ -296,9 +296,9 @@ TEST(LayerList, RefusesResidualsNestedWithoutEnd) {
 TEST(LayerList, RefusesALayerThatDrawsFromTooManyStreams) {
   ResidualSpec inner, outer;
   inner.layers.assign(256, LayerSpec{DropoutSpec{0.1}});
-  outer.layers.assign(129, LayerSpec{inner});
+  outer.layers.assign(65, LayerSpec{inner});
   EXPECT_THAT(ErrorOf(List({{EmbeddingSpec{}}, {outer}, {LinearSpec{.out = 16}}})),
-              HasSubstr("more than 32768 layers that draw random numbers; split the layer"));
+              HasSubstr("more than 16384 layers that draw random numbers; split the layer"));
 }
 
 TEST(LayerList, RefusesArraysThatTheRandomStreamsCannotFill) {

@@ -12,6 +12,9 @@ namespace stagecoach {
 // "model/0003/mlp.up.weight"; the byte order of names is the order of layers.
 struct ParameterSpec {
   enum class Init { kZeros, kOnes, kNormal };
+  // What it is to adapters (network/passes/lora.h). A base is frozen: each load takes it from the
+  // file of weights again, and no checkpoint holds it.
+  enum class Part { kWhole, kBase, kAdapter };
   std::string name;  // global
   Shape shape;
   Init init = Init::kZeros;
@@ -23,6 +26,7 @@ struct ParameterSpec {
   // a value of its own. A tied parameter begins with its owner's value. It has no optimizer state
   // and no place in a checkpoint.
   std::string tied_to = {};
+  Part part = Part::kWhole;
   bool tied() const { return !tied_to.empty(); }
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };

@@ -117,6 +117,13 @@ class Slice final : public OperationOf<SliceAttributes> {
 class SliceGradient final : public OperationOf<SliceGradientAttributes> {
  public:
   std::string_view name() const override { return "slice_gradient"; }
+  std::vector<CallCase> Cases() const override {
+    return {{.name = "middle",
+             .attributes = ToAttributes(SliceGradientAttributes{3, 11}),
+             .inputs = {Samples({7, 5})},
+             .tolerance = 0,
+             .bfloat16_tolerance = 0}};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const SliceGradientAttributes& attributes,
@@ -139,6 +146,12 @@ class SliceGradient final : public OperationOf<SliceGradientAttributes> {
   Cost CostOfCall(const SliceGradientAttributes&, const CallTypes& types,
                   int64_t samples) const override {
     return {.flops = kMoveFlops * TypeElements(types.outputs[0], samples)};
+  }
+  void WriteGradient(const SliceGradientAttributes& attributes,
+                     GradientWriter& writer) const override {
+    if (!writer.Wants(0)) return;
+    const SliceAttributes slice{attributes.begin, writer.input_type(0).shape.back()};
+    writer.Contribute(0, writer.Emit("slice", ToAttributes(slice), {writer.OutputGradient(0)})[0]);
   }
 };
 

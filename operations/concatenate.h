@@ -2,7 +2,8 @@
 // other extents are equal. The gradient of each input is a slice.
 // slice: y = x[..., begin, begin + 1, ..., begin + extent - 1]. Its output has the last extent
 // `extent`.
-// slice_gradient: dy -> dx of the last extent `whole`, 0 outside of the slice.
+// slice_gradient: dy -> dx of the last extent `whole`, 0 outside of the slice. Its own gradient is
+// the slice.
 #ifndef STAGECOACH_OPERATIONS_CONCATENATE_H_
 #define STAGECOACH_OPERATIONS_CONCATENATE_H_
 

@@ -33,12 +33,26 @@ struct DatasetManifest {
   friend bool operator==(const DatasetManifest&, const DatasetManifest&) = default;
 };
 
-// Identity of the file that a job begins with (JobSpec::initialize): compared between all stages,
-// and with every load before the job's first checkpoint.
+// Identity of the weights that a job begins with (JobSpec::initialize): compared with every load
+// that reads them.
 struct WeightsManifest {
   int64_t bytes = 0;
-  std::string sha256;  // of its content (checkpoint/content_digest.h); empty: there is none
+  std::string sha256;  // of what all stages read (checkpoint/content_digest.h); empty: not known
   friend bool operator==(const WeightsManifest&, const WeightsManifest&) = default;
+};
+
+// What one stage has read of them: the headers of all files, and the tensors of its cell.
+struct WeightsRead {
+  struct Tensor {
+    std::string name, dtype, shape, sha256;  // as a content digest takes them
+    friend bool operator==(const Tensor&, const Tensor&) = default;
+  };
+  int64_t bytes = 0;          // of all files
+  std::string header_sha256;  // of names, types and extents; empty: nothing was read
+  int64_t tensors = 0;        // of all files
+  std::string named_sha256;   // digest of the content that the file itself names; empty: none
+  std::vector<Tensor> read;   // ascending names
+  friend bool operator==(const WeightsRead&, const WeightsRead&) = default;
 };
 
 // Snapshots in the memory of stages (checkpoint/snapshot.h): each stage keeps its own shard, and
@@ -63,13 +77,12 @@ struct LoadCommand {
   std::shared_ptr<const Network> network;  // never null; as the job trains it
   Partition partition;
   StageId stage;
-  std::string downstream_address;    // host:port; empty on the last stage
-  std::string upstream_name;         // of the stage that dials; empty on the first one
-  std::string checkpoint_folder;     // committed step folder to load from; empty: initial weights
-  bool fresh_optimizer = false;      // of the checkpoint, load the weights only
-  DatasetManifest expected_data;     // checked if sha256 is not empty
-  WeightsManifest expected_weights;  // likewise
-  std::string probe_folder;          // probe to answer (checkpoint/folder_probe.h); empty: none
+  std::string downstream_address;  // host:port; empty on the last stage
+  std::string upstream_name;       // of the stage that dials; empty on the first one
+  std::string checkpoint_folder;   // committed step folder to load from; empty: initial weights
+  bool fresh_optimizer = false;    // of the checkpoint, load the weights only
+  DatasetManifest expected_data;   // checked if sha256 is not empty
+  std::string probe_folder;        // probe to answer (checkpoint/folder_probe.h); empty: none
   SnapshotPlan snapshot;
   // Parameters and states have been trained: they come from a checkpoint or a snapshot.
   bool resumes() const { return !checkpoint_folder.empty() || !snapshot.manifest.empty(); }
@@ -85,7 +98,7 @@ struct LoadResult {
   DatasetManifest data;          // filled on the first and last stage
   DataFacts facts;               // from stages that read: each its own findings
   ShownPictures shown;           // of the stage that reads images; null: not shown
-  WeightsManifest weights;       // if it began with a file of weights
+  WeightsRead weights;           // of a job's weights to begin with, if it took some
   std::string fingerprint;       // of the back end; all stages of a job must agree
   StageMemory memory;            // bytes by kind after loading
   bool folder_answered = false;  // a probe was asked for, and the stage knows probes

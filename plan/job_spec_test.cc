@@ -564,6 +564,33 @@ TEST(ValidateJobSpec, RefusesToFreezeWhatIsNotThereOrEverything) {
   EXPECT_FALSE(ExpandJob(spec)->layers[0].parameters[0].trained);
 }
 
+TEST(ValidateJobSpec, AdaptersNeedTheirWeightsAndNothingElseThatIsFrozen) {
+  JobSpec good = GoodSpec();
+  good.initialize.from = "/weights";
+  good.training.lora = {.rank = 2, .alpha = 4, .targets = {"qkv"}};
+  EXPECT_TRUE(ValidateJobSpec(good).ok()) << ValidateJobSpec(good);
+  good.resume.job = "first";
+  EXPECT_TRUE(ValidateJobSpec(good).ok()) << "a base is in no checkpoint";
+  const auto refusal = [&good](const std::function<void(JobSpec*)>& change) {
+    JobSpec spec = good;
+    change(&spec);
+    return std::string(ValidateJobSpec(spec).message());
+  };
+  EXPECT_EQ(refusal([](JobSpec* spec) { spec->initialize = {}; }),
+            "training.lora: given; adapters need the weights that they adapt: set initialize.from");
+  EXPECT_EQ(refusal([](JobSpec* spec) { spec->training.lora.rank = 0; }),
+            "training.lora.rank: 0; give a rank as well: 8, say");
+  EXPECT_EQ(refusal([](JobSpec* spec) { spec->training.lora.rank = -1; }),
+            "training.lora.rank: -1; must be >= 0");
+  EXPECT_EQ(refusal([](JobSpec* spec) { spec->training.freeze = {"*.lora_a.weight"}; }),
+            "training.freeze: 1 patterns; with training.lora all but the adapters is frozen: leave "
+            "it out");
+  EXPECT_EQ(refusal([](JobSpec* spec) { spec->training.lora.alpha = -4; }),
+            "training.lora.alpha: -4; divided by the rank 2 it must be in [1e-06, 1e+06]");
+  EXPECT_EQ(refusal([](JobSpec* spec) { spec->training.lora.dropout = 1.5; }),
+            "training.lora.dropout: 1.5; must be a number in [0, 1)");
+}
+
 TEST(Names, AreThoseOfTheYaml) {
   EXPECT_STREQ(RematerializationName(Rematerialization::kAlways), "always");
   EXPECT_STREQ(RematerializationName(Rematerialization::kExceptFirst), "except_first");

@@ -218,6 +218,29 @@ absl::Status ValidateResume(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// Adapters are of no use without what they adapt, which no checkpoint holds.
+absl::Status ValidateLora(const JobSpec& spec) {
+  const LoraSpec& lora = spec.training.lora;
+  RETURN_IF_ERROR(CheckRanges("training.lora.", lora));
+  if (!lora.given()) {
+    if (lora == LoraSpec()) return absl::OkStatus();
+    return FieldError("training.lora.rank", "0", "give a rank as well: 8, say");
+  }
+  if (!spec.training.freeze.empty()) {
+    return FieldError("training.freeze", absl::StrCat(spec.training.freeze.size(), " patterns"),
+                      "with training.lora all but the adapters is frozen: leave it out");
+  }
+  if (spec.write.has_value()) {
+    return FieldError(
+        "training.lora", "given",
+        "texts are written with whole weights: export the job with --names huggingface "
+        "and write with that folder");
+  }
+  if (spec.initialize.given()) return absl::OkStatus();
+  return FieldError("training.lora", "given",
+                    "adapters need the weights that they adapt: set initialize.from");
+}
+
 // The file itself is looked at where it lies (stage/weights/weight_file.h).
 absl::Status ValidateInitialize(const JobSpec& spec, const Network& network) {
   const InitializeSpec& initialize = spec.initialize;
@@ -226,7 +249,7 @@ absl::Status ValidateInitialize(const JobSpec& spec, const Network& network) {
     return FieldError("initialize.from", absl::StrCat(initialize.from.size(), " bytes"),
                       absl::StrCat("at most ", kMaxText));
   }
-  if (!spec.resume.job.empty()) {
+  if (!spec.resume.job.empty() && !spec.training.lora.given()) {
     return FieldError("initialize.from", absl::StrCat("\"", initialize.from, "\""),
                       absl::StrCat("the job has the weights of resume.job=", spec.resume.job,
                                    " already: leave one of the two out"));
@@ -272,6 +295,7 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(ValidateUntil(spec, network));
   RETURN_IF_ERROR(ValidateResume(spec));
   RETURN_IF_ERROR(ValidateWrite(spec, network));
+  RETURN_IF_ERROR(ValidateLora(spec));
   return ValidateInitialize(spec, network);
 }
 

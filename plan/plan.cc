@@ -13,6 +13,7 @@
 #include "network/passes/tied.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
+#include "plan/costs/training_state.h"
 #include "plan/costs/writing_cost.h"
 
 namespace stagecoach {
@@ -233,14 +234,20 @@ StagePlan PlanStage(const JobSpec& spec, const Network& network, const Plan& pla
 }
 
 // The first stage keeps the last one's snapshots.
-void ForecastProcesses(const PlanAssumptions& assumptions, Plan* plan) {
+void ForecastProcesses(const JobSpec& spec, const Network& network,
+                       const PlanAssumptions& assumptions, Plan* plan) {
   const int stages = static_cast<int>(plan->stages.size());
+  const auto state = [&](int stage) {
+    const StagePlan& one = plan->stages[static_cast<size_t>(stage)];
+    return TrainingStateBytes(network, spec.training, one.first_layer, one.last_layer);
+  };
   for (int stage = 0; stage < stages; ++stage) {
     if (CardOf(assumptions, stage)) continue;
-    const StageMemory* const before =
-        stages == 1 ? nullptr : &plan->stages[(stage + stages - 1) % stages].memory;
+    const int before = (stage + stages - 1) % stages;
     plan->stages[stage].process_bytes =
-        ProcessBytes(plan->stages[stage].memory, before, HostOf(assumptions, stage).threads);
+        ProcessBytes(plan->stages[stage].memory, state(stage),
+                     stages == 1 ? std::nullopt : std::optional(state(before)),
+                     HostOf(assumptions, stage).threads);
   }
 }
 
@@ -321,7 +328,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, network, plan, programs, seconds, stage, assumptions));
   }
-  ForecastProcesses(assumptions, &plan);
+  ForecastProcesses(spec, network, assumptions, &plan);
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
   const LinkCost link{.bytes_per_second = assumptions.link_bytes_per_second,

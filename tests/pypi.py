@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 
-def enter(build, name, packages, with_system_packages=False, dependencies=True):
+def enter(build, name, packages, with_system_packages=False, dependencies=True, alone=()):
     """Goes on in an environment with these packages ("name==version"), or ends with 77 and the reason.
 
     `with_system_packages`: beside those that this Python has already, which are not fetched then. Without `dependencies`
-    all that is needed is among the packages.
+    all that is needed is among the packages. Those of `alone` come afterwards, without what they say they need.
     """
     folder = pathlib.Path(build) / "venv" / name
     python = folder / "bin" / "python3"
@@ -17,11 +17,14 @@ def enter(build, name, packages, with_system_packages=False, dependencies=True):
         return
     stamp = folder / "complete"
     options = [] if dependencies else ["--no-deps"]
-    wanted = "\n".join([sys.version, *options, *packages])
+    wanted = "\n".join([sys.version, *options, *packages, *alone])
+    install = [str(python), "-m", "pip", "install", "--quiet", "--retries", "1"]
     if not stamp.exists() or stamp.read_text() != wanted:
         system = ["--system-site-packages"] if with_system_packages else []
-        for command in ([sys.executable, "-m", "venv", "--clear", *system, str(folder)],
-                        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *options, *packages]):
+        commands = [[sys.executable, "-m", "venv", "--clear", *system, str(folder)], [*install, *options, *packages]]
+        if alone:
+            commands.append([*install, "--no-deps", *alone])
+        for command in commands:
             try:
                 result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
             except subprocess.TimeoutExpired as late:  # a mirror that is slow is as good as none

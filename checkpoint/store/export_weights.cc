@@ -85,11 +85,11 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
   WeightsHash hash;
   std::vector<std::byte> buffer;
   std::vector<TensorSource> sources;
-  std::vector<ShardTensor> content;
+  std::vector<TensorDigest> content;
   const std::map<std::string, std::string> digests = TensorDigests(manifest);
   for (const TensorEntry& tensor : shards.Tensors(kParameterPrefix)) {
     const std::string from = average ? AveragedName(shards, tensor.name) : tensor.name;
-    content.push_back({tensor, digests.at(from)});
+    content.push_back(DigestOf(tensor, digests.at(from)));
     sources.push_back({.name = tensor.name,
                        .dtype = tensor.dtype,
                        .shape = tensor.shape,
@@ -118,8 +118,8 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
       file_system, folder, kExportSpecFile,
       [&](const std::string& path) { return WriteText(file_system, path, config_json); }));
   // "pt" is what readers in the field expect to find: row-major, linear weights [out, in].
-  const Metadata metadata = {{kContentDigestKey, ContentDigest(std::move(content))},
-                             {"format", "pt"}};
+  Metadata metadata = {{kContentDigestKey, ContentDigest(std::move(content))}, {"format", "pt"}};
+  if (!manifest.base_sha256.empty()) metadata[kBaseDigestKey] = manifest.base_sha256;
   RETURN_IF_ERROR(
       WriteAtomically(file_system, folder, kExportWeightsFile, [&](const std::string& path) {
         return WriteSafetensors(file_system, path, sources, metadata).status();

@@ -7,6 +7,8 @@
 #include "base/errors/error_place.h"
 #include "base/errors/status.h"
 #include "coordinator/job/job_transition.h"
+#include "network/passes/lora.h"
+#include "network/stored.h"
 #include "plan/costs/training_state.h"
 #include "plan/job/optimizer_slots.h"
 
@@ -27,7 +29,7 @@ std::vector<ExpectedTensor> ExpectedTensors(const JobState& state) {
   };
   for (const NetworkLayer& layer : state.job->network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
-      if (parameter.tied()) continue;
+      if (!IsStored(parameter)) continue;
       expect(parameter.name, parameter.shape);
       if (!parameter.trained) continue;
       for (const OptimizerState& kept : TrainingStates(training, parameter.shape)) {
@@ -149,6 +151,7 @@ Manifest MakeManifest(const JobState& state, std::vector<ShardInfo> shards) {
   manifest.state.last_loss = state.results.loss;
   manifest.dataset_sha256 = state.found.data.sha256;
   manifest.dataset_bytes = state.found.data.bytes;
+  if (HasBase(state.job->network)) manifest.base_sha256 = state.found.weights.sha256;
   manifest.facts = state.found.facts;
   manifest.term = state.term;
   manifest.stages = static_cast<int>(state.slots.size());

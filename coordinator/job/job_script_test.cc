@@ -470,6 +470,9 @@ std::string JobScript::Run(const std::string& line) {
     result.fingerprint = options.contains("fingerprint") ? options.at("fingerprint") : "f";
     result.folder_answered = true;
     result.snapshots = true;
+    if (state_->job->spec.initialize.given()) {
+      result.weights = {.header_sha256 = "h", .tensors = 1, .read = {{"w", "F32", "[1]", "s"}}};
+    }
     if (options.contains("folder")) result.folder = StatusOf(options.at("folder"));
     if (options.contains("notes")) {
       result.data_notes = absl::StrSplit(options.at("notes"), ',');

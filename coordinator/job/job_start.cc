@@ -123,6 +123,8 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
     NoteResumed(found.ref);
     return WaitForStages();
   }
+  // Adapters go on with the weights that they were trained with.
+  if (state_.found.weights.sha256.empty()) state_.found.weights.sha256 = manifest.base_sha256;
   TakeTrainState(state_, manifest.state);
   const uint64_t applied = state_.step - state_.results.skipped_steps;
   if (state_.source.fresh_optimizer) state_.optimizer_start = applied;
@@ -308,7 +310,6 @@ void JobTransition::SendLoads() {
   command.checkpoint_folder = state_.source.folder;
   command.fresh_optimizer = state_.source.fresh_optimizer;
   command.expected_data = state_.found.data;
-  command.expected_weights = state_.found.weights;
   command.probe_folder = state_.checkpoints.probe.folder;
   for (const StageSlot& slot : state_.slots) {
     command.partition.first_layers.push_back(slot.first_layer);

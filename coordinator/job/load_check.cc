@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
+#include "coordinator/job/weights_check.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/epochs.h"
 
@@ -89,20 +90,6 @@ void AddDataNotes(const std::vector<StageSlot>& slots, std::vector<std::string>*
   }
 }
 
-// Of a job that begins with a file of weights: all stages have read the same one.
-absl::Status CheckWeights(const JobState& state) {
-  const std::string& from = state.job->spec.initialize.from;
-  const StageSlot& first = state.slots.front();
-  for (const StageSlot& slot : state.slots) {
-    if (slot.loaded.weights == first.loaded.weights) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("initialize.from = \"", from, "\": ", first.stage.name, " and ",
-                     slot.stage.name, " read different files: sha256 ", first.loaded.weights.sha256,
-                     " and ", slot.loaded.weights.sha256, "; use the same file everywhere"));
-  }
-  return absl::OkStatus();
-}
-
 // What the data set tells of a job that counts in epochs.
 absl::Status CheckSteps(const JobState& state) {
   const JobSpec& spec = state.job->spec;
@@ -133,13 +120,12 @@ absl::Status CheckLoad(JobState* state, std::vector<std::string>* notes) {
   found.data = first.data;
   found.facts = FactsOf(state->slots);
   for (const StageSlot& slot : state->slots) state->evaluation.held_out.Loaded(slot.loaded);
-  if (spec.initialize.given() && !state->source.trained()) {
-    RETURN_IF_ERROR(CheckWeights(*state));
+  if (!first.weights.header_sha256.empty()) {
+    ASSIGN_OR_RETURN(WeightsManifest weights, CheckWeights(*state));
     if (found.weights.sha256.empty()) {
-      notes->push_back(
-          absl::StrCat("begins with the weights of ", state->job->spec.initialize.from));
+      notes->push_back(absl::StrCat("begins with the weights of ", spec.initialize.from));
     }
-    found.weights = first.weights;
+    found.weights = std::move(weights);
   }
   RETURN_IF_ERROR(CheckSteps(*state));
   found.fingerprint = std::move(fingerprint);

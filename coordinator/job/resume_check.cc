@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {

@@ -80,10 +80,10 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
     }
   }
   if (command.spec.initialize.given() && command.checkpoint_folder.empty()) {
-    result.weights = {500, stage.weights_sha256};
-    if (!command.expected_weights.sha256.empty() && command.expected_weights != result.weights) {
-      return absl::FailedPreconditionError("the file of weights changed");
-    }
+    result.weights = {.bytes = 500,
+                      .header_sha256 = "header",
+                      .tensors = 2,
+                      .read = {{"trunk", "F32", "[2]", stage.weights_sha256}}};
   }
   return result;
 }

@@ -157,10 +157,10 @@ JobSpec JobWithWeights() {
 TEST(LoadedFilesTest, StagesThatReadDifferentWeightsEndTheJobByName) {
   TestCluster cluster(2);
   cluster.stage(1).weights_sha256 = "other";
-  EXPECT_THAT(
-      cluster.Start(JobWithWeights()).Failure(),
-      AllOf(HasSubstr("initialize.from = \"/weights/trunk.safetensors\": "),
-            HasSubstr("read different files: sha256 "), HasSubstr("use the same file everywhere")));
+  EXPECT_THAT(cluster.Start(JobWithWeights()).Failure(),
+              AllOf(HasSubstr("initialize.from = \"/weights/trunk.safetensors\": "),
+                    HasSubstr("read different files: tensor trunk with sha256 weights and other"),
+                    HasSubstr("use the same file everywhere")));
 }
 
 // What a job began with is kept by the journal too. Weights are not read any more once there is a
@@ -172,10 +172,11 @@ TEST(LoadedFilesTest, AFileThatChangesBetweenLoadsEndsTheJobByName) {
     bool coordinator;  // is restarted, and not a stage
     const char* message;
   };
-  for (const Case& c : {Case{4, &SimulatedStage::data_sha256, false, "data set changed"},
-                        Case{2, &SimulatedStage::weights_sha256, false, "file of weights changed"},
-                        Case{2, &SimulatedStage::weights_sha256, true, "file of weights changed"},
-                        Case{4, &SimulatedStage::weights_sha256, false, nullptr}}) {
+  for (const Case& c :
+       {Case{4, &SimulatedStage::data_sha256, false, "data set changed"},
+        Case{2, &SimulatedStage::weights_sha256, false, "the job was started with sha256"},
+        Case{2, &SimulatedStage::weights_sha256, true, "the job was started with sha256"},
+        Case{4, &SimulatedStage::weights_sha256, false, nullptr}}) {
     TestCluster cluster(2);
     cluster.Start(JobWithWeights()).UntilStep(c.step);
     for (const int k : {0, 1}) cluster.stage(k).*c.file = "edited";

@@ -13,8 +13,8 @@
 #include "network/layers/linear.h"
 #include "network/layers/pools.h"
 #include "network/layers/residual.h"
+#include "network/names/network_text.h"
 #include "network/network_kinds.h"
-#include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "network/zoo/zoo_testing.h"
 

@@ -21,6 +21,12 @@ using NameTable = absl::Status(const Network& network, std::string_view program,
                                WeightTable* table);
 NameTable NameResnet, NameVit, NameGpt2, NameLlama;
 
+// Not a tied parameter, whose owner has one, and no adapter's (network/passes/lora.h): no file of
+// other weights holds these.
+inline bool HasName(const ParameterSpec& parameter) {
+  return !parameter.tied() && parameter.part != ParameterSpec::Part::kAdapter;
+}
+
 // A tensor that holds an array of `shape` alone, with the axes in that order.
 WeightPart WholeTensor(std::string tensor, const Shape& shape);
 // The same, but axis i of the array is axis axes[i] of the tensor.
@@ -37,7 +43,7 @@ absl::Status ForNamesOf(const NetworkLayer& layer, size_t* next, std::vector<Wei
                         const Name& name) {
   const size_t prefix = NamePrefix(layer.index).size();
   size_t own = layer.states.size();
-  for (const ParameterSpec& parameter : layer.parameters) own += parameter.tied() ? 0 : 1;
+  for (const ParameterSpec& parameter : layer.parameters) own += HasName(parameter) ? 1 : 0;
   for (const size_t end = *next + own; *next < end; ++*next) {
     WeightName& entry = (*names)[*next];
     RETURN_IF_ERROR(name(entry.ours.substr(prefix), &entry));

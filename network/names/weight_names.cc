@@ -27,7 +27,7 @@ WeightTable OwnNames(const Network& network) {
   };
   for (const NetworkLayer& layer : network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
-      if (!parameter.tied()) add(parameter.name, parameter.shape);
+      if (HasName(parameter)) add(parameter.name, parameter.shape);
     }
     for (const StateSpec& state : layer.states) add(state.name, state.shape);
   }

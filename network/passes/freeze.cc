@@ -82,7 +82,9 @@ LayerGraph AsTrained(const Network& network, const NetworkLayer& layer) {
   return graph;
 }
 
-absl::StatusOr<Network> WithoutGradientsOfFrozen(Network network) {
+}  // namespace
+
+absl::StatusOr<Network> WithGradientsOfTrained(Network network) {
   SharedLists lists;
   for (NetworkLayer& layer : network.layers) {
     LayerGraph graph = AsTrained(network, layer);
@@ -95,13 +97,11 @@ absl::StatusOr<Network> WithoutGradientsOfFrozen(Network network) {
   return network;
 }
 
-}  // namespace
-
 absl::StatusOr<Network> FreezeAll(Network network) {
   for (NetworkLayer& layer : network.layers) {
     for (ParameterSpec& parameter : layer.parameters) parameter.trained = false;
   }
-  return WithoutGradientsOfFrozen(std::move(network));
+  return WithGradientsOfTrained(std::move(network));
 }
 
 absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
@@ -109,7 +109,7 @@ absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& 
   if (patterns.empty()) return network;
   RETURN_IF_ERROR(CheckPatterns(patterns, path));
   RETURN_IF_ERROR(MarkFrozen(patterns, path, &network));
-  return WithoutGradientsOfFrozen(std::move(network));
+  return WithGradientsOfTrained(std::move(network));
 }
 
 }  // namespace stagecoach

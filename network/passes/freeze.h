@@ -21,6 +21,10 @@ absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& 
 // The same network with nothing to train: for jobs that write texts.
 absl::StatusOr<Network> FreezeAll(Network network);
 
+// The same network with the gradients that ParameterSpec::trained asks for, and no others: of
+// parameters, and of the wires that lead to them.
+absl::StatusOr<Network> WithGradientsOfTrained(Network network);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_NETWORK_PASSES_FREEZE_H_

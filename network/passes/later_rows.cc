@@ -14,12 +14,28 @@ using std::string_view_literals::operator""sv;
 
 // Their evaluation gives each row of what they make by the same row of what they read. Any other
 // operation counts as one that looks ahead.
-constexpr std::array kRowByRow = {
-    "add"sv,    "add_sinusoids"sv, "batch_norm"sv, "batch_norm_fixed"sv,
-    "clip"sv,   "dropout"sv,       "drop_path"sv,  "embedding"sv,
-    "gelu"sv,   "gelu_erf"sv,      "head_norm"sv,  "layer_norm"sv,
-    "linear"sv, "relu"sv,          "rms_norm"sv,   "rotary"sv,
-    "scale"sv,  "silu"sv,          "swiglu"sv};
+constexpr std::array kRowByRow = {"add"sv,
+                                  "add_sinusoids"sv,
+                                  "batch_norm"sv,
+                                  "batch_norm_fixed"sv,
+                                  "clip"sv,
+                                  "concatenate"sv,
+                                  "dropout"sv,
+                                  "drop_path"sv,
+                                  "embedding"sv,
+                                  "gelu"sv,
+                                  "gelu_erf"sv,
+                                  "head_norm"sv,
+                                  "layer_norm"sv,
+                                  "linear"sv,
+                                  "relu"sv,
+                                  "rms_norm"sv,
+                                  "rotary"sv,
+                                  "scale"sv,
+                                  "silu"sv,
+                                  "slice"sv,
+                                  "slice_gradient"sv,
+                                  "swiglu"sv};
 
 std::string LooksAhead(const Call& call) {
   if (call.operation == "attention") {

@@ -14,8 +14,8 @@
 #include "network/layers/norms.h"
 #include "network/layers/residual.h"
 #include "network/layers/swiglu.h"
+#include "network/names/network_text.h"
 #include "network/network_kinds.h"
-#include "network/network_text.h"
 #include "network/zoo/sequence.h"
 #include "network/zoo/zoo_testing.h"
 

@@ -3,7 +3,7 @@
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {

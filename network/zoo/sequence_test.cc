@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "network/layers/flatten.h"
 #include "network/lists/lists.h"
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 #include "network/passes/decoding.h"
 #include "network/zoo/listed_transformer_testing.h"
 #include "network/zoo/zoo_testing.h"

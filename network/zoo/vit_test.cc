@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/lists/lists.h"
+#include "network/names/network_text.h"
 #include "network/network_kinds.h"
-#include "network/network_text.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {

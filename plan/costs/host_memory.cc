@@ -21,12 +21,6 @@ constexpr int64_t kThreadBytes = 4 * kMebibyte;  // the library packs operands o
 constexpr int64_t kLinkBytes = 8 * kMebibyte;    // gRPC's frames at a boundary
 constexpr int64_t kSnapshots = 2;                // of a cell, at most
 
-// Parameters in float32, and what the optimizer keeps. In bfloat16 `parameters` has the copy that
-// operations read as well.
-int64_t StateBytes(const StageMemory& memory) {
-  return SaturatingAdd(memory.parameters, memory.optimizer);
-}
-
 void Raise(const CallDescription& call, KernelWorkspace* most) {
   most->room = std::max(most->room, call.room);
   most->shared = std::max(most->shared, call.shared);
@@ -163,11 +157,12 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t 
   return {.packed_weights = keeps, .rooms = keeps ? left - packed : left};
 }
 
-int64_t ProcessBytes(const StageMemory& own, const StageMemory* before, int threads) {
-  int64_t bytes = SaturatingAdd(own.total(), SaturatingMultiply(kSnapshots, StateBytes(own)));
+int64_t ProcessBytes(const StageMemory& own, int64_t state, std::optional<int64_t> before,
+                     int threads) {
+  int64_t bytes = SaturatingAdd(own.total(), SaturatingMultiply(kSnapshots, state));
   bytes = SaturatingAdd(bytes, kProgramBytes + threads * kThreadBytes);
-  if (before == nullptr) return bytes;
-  bytes = SaturatingAdd(bytes, SaturatingMultiply(kSnapshots, StateBytes(*before)));
+  if (!before.has_value()) return bytes;
+  bytes = SaturatingAdd(bytes, SaturatingMultiply(kSnapshots, *before));
   return SaturatingAdd(bytes, 2 * kLinkBytes);
 }
 

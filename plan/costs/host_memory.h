@@ -8,6 +8,7 @@
 #define STAGECOACH_PLAN_COSTS_HOST_MEMORY_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "devices/host/host_profile.h"
@@ -63,8 +64,10 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t 
 // library's memory of each thread. If the stage has a limit (--memory-limit-bytes,
 // --memory-per-stage), tensors stay below the forecast. Without one the allocator keeps what was
 // freed, and the process takes more. Not counted: the index of the data, some 100 bytes a file.
-// before: the stage whose snapshots this one keeps; null with K = 1.
-int64_t ProcessBytes(const StageMemory& own, const StageMemory* before, int threads);
+// state: bytes of the training state (plan/costs/training_state.h). before: of the stage whose
+// snapshots this one keeps; none with K = 1.
+int64_t ProcessBytes(const StageMemory& own, int64_t state, std::optional<int64_t> before,
+                     int threads);
 
 }  // namespace stagecoach
 

@@ -64,13 +64,17 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
         query.last_layer <= layers)
       << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
   int64_t parameters = 0, gradients = 0, trained = 0, states = 0, optimizer = 0;  // elements
-  int64_t accumulators = 0;                                                       // bytes
+  int64_t base = 0, accumulators = 0;                                             // bytes
+  const DType dtype = ComputeDType(network.precision);
   for (int i = query.first_layer; i < query.last_layer; ++i) {
     const NetworkLayer& layer = network.layers[i];
     for (size_t k = 0; k < layer.parameters.size(); ++k) {
       const ParameterSpec& parameter = layer.parameters[k];
       const int64_t elements = parameter.shape.elements();
-      if (!parameter.tied()) {
+      if (parameter.part == ParameterSpec::Part::kBase && !parameter.tied()) {
+        const ValueType& type = layer.lists->value(layer.lists->parameters[k]).type;
+        base += elements * DTypeSize(ElementDType(type.element, dtype));
+      } else if (!parameter.tied()) {
         parameters += elements;
         if (parameter.trained) {
           trained += elements;
@@ -82,10 +86,9 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
     for (const StateSpec& state : layer.states) states += state.shape.elements();
     accumulators += AccumulatorBytes(*layer.lists);
   }
-  const DType dtype = ComputeDType(network.precision);
   const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
   StageMemory memory;
-  memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
+  memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes + base;
   memory.parameters +=
       ValueBytes(network, CopiedValues(network, query.first_layer, query.last_layer));
   memory.gradients = gradients * kFloatBytes + accumulators;

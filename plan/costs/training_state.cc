@@ -1,6 +1,7 @@
 #include "plan/costs/training_state.h"
 
 #include "base/numbers/saturate.h"
+#include "network/stored.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
@@ -24,7 +25,7 @@ Sum SumOf(const Network& network, const TrainingSpec& training, int first, int l
   for (int layer = first; layer < last; ++layer) {
     const NetworkLayer& one = network.layers[static_cast<size_t>(layer)];
     for (const ParameterSpec& parameter : one.parameters) {
-      if (parameter.tied()) continue;
+      if (!IsStored(parameter)) continue;
       sum.Add(parameter.shape, 1);
       if (!parameter.trained) continue;
       for (const OptimizerState& state : TrainingStates(training, parameter.shape)) {

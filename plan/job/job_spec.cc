@@ -8,6 +8,7 @@
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
 #include "network/passes/freeze.h"
+#include "network/passes/lora.h"
 #include "plan/job/data_kinds.h"
 
 namespace stagecoach {
@@ -17,6 +18,7 @@ absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
   if (const std::string weights = SampleWeightsPath(spec.data); !weights.empty()) {
     ASSIGN_OR_RETURN(network, WithSampleWeights(std::move(network), weights));
   }
+  ASSIGN_OR_RETURN(network, AddAdapters(std::move(network), spec.training.lora, "training.lora"));
   if (spec.write.has_value()) return FreezeAll(std::move(network));
   return Freeze(std::move(network), spec.training.freeze, "training.freeze");
 }

@@ -18,6 +18,7 @@
 #include "base/numbers/precision.h"
 #include "network/network.h"
 #include "network/network_spec.h"
+#include "network/passes/lora.h"
 
 namespace stagecoach {
 
@@ -103,6 +104,7 @@ struct TrainingSpec {
       freeze;  // patterns of parameters that are not trained (network/passes/freeze.h)
   UntilSpec until;
   AverageSpec average;
+  LoraSpec lora;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Between("epochs", epochs, LeastEpochs(epochs), kMaxEpochs);
@@ -114,6 +116,7 @@ struct TrainingSpec {
     visit.Field("freeze", freeze);
     visit.UnlessDefault("until", until);
     visit.UnlessDefault("average", average);
+    visit.UnlessDefault("lora", lora);
   }
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };

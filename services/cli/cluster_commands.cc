@@ -101,10 +101,11 @@ void AddExport(CommandTree& tree) {
           ->add_option(
               "--names", options.names,
               "also write the weights in these names and layouts: huggingface, torchvision "
-              "or timm")
-          ->type_name("{huggingface,torchvision,timm}");
+              "or timm; peft: the adapters alone")
+          ->type_name("{huggingface,peft,torchvision,timm}");
   CLI::Option* to =
-      command->add_option("--to", options.to, "for --names: a file; for huggingface a folder")
+      command
+          ->add_option("--to", options.to, "for --names: a file; for huggingface and peft a folder")
           ->type_name("PATH")
           ->needs(names);
   names->needs(to)->excludes(average);

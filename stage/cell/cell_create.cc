@@ -49,7 +49,10 @@ struct Beginning {
 absl::Status SetLayer(LayerRunner& layer, const Beginning& beginning, int index, Backend& backend) {
   for (Parameter& parameter : layer.parameters()) {
     if (parameter.spec.tied()) continue;
-    RETURN_IF_ERROR(beginning.Set(parameter.spec, index, parameter.value, backend));
+    const auto set = [&](const Tensor& wide) {
+      return beginning.Set(parameter.spec, index, wide, backend);
+    };
+    RETURN_IF_ERROR(SetFromFloat32(parameter.value, backend, set));
   }
   for (LayerState& state : layer.states()) {
     backend.Fill(state.value, state.spec.initial);
@@ -65,7 +68,7 @@ absl::Status SetInitialCopies(const TiedExchange& ties, const Beginning& beginni
     const auto set = [&](const Tensor& wide) {
       return beginning.Set(copy.owner, copy.owner_layer, wide, backend);
     };
-    RETURN_IF_ERROR(Annotate(SetCopy(copy, backend, set), copy.owner.name));
+    RETURN_IF_ERROR(Annotate(SetFromFloat32(copy.value, backend, set), copy.owner.name));
   }
   return absl::OkStatus();
 }

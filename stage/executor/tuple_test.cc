@@ -13,7 +13,7 @@
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 #include "network/zoo/sequence.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/schedules/schedule_kinds.h"

@@ -6,6 +6,7 @@
 #include "base/errors/status.h"
 #include "base/threads/current_work.h"
 #include "network/passes/padded_output.h"
+#include "network/stored.h"
 #include "stage/backends/bound_kernel.h"
 
 namespace stagecoach {
@@ -45,6 +46,9 @@ absl::StatusOr<Tensor> MakeParameter(Allocator& allocator, DType dtype, const Sh
   return tensor;
 }
 
+// Tied ones and the base of adapters are in the type that operations read alone.
+bool HasMaster(const ParameterSpec& spec) { return IsStored(spec); }
+
 }  // namespace
 
 // A tied one's is shared with the layers of the cell that use the same parameter.
@@ -56,7 +60,7 @@ absl::Status LayerRunner::AllocateValue(const ValueType& type, Values* values,
   CHECK(!tied || values != nullptr) << spec.name << " is tied";
   Tensor& value = tied ? (*values)[spec.tied_to] : owned;
   if (!value.valid()) {
-    const DType dtype = tied ? ElementDType(type.element, dtype_) : DType::kF32;
+    const DType dtype = HasMaster(spec) ? DType::kF32 : ElementDType(type.element, dtype_);
     ASSIGN_OR_RETURN(value, MakeParameter(backend_.allocator(), dtype, spec.shape));
   }
   parameter->value = parameter->compute = value;
@@ -77,7 +81,7 @@ absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& s
       backend_.Fill(parameter.gradient, 0.0f);
     }
     if (!specs[i].tied()) {
-      if (dtype_ != DType::kF32) {
+      if (dtype_ != DType::kF32 && HasMaster(specs[i])) {
         ASSIGN_OR_RETURN(parameter.compute, MakeParameter(memory, dtype_, specs[i].shape));
       }
       if (values != nullptr) (*values)[specs[i].name] = ReadByOperations(parameter, type);

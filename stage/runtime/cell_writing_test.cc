@@ -1,7 +1,7 @@
 // Translations of an evaluation by stage runtimes with their threads.
-#include "base/sanitized.h"
 #include "stage/runtime/cell_writing.h"
 
+#include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/parallel_text.h"

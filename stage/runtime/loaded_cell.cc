@@ -9,6 +9,7 @@
 #include "base/errors/status.h"
 #include "base/threads/current_work.h"
 #include "base/threads/work_words.h"
+#include "network/passes/lora.h"
 #include "plan/costs/host_memory.h"
 #include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
@@ -131,26 +132,14 @@ void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCell* 
   }
 }
 
-// What parameters and states begin with where the job names a file for that: none of a
-// checkpoint's.
-absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* loaded) {
-  const LoadCommand& command = loaded->command;
-  if (!command.spec.initialize.given() || command.resumes()) return nullptr;
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<WeightFile> file,
-      WeightFile::Open(*parts.weight_files, command.spec.initialize, loaded->network()));
-  const WeightsManifest &found = file->manifest(), &expected = command.expected_weights;
-  if (!expected.sha256.empty() && found != expected) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "initialize.from = \"", command.spec.initialize.from, "\": ", found.bytes,
-        " bytes, sha256 ", found.sha256, "; the job was started with ", expected.bytes,
-        " bytes, sha256 ", expected.sha256, "; put the original file back or submit a new job"));
-  }
-  loaded->result.weights = found;
-  loaded->result.weights_note = file->note();
-  return [file = std::move(file)](const std::string& name, std::span<float> values) {
-    return file->Read(name, values);
-  };
+// The weights that parameters and states begin with; null: none of a file's. A base of adapters
+// begins each load, and a checkpoint has the rest.
+absl::StatusOr<std::unique_ptr<WeightFile>> OpenWeights(const LoadingParts& parts,
+                                                        const LoadedCell& loaded) {
+  const LoadCommand& command = loaded.command;
+  const bool reads = !command.resumes() || HasBase(loaded.network());
+  if (!command.spec.initialize.given() || !reads) return nullptr;
+  return WeightFile::Open(*parts.weight_files, command.spec.initialize, loaded.network());
 }
 
 HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
@@ -175,17 +164,27 @@ absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, Load
   const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->network().layers.size());
   const bool resumes = command.resumes();
-  ASSIGN_OR_RETURN(const Cell::Given given, OpenWeights(parts, loaded));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightFile> weights, OpenWeights(parts, *loaded));
+  Cell::Given given;
+  if (weights != nullptr) {
+    given = [&weights](const std::string& name, std::span<float> values) {
+      return weights->Read(name, values);
+    };
+  }
   parts.backend->SetPrecision(command.spec.precision);
   const HostForecast forecast = ForecastOf(*loaded, programs, *parts.backend);
   parts.backend->UseSpareMemory(forecast.spare);
   loaded->forecast_bytes = forecast.memory.total();
   ASSIGN_OR_RETURN(
       loaded->cell,
-      Cell::Create(loaded->network(), command.partition.first(stage),
-                   command.partition.last(stage, layers),
-                   resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
-                   static_cast<int>(command.spec.training.micro_batches), *parts.backend, given));
+      Cell::Create(
+          loaded->network(), command.partition.first(stage), command.partition.last(stage, layers),
+          resumes && weights == nullptr ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
+          static_cast<int>(command.spec.training.micro_batches), *parts.backend, given));
+  if (weights != nullptr) {
+    ASSIGN_OR_RETURN(loaded->result.weights, weights->Finish());
+    loaded->result.weights_note = weights->note();
+  }
   const TrainingSpec& training = command.spec.training;
   ASSIGN_OR_RETURN(loaded->optimizer,
                    MakeOptimizer(training.optimizer, loaded->cell->trained(), *parts.backend,

@@ -13,6 +13,7 @@
 #include "base/threads/progress.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors/safetensors.h"
+#include "network/stored.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
@@ -89,6 +90,7 @@ void SortByName(std::vector<NamedTensor>* tensors) {
 std::vector<NamedTensor> ModelTensors(Cell& cell) {
   std::vector<NamedTensor> tensors;
   for (const Parameter* parameter : cell.parameters()) {
+    if (!IsStored(parameter->spec)) continue;
     tensors.push_back({parameter->spec.name, parameter->value});
   }
   for (const LayerState* state : cell.states()) {
@@ -139,7 +141,8 @@ absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, 
 absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                         Cell& cell, Backend& backend) {
   for (const TiedExchange::Copy& copy : cell.ties().copies()) {
-    RETURN_IF_ERROR(SetCopy(copy, backend, [&](const Tensor& wide) {
+    if (!IsStored(copy.owner)) continue;
+    RETURN_IF_ERROR(SetFromFloat32(copy.value, backend, [&](const Tensor& wide) {
       return LoadTensors(file_system, folder, step, {{copy.owner.name, wide}}, backend);
     }));
   }

@@ -1,4 +1,6 @@
 // Initial weights by Hugging Face's names, in a file and in a folder of shards.
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -6,6 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/errors/status.h"
+#include "base/testing/temporary_folder.h"
 #include "checkpoint/names.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "checkpoint/weight_index.h"
@@ -137,6 +142,15 @@ class HuggingFaceWeightsTest : public testing::Test {
     }
   }
 
+  static absl::StatusOr<WeightsRead> ReadAll(WeightFile& file, const Network& network) {
+    const WeightTable table = *WeightNames(network, kHuggingFaceNames);
+    for (const WeightName& name : table.names) {
+      std::vector<float> values(static_cast<size_t>(name.shape.elements()));
+      RETURN_IF_ERROR(file.Read(name.ours, values).status());
+    }
+    return file.Finish();
+  }
+
   FaultFileSystem files_;
   WeightIndex index_;
 };
@@ -154,14 +168,17 @@ TEST_F(HuggingFaceWeightsTest, AFolderOfShardsIsReadByItsIndex) {
   }
 }
 
-TEST_F(HuggingFaceWeightsTest, ShardsHaveTheDigestOfTheSameTensorsInOneFile) {
+TEST_F(HuggingFaceWeightsTest, ShardsHaveTheDigestsOfTheSameTensorsInOneFile) {
   const Network network = Llama(true);
   WriteShards(TheirsOf(network));
-  const std::string sharded = (*Open(network))->manifest().sha256;
+  const WeightsRead sharded = *ReadAll(**Open(network), network);
   CHECK_OK(files_.RemoveAll(kFolder));
   CHECK_OK(files_.MakeFolders(kFolder));
   WriteFile(TheirsOf(network), "model.safetensors");
-  EXPECT_EQ((*Open(network))->manifest().sha256, sharded);
+  const WeightsRead one = *ReadAll(**Open(network), network);
+  EXPECT_EQ(one.header_sha256, sharded.header_sha256);
+  EXPECT_EQ(one.tensors, sharded.tensors);
+  EXPECT_EQ(one.read, sharded.read);
 }
 
 // As the library saves a network without its head, and OpenAI its GPT-2.
@@ -193,10 +210,22 @@ TEST_F(HuggingFaceWeightsTest, AStoredCopyOfATiedHeadHasToBeEqual) {
 
   tensors["lm_head.weight"].values[3] += 1;
   WriteFile(tensors, "model.safetensors");
-  EXPECT_THAT(Refusal(Gpt(true)),
+  const Network tied = Gpt(true);
+  const auto file = Open(tied);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(std::string(ReadAll(**file, tied).status().message()),
               AllOf(HasSubstr("tensors lm_head.weight and transformer.wte.weight differ"),
                     HasSubstr("set tied_embeddings: false")));
-  EXPECT_TRUE(Open(Gpt(true), {"lm_head.*"}).ok()) << Open(Gpt(true), {"lm_head.*"}).status();
+  std::vector<float> norm(4);
+  EXPECT_TRUE((*Open(tied))->Read("model/0005/weight", norm).ok()) << "is no matter of the norm's";
+  const auto without = Open(tied, {"lm_head.*"});
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_TRUE(ReadAll(**without, tied).ok());
+  tensors["lm_head.weight"].shape = {4, 7};
+  WriteFile(tensors, "model.safetensors");
+  EXPECT_THAT(Refusal(tied), HasSubstr("differ, and the job's model/0000/token.weight is both"));
+  tensors["lm_head.weight"].shape = {7, 4};
+  WriteFile(tensors, "model.safetensors");
   EXPECT_TRUE(Open(Gpt(false)).ok());
 }
 
@@ -330,13 +359,13 @@ TEST_F(HuggingFaceWeightsTest, AShardWhoseTensorsOverlapIsRefused) {
               HasSubstr("tensor \"b\" begins at 4, the one before ends at 8"));
 }
 
-// Neither a read nor a later stage may mix two states of a folder.
+// A read may not mix two states of a folder.
 TEST_F(HuggingFaceWeightsTest, AFolderThatChangesMeanwhileIsRefused) {
   const Network network = Llama(true);
-  const Theirs tensors = TheirsOf(network);
-  WriteShards(tensors);
+  WriteShards(TheirsOf(network));
   const auto file = Open(network);
   ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(ReadAll(**file, network).ok());
   for (const char* shard : {kFirst, kSecond}) {
     std::string bytes = files_.Contents(JoinPath(kFolder, shard));
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
@@ -389,13 +418,142 @@ TEST_F(HuggingFaceWeightsTest, AShardOrAnIndexThatIsReplacedMeanwhileIsRefused) 
       WriteText("later", FormatWeightIndex(index_));
     }
     ChangingFiles changing(files_, JoinPath(kFolder, file), JoinPath(kFolder, "later"));
-    const absl::Status status =
-        WeightFile::Open(changing, {.from = kFolder, .names = "huggingface"}, network).status();
+    const auto opened =
+        WeightFile::Open(changing, {.from = kFolder, .names = "huggingface"}, network);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const absl::Status status = (*opened)->Finish().status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("initialize.from = \"/theirs\": "),
                       HasSubstr(absl::StrCat(file, " changed while it was read"))));
   }
+}
+
+// Counts how often each byte of a file is read.
+class CountedFiles final : public ReadableFiles {
+ public:
+  using Counts = std::map<std::string, std::vector<int>>;
+  explicit CountedFiles(ReadableFiles& files) : files_(files) {}
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, files_.Open(path));
+    std::vector<int>& counts = counts_[path];
+    counts.resize(static_cast<size_t>(file->size()));
+    return std::make_unique<Counted>(std::move(file), &counts);
+  }
+  absl::Status Look(const std::string& path) override { return files_.Look(path); }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  class Counted final : public ReadableFile {
+   public:
+    Counted(std::unique_ptr<ReadableFile> file, std::vector<int>* counts)
+        : file_(std::move(file)), counts_(counts) {}
+    int64_t size() const override { return file_->size(); }
+    absl::Status Read(int64_t offset, std::span<std::byte> target) override {
+      for (size_t i = 0; i < target.size(); ++i) ++counts_->at(static_cast<size_t>(offset) + i);
+      return file_->Read(offset, target);
+    }
+
+   private:
+    const std::unique_ptr<ReadableFile> file_;
+    std::vector<int>* const counts_;
+  };
+
+  ReadableFiles& files_;
+  Counts counts_;
+};
+
+TEST_F(HuggingFaceWeightsTest, AStageReadsTheTensorsOfItsCellAndEachOnce) {
+  const Network network = Llama(true);
+  Theirs tensors = TheirsOf(network);
+  tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
+  WriteShards(tensors);
+  for (const auto& [first, last] : {std::pair(0, 3), std::pair(3, 6)}) {
+    CountedFiles counted(files_);
+    const auto file = WeightFile::Open(counted, {.from = kFolder, .names = "huggingface"}, network);
+    ASSERT_TRUE(file.ok()) << file.status();
+    std::map<std::string, bool> wanted;  // of the file's tensors
+    const WeightTable table = *WeightNames(network, kHuggingFaceNames);
+    for (const WeightName& name : table.names) {
+      const bool here = name.ours >= absl::StrCat("model/000", first) &&
+                        name.ours < absl::StrCat("model/000", last);
+      for (const WeightPart& part : name.parts) wanted[part.tensor] = here;
+      if (!here) continue;
+      std::vector<float> values(static_cast<size_t>(name.shape.elements()));
+      ASSERT_TRUE((*file)->Read(name.ours, values).ok());
+    }
+    wanted["lm_head.weight"] = first == 0;  // compared with the embedding
+    ASSERT_TRUE((*file)->Finish().ok());
+    for (const char* const shard : {kFirst, kSecond}) {
+      const std::string path = JoinPath(kFolder, shard);
+      const SafetensorsReader reader = *SafetensorsReader::Open(files_, path);
+      for (const TensorEntry& entry : reader.tensors()) {
+        const int64_t begin =
+            std::ssize(files_.Contents(path)) - reader.tensors().back().end + entry.begin;
+        for (int64_t i = begin; i < begin + entry.bytes(); ++i) {
+          ASSERT_EQ(counted.counts().at(path)[static_cast<size_t>(i)],
+                    wanted.at(entry.name) ? 1 : 0)
+              << entry.name;
+        }
+      }
+    }
+  }
+}
+
+// 7 B numbers in sparse files: what is not asked for is not read.
+TEST_F(HuggingFaceWeightsTest, ACellOfALargeFolderIsReadByRanges) {
+  const Network network = ExpandedOf(LlamaSpec{.layers = 32,
+                                               .width = 4096,
+                                               .heads = 32,
+                                               .hidden = 11008,
+                                               .context = 64,
+                                               .vocabulary = 32000});
+  TemporaryFolder folder;
+  WeightIndex index;
+  const WeightTable table = *WeightNames(network, kHuggingFaceNames);
+  constexpr int kShards = 3;
+  std::string headers[kShards];
+  int64_t ends[kShards] = {};
+  const auto file_of = [](int shard) {
+    return absl::StrCat("model-0000", shard + 1, "-of-00003.safetensors");
+  };
+  size_t next = 0;
+  for (const WeightName& name : table.names) {
+    for (const WeightPart& part : name.parts) {
+      const int shard = static_cast<int>(next++ * kShards / (table.names.size() * 2));
+      const int64_t bytes = part.shape.elements() * 2;
+      absl::StrAppend(&headers[shard], headers[shard].empty() ? "{" : ",", "\"", part.tensor,
+                      "\":{\"dtype\":\"F16\",\"shape\":[", absl::StrJoin(part.shape.extents(), ","),
+                      "],\"data_offsets\":[", ends[shard], ",", ends[shard] + bytes, "]}");
+      ends[shard] += bytes;
+      index.files[part.tensor] = file_of(shard);
+    }
+  }
+  int64_t all = 0;
+  for (int shard = 0; shard < kShards && !headers[shard].empty(); ++shard) {
+    std::string text(8, '\0');
+    const uint64_t size = headers[shard].size() + 1;
+    std::memcpy(text.data(), &size, sizeof(size));
+    const std::string path = folder.Write(file_of(shard), text + headers[shard] + "}");
+    std::filesystem::resize_file(
+        path, std::filesystem::file_size(path) + static_cast<uint64_t>(ends[shard]));
+    all += ends[shard];
+  }
+  EXPECT_GT(all, int64_t{12} << 30);
+  folder.Write(kWeightIndexFile, FormatWeightIndex(index));
+  const auto file = WeightFile::Open(*PosixFileSystem(),
+                                     {.from = folder.path(), .names = "huggingface"}, network);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const char* const norm : {"model/0064/rms_norm.weight", "model/0065/weight"}) {
+    std::vector<float> values(4096, 1);
+    const auto read = (*file)->Read(norm, values);
+    ASSERT_TRUE(read.ok() && *read) << norm << read.status();
+    EXPECT_THAT(values, testing::Each(0));
+  }
+  const auto read = (*file)->Finish();
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->tensors, 291);
+  EXPECT_EQ(read->read.size(), 2u);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
-#include "base/files/hash.h"
 #include "base/files/name_patterns.h"
 #include "base/numbers/bfloat16.h"
 #include "base/numbers/float16.h"
@@ -191,8 +190,7 @@ absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& file
     return hint.empty() ? fits
                         : absl::InvalidArgumentError(absl::StrCat(file->Where(), ": ", hint));
   }
-  RETURN_IF_ERROR(Annotate(file->Hash(), file->Where()));
-  RETURN_IF_ERROR(Annotate(file->CheckCopies(table), file->Where()));
+  RETURN_IF_ERROR(file->MatchCopies(table));
   return file;
 }
 
@@ -242,42 +240,55 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& ta
                                                  path_));
 }
 
-absl::Status WeightFile::Hash() {
-  ASSIGN_OR_RETURN(HashedContent hashed, shards_.Hash());
-  digests_ = std::move(hashed.tensors);
-  manifest_ = {shards_.file_bytes(), std::move(hashed.content)};
-  return absl::OkStatus();
+absl::Status WeightFile::CopiesDiffer(const std::string& ours, const TensorEntry& copy) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      Where(), ": tensors ", copy.name, " and ", found_.at(ours).entries.front()->name,
+      " differ, and the job's ", ours, " is both: set tied_embeddings: false, or put \"", copy.name,
+      "\" into initialize.except to leave it out"));
 }
 
-absl::Status WeightFile::CheckCopies(const WeightTable& table) const {
+absl::Status WeightFile::MatchCopies(const WeightTable& table) {
   for (const WeightCopy& copy : table.copies) {
     const auto owner = std::find_if(
         table.names.begin(), table.names.end(),
         [&copy](const WeightName& name) { return name.parts.front().tensor == copy.of; });
     CHECK(owner != table.names.end()) << copy.of;
     const TensorEntry* const one = shards_.Find(copy.tensor);
-    const TensorEntry* const other = Find(owner->parts.front());
-    if (one == nullptr || other == nullptr || excepted_copies_.contains(copy.tensor)) continue;
-    const bool equal = one->dtype == other->dtype && one->shape == other->shape &&
-                       digests_[shards_.PlaceOf(*one)] == digests_[shards_.PlaceOf(*other)];
-    if (equal) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensors ", one->name, " and ", other->name, " differ, and the job's ",
-                     owner->ours, " is both: set tied_embeddings: false, or put \"", one->name,
-                     "\" into initialize.except to leave it out"));
+    const auto found = found_.find(owner->ours);
+    if (one == nullptr || found == found_.end() || excepted_copies_.contains(copy.tensor)) continue;
+    const TensorEntry& other = *found->second.entries.front();
+    if (one->dtype != other.dtype || one->shape != other.shape) {
+      return CopiesDiffer(owner->ours, *one);
+    }
+    copies_.emplace(owner->ours, one);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> WeightFile::ReadBytes(const TensorEntry& entry,
+                                                  std::vector<std::byte>* bytes) {
+  bytes->resize(static_cast<size_t>(entry.bytes()));
+  ASSIGN_OR_RETURN(const std::string digest, Annotate(shards_.Read(entry, *bytes), Where()));
+  const auto [before, first] = read_.try_emplace(entry.name, digest);
+  if (first || before->second == digest) return digest;
+  return absl::FailedPreconditionError(
+      absl::StrCat(Where(), ": tensor ", entry.name, " had sha256 ", before->second,
+                   ", and now has ", digest, ": the file changed while it was read"));
+}
+
+absl::Status WeightFile::CheckCopies(const std::string& ours, const TensorEntry& owner) {
+  const auto [begin, end] = copies_.equal_range(ours);
+  for (auto copy = begin; copy != end; ++copy) {
+    std::vector<std::byte> bytes;
+    ASSIGN_OR_RETURN(const std::string digest, ReadBytes(*copy->second, &bytes));
+    if (digest != read_.at(owner.name)) return CopiesDiffer(ours, *copy->second);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<float>> WeightFile::ReadTensor(const TensorEntry& entry) {
-  std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes()));
-  RETURN_IF_ERROR(Annotate(shards_.Read(entry, bytes), Where()));
-  const std::string& hashed = digests_[shards_.PlaceOf(entry)];
-  if (const std::string found = BytesSha256(bytes); found != hashed) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(Where(), ": tensor ", entry.name, " had sha256 ", hashed, ", and now has ",
-                     found, ": the file changed while it was read"));
-  }
+  std::vector<std::byte> bytes;
+  RETURN_IF_ERROR(ReadBytes(entry, &bytes).status());
   std::vector<float> numbers = Widened(entry.dtype, bytes);
   const auto bad = std::find_if_not(numbers.begin(), numbers.end(),
                                     [](float number) { return std::isfinite(number); });
@@ -298,7 +309,25 @@ absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> 
     ASSIGN_OR_RETURN(const std::vector<float> numbers, ReadTensor(*entries[part]));
     FromTensor(name, part, numbers, values);
   }
+  RETURN_IF_ERROR(CheckCopies(ours, *entries.front()));
   return true;
+}
+
+absl::StatusOr<WeightsRead> WeightFile::Finish() const {
+  RETURN_IF_ERROR(Annotate(shards_.CheckUnchanged(), Where()));
+  WeightsRead result{.bytes = shards_.file_bytes(),
+                     .header_sha256 = shards_.header_sha256(),
+                     .tensors = std::ssize(shards_.tensors()),
+                     .named_sha256 = shards_.named_sha256()};
+  std::vector<TensorDigest> content;
+  for (const auto& [name, sha256] : read_) {
+    const TensorDigest& tensor = content.emplace_back(DigestOf(*shards_.Find(name), sha256));
+    result.read.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.sha256});
+  }
+  if (std::ssize(read_) < result.tensors || result.named_sha256.empty()) return result;
+  const std::string digest = ContentDigest(std::move(content));
+  if (digest == result.named_sha256) return result;
+  return Annotate(DamagedContent(digest, result.named_sha256), Where());
 }
 
 std::string WeightFile::note() const {

@@ -1,8 +1,8 @@
 // WeightFile: the safetensors file with a job's initial weights (JobSpec::initialize), or a folder of
 // shards, by the names of the job's own parameters and states. Open compares the headers with the
-// whole network, so every stage refuses the same file with the same words. It hashes all tensors.
-// Numbers are read one array at a time, so a stage keeps only those of its cell. Each tensor is
-// compared with its hash.
+// whole network, so every stage refuses the same file with the same words. Numbers are read one array
+// at a time, so a stage reads and keeps only those of its cell. Their hashes go to the coordinator,
+// which compares what all stages have read (coordinator/job/weights_check.h).
 // Ownership: owns its files; borrows the ReadableFiles.  Threads: thread-compatible.
 // Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors
 //            file, or not the network's weights, or an export that is damaged;
@@ -33,10 +33,12 @@ class WeightFile {
                                                           const InitializeSpec& spec,
                                                           const Network& network);
 
-  const WeightsManifest& manifest() const { return manifest_; }
   // Reads the array of this parameter or state, as float32 in our layout, into as many `values`.
-  // False: the job has its own values for it. Empty `values`: nothing is read.
+  // False: the job has its own values for it. Empty `values`: nothing is read. Whoever reads the
+  // owner of a tied parameter compares the file's copies with it.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
+  // What was read. Call it last: it compares the headers with those that Open saw.
+  absl::StatusOr<WeightsRead> Finish() const;
   // "begins with 159 of 161 arrays of /a/b.safetensors".
   std::string note() const;
 
@@ -51,18 +53,21 @@ class WeightFile {
       : path_(std::move(path)), shards_(std::move(shards)) {}
   // Finds the job's arrays in the file, and checks that the file has no others.
   absl::Status Match(const InitializeSpec& spec, const WeightTable& table);
-  absl::Status Hash();  // hashes all tensors, with ticks of progress
-  // Checks that the copies of tied parameters are equal to them.
-  absl::Status CheckCopies(const WeightTable& table) const;
+  // Finds the file's copies of tied parameters.
+  absl::Status MatchCopies(const WeightTable& table);
+  absl::Status CopiesDiffer(const std::string& ours, const TensorEntry& copy) const;
   const TensorEntry* Find(const WeightPart& part) const;  // null if absent
+  // Reads and hashes. The same tensor has the same hash each time.
+  absl::StatusOr<std::string> ReadBytes(const TensorEntry& entry, std::vector<std::byte>* bytes);
   absl::StatusOr<std::vector<float>> ReadTensor(const TensorEntry& entry);
+  absl::Status CheckCopies(const std::string& ours, const TensorEntry& owner);
   std::string Where() const;
 
   const std::string path_;  // of the file, or of the folder
   WeightShards shards_;
-  WeightsManifest manifest_;
-  std::vector<std::string> digests_;    // of each tensor, in the order of shards_.tensors()
-  std::map<std::string, Found> found_;  // by our names
+  std::map<std::string, std::string> read_;  // digests of the tensors that were read, by name
+  std::map<std::string, Found> found_;       // by our names
+  std::multimap<std::string, const TensorEntry*> copies_;  // by our names of their owners
   std::set<std::string> excepted_copies_;
   size_t arrays_ = 0;  // of the network
 };

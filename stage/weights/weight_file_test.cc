@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
 #include "base/files/hash.h"
+#include "checkpoint/content_digest.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -416,49 +418,94 @@ TEST_F(WeightFileTest, AFileThatIsNoneIsRefusedWithWhatWouldBe) {
   EXPECT_THAT(std::string(absent.message()), HasSubstr("/weights/none"));
 }
 
-TEST_F(WeightFileTest, AnotherFileHasAnotherDigest) {
+// Reads every array, as a stage with the whole network does.
+absl::StatusOr<WeightsRead> ReadAll(WeightFile& file, const Network& network,
+                                    const std::string& names) {
+  const WeightTable table = *WeightNames(network, names);
+  for (const WeightName& name : table.names) {
+    std::vector<float> values(static_cast<size_t>(name.shape.elements()));
+    RETURN_IF_ERROR(file.Read(name.ours, values).status());
+  }
+  return file.Finish();
+}
+
+TEST_F(WeightFileTest, AnotherFileHasOtherDigests) {
   const Network network = SmallResnet();
   FileTensors tensors = TensorsOf(network, "torchvision");
   Write(tensors);
-  const WeightsManifest first = (*Open(network, {.names = "torchvision"}))->manifest();
+  const auto read = [&] {
+    return *ReadAll(**Open(network, {.names = "torchvision"}), network, "torchvision");
+  };
+  const WeightsRead first = read();
   EXPECT_EQ(first.bytes, static_cast<int64_t>(files_.Contents(kFile).size()));
-  EXPECT_EQ((*Open(network, {.names = "torchvision"}))->manifest(), first);
-  // Training moves all numbers of a tensor, and each tensor is looked at.
+  EXPECT_EQ(first.tensors, std::ssize(tensors));
+  EXPECT_EQ(first.read.size(), tensors.size());
+  EXPECT_EQ(first.named_sha256, "");
+  EXPECT_EQ(read(), first);
   for (float& value : tensors["layer4.1.conv2.weight"].values) value += 1;
   Write(tensors);
-  const WeightsManifest other = (*Open(network, {.names = "torchvision"}))->manifest();
-  EXPECT_EQ(other.bytes, first.bytes);
-  EXPECT_NE(other.sha256, first.sha256);
+  const WeightsRead other = read();
+  EXPECT_EQ(other.header_sha256, first.header_sha256);
+  for (size_t i = 0; i < first.read.size(); ++i) {
+    EXPECT_EQ(other.read[i] != first.read[i], first.read[i].name == "layer4.1.conv2.weight");
+  }
+  // A row more is another header.
+  tensors["fc.bias"] = {{6}, DType::kF32, std::vector<float>(6)};
+  Write(tensors);
+  const auto wider = Open(network, {.names = "torchvision", .except = {"fc.bias"}});
+  ASSERT_TRUE(wider.ok()) << wider.status();
+  EXPECT_NE((*wider)->Finish()->header_sha256, first.header_sha256);
+}
+
+TEST_F(WeightFileTest, WhatIsReadIsTold) {
+  const Network network = SmallResnet();
+  Write(TensorsOf(network, "torchvision"));
+  const auto file = Open(network, {.names = "torchvision"});
+  std::vector<float> values(5);
+  ASSERT_TRUE(*(*file)->Read("model/0009/linear.bias", {})) << "nothing is read";
+  EXPECT_TRUE((*file)->Finish()->read.empty());
+  ASSERT_TRUE(*(*file)->Read("model/0009/linear.bias", values));
+  const WeightsRead read = *(*file)->Finish();
+  ASSERT_EQ(read.read.size(), 1u);
+  EXPECT_EQ(read.read[0].name, "fc.bias");
+  EXPECT_EQ(read.read[0].dtype, "F32");
+  EXPECT_EQ(read.read[0].shape, "[5]");
+  EXPECT_EQ(read.read[0].sha256, BytesSha256(std::as_bytes(std::span(values))));
 }
 
 // Symptom: one bit of an export changed, and a job began with it and succeeded.
 TEST_F(WeightFileTest, AnExportThatChangedIsRefusedWithBothDigests) {
   const Network network = SmallResnet();
   Write(TensorsOf(network, "torchvision"));
-  const std::string content = (*Open(network, {.names = "torchvision"}))->manifest().sha256;
-  metadata_ = {{"content_sha256", content}};
+  std::vector<TensorDigest> content;
+  const WeightsRead before =
+      *ReadAll(**Open(network, {.names = "torchvision"}), network, "torchvision");
+  for (const WeightsRead::Tensor& tensor : before.read) {
+    content.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.sha256});
+  }
+  const std::string digest = ContentDigest(content);
+  metadata_ = {{"content_sha256", digest}};
   Write(TensorsOf(network, "torchvision"));
   const auto whole = Open(network, {.names = "torchvision"});
   ASSERT_TRUE(whole.ok()) << whole.status();
-  EXPECT_EQ((*whole)->manifest().sha256, content) << "the digest is of the tensors alone";
+  const auto read = ReadAll(**whole, network, "torchvision");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->named_sha256, digest);
 
   std::string bytes = files_.Contents(kFile);
-  bytes[bytes.size() - 5000] ^= 1;  // in none of the samples that were looked at before
+  bytes[bytes.size() - 5000] ^= 1;
   files_.SetContents(kFile, bytes);
-  EXPECT_THAT(Refusal(network, {.names = "torchvision"}),
-              AllOf(HasSubstr("its tensors have sha256 "), HasSubstr("written with " + content),
+  const auto damaged = Open(network, {.names = "torchvision"});
+  ASSERT_TRUE(damaged.ok()) << damaged.status();
+  const absl::Status refused = ReadAll(**damaged, network, "torchvision").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("its tensors have sha256 "), HasSubstr("written with " + digest),
                     HasSubstr("the file is damaged")));
-  // What is opened already gives none of it either.
-  int refused = 0;
-  const WeightTable table = *WeightNames(network, "torchvision");
-  for (const WeightName& name : table.names) {
-    std::vector<float> values(static_cast<size_t>(name.shape.elements()));
-    const absl::Status read = (*whole)->Read(name.ours, values).status();
-    if (read.ok()) continue;
-    ++refused;
-    EXPECT_THAT(std::string(read.message()), HasSubstr("changed while it was read"));
-  }
-  EXPECT_EQ(refused, 1);
+  // What was read already is not given in another form.
+  const absl::Status changed = ReadAll(**whole, network, "torchvision").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(changed)) << changed;
+  EXPECT_THAT(std::string(changed.message()), HasSubstr("changed while it was read"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A job file, from its bytes to the network that it describes. The input is the file.
 #include "base/errors/status.h"
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/spec/spec_reader.h"
 #include "services/common/convert/spec/convert_spec.h"

@@ -6,7 +6,8 @@ usage: huggingface_folders.py STAGECOACH BUILD_FOLDER
 The library `transformers` writes folders of small models with random weights and a tokenizer. Of each, the greedy text has
 to be the library's token by token, also on two stages, and so has the perplexity of a text. The imported job is trained for five steps on
 K = 1, 2, 3 and 4 stages: losses within 1e-4 of PyTorch's AdamW, one digest. What `export --names huggingface` writes has to
-load in the library, with the greedy text and the perplexity that our own weights have. The library comes from PyPI into a
+load in the library, with the greedy text and the perplexity that our own weights have. Of two models the same with adapters
+(LoRA), beside the library `peft`, which has to load what `export --names peft` writes. The libraries come from PyPI into a
 virtual environment beside the PyTorch that is installed. Exit status: 0 equal, 1 not, 77 PyTorch or PyPI are not to be had.
 """
 
@@ -20,6 +21,8 @@ import tempfile
 
 import transformers_library  # before what comes with it
 
+import peft
+import safetensors
 import tokenizers
 import torch
 
@@ -46,6 +49,8 @@ MODELS = {
     "Qwen2": ("Qwen2Config", "Qwen2ForCausalLM", LLAMA, {}),
     "Qwen3, tied": ("Qwen3Config", "Qwen3ForCausalLM", {**LLAMA, "head_dim": 10, "tie_word_embeddings": True}, {}),
 }
+# Models that are trained with adapters too, and the layers that have one.
+ADAPTED = {"GPT-2": ["qkv", "proj", "up"], "Llama, grouped heads, shards": ["query", "value", "proj", "gate", "down"]}
 
 
 class Wrong(Exception):
@@ -60,6 +65,13 @@ def check(what, ours, truth):
 def near(what, ours, truth, tolerance):
     if not abs(ours - truth) <= tolerance * abs(truth):
         raise Wrong(f"{what}: {ours!r}, and the library has {truth!r}")
+
+
+def close(what, ours, truth, tolerance):
+    """Of arrays: by their largest number."""
+    difference = ((ours - truth).abs().max() / truth.abs().max()).item()
+    if not difference <= tolerance:
+        raise Wrong(f"{what}: differs by {difference} of the largest number from the library's")
 
 
 def run(*arguments):
@@ -171,10 +183,10 @@ def training_job(job_file, text, folder):
     return path
 
 
-def compare_training(name, folder, library, job, ids):
+def compare_training(name, folder, library, job, ids, most_stages=4):
     truth = library.losses(ids, 5)
     digests = set()
-    for stages in (1, 2, 3, 4):
+    for stages in range(1, most_stages + 1):
         state = folder / f"run-{stages}"
         events = [json.loads(line) for line in run("local", "--stages", stages, "--threads-per-stage", 1, "--state-dir", state,
                                                    "-o", "ndjson", job).splitlines()]
@@ -182,7 +194,49 @@ def compare_training(name, folder, library, job, ids):
         for step, (ours, theirs) in enumerate(zip(losses, truth, strict=True)):
             near(f"{name}: loss of step {step} on {stages} stages", ours, theirs, 1e-4)
         digests.add(next(event["weights_digest"] for event in events if event.get("weights_digest")))
-    check(f"{name}: digests of 1 to 4 stages", len(digests), 1)
+    check(f"{name}: digests of 1 to {most_stages} stages", len(digests), 1)
+
+
+def stored(folder):
+    """Names of the tensors that the run exported."""
+    names = []
+    for file in folder.glob("exports/*/model.safetensors"):
+        with safetensors.safe_open(file, "pt") as tensors:
+            names += tensors.keys()
+    return names
+
+
+def adapted(folder, adapters):
+    """The folder's model with these adapters, as peft loads it."""
+    library = Library(folder)
+    library.model = peft.PeftModel.from_pretrained(library.model, adapters, is_trainable=True)
+    return library
+
+
+def compare_adapters(name, folder, job, text, ids):
+    """As compare_training, and from the same first adapters: those of a job whose learning rate is as good as none."""
+    theirs = folder / "theirs"
+    job = json.loads(job.read_text())
+    job["training"]["lora"] = {"rank": 2, "alpha": 6, "targets": ADAPTED[name]}
+    adapters, first = folder / "adapters.json", folder / "first.json"
+    adapters.write_text(json.dumps(job))
+    job["training"] |= {"steps": 1, "learning_rate": {"constant": {"peak": 1e-30}}}
+    first.write_text(json.dumps(job))
+    run("local", "--stages", 1, "--state-dir", folder / "first", first)
+    run("export", folder / "first", "--names", "peft", "--to", folder / "peft-first")
+    library = adapted(theirs, folder / "peft-first")
+    runs = folder / "adapted"
+    runs.mkdir()
+    compare_training(f"{name}, adapters", runs, library, adapters, ids, most_stages=3)
+    ours = runs / "run-2"
+    check(f"{name}: arrays that are not adapters'", [array for array in stored(ours) if ".lora_" not in array], [])
+    run("export", ours, "--names", "peft", "--to", folder / "peft")
+    run("export", ours, "--names", "huggingface", "--to", folder / "merged")
+    trained, merged = adapted(theirs, folder / "peft"), Library(folder / "merged")
+    close(f"{name}: logits, merged", *(model.model(input_ids=ids[:, :-1]).logits for model in (merged, trained)), 1e-5)
+    for (parameter, value), truth in zip(trained.model.named_parameters(), library.model.parameters(), strict=True):
+        close(f"{name}: {parameter}", value, truth, 1e-3)
+    compare_text(f"{name}, adapters", ours, trained, text)
 
 
 def compare(name, folder):
@@ -214,6 +268,8 @@ def compare(name, folder):
     run("export", folder / "run-2", "--names", "huggingface", "--to", exported)
     compare_text(f"{name}, exported", folder / "run-2", Library(exported), text)
     compare_text(f"{name}, exported and read", exported, Library(exported), text)
+    if name in ADAPTED:
+        compare_adapters(name, folder, folder / "training.json", text, ids)
 
 
 def main():

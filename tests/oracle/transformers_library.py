@@ -18,7 +18,9 @@ import pypi  # noqa: E402
 
 if len(sys.argv) < 3:
     sys.exit(sys.modules["__main__"].__doc__.split("\n\n")[1])
-pypi.enter(pathlib.Path(sys.argv[2]).resolve(), "transformers", ["transformers==4.51.3"], with_system_packages=True)
+# Debian's PyTorch is a version in front of the one that peft asks for by its number.
+pypi.enter(pathlib.Path(sys.argv[2]).resolve(), "transformers", ["transformers==4.51.3", "psutil"],
+           with_system_packages=True, alone=["peft==0.15.2", "accelerate==1.2.1"])
 
 import torch  # noqa: E402
 

@@ -14,7 +14,7 @@
 namespace stagecoach {
 
 struct AmoebanetFrame {
-  std::string name;  // in the text of network/network_text.h
+  std::string name;  // in the text of network/names/network_text.h
   CellTable normal, reduction;
   AmoebanetVariant variant = AmoebanetVariant::kReference;
 };

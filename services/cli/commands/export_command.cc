@@ -11,6 +11,7 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/spec_reader.h"
 #include "services/cli/trained/model_files.h"
+#include "services/cli/trained/peft_folder.h"
 #include "services/cli/trained/renamed_weights.h"
 #include "services/cli/trained/weight_source.h"
 #include "stage/files/data_roots.h"
@@ -24,6 +25,7 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
       WeightSource::Find({.source = options.job,
                           .job_file = options.job_file,
                           .step = options.step,
+                          .merged = options.names != kPeftNames,
                           .connect = [&context] { return context.connect(context.client); }}));
   if (source.names() != kOwnNames) {
     return absl::InvalidArgumentError(
@@ -33,6 +35,15 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
   }
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(const ValidSpecFile job, ValidateSpecFile(std::move(spec_file)));
+  if (options.names == kPeftNames) {
+    if (!job.job.training.lora.given()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--names = ", kPeftNames, ": ", options.job,
+                       " has no adapters (training.lora); for whole weights name ",
+                       std::string(kHuggingFaceNames)));
+    }
+    return WritePeftFolder(*PosixFileSystem(), job.job, source.weights_file(), options.to);
+  }
   ASSIGN_OR_RETURN(const WeightTable table,
                    Annotate(WeightNames(job.network, options.names), "--names"));
   FileSystem& files = *PosixFileSystem();

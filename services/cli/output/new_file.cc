@@ -47,12 +47,38 @@ absl::Status WriteNewFile(FileSystem& file_system, const std::string& path,
 
 absl::Status WriteNewTextFile(FileSystem& file_system, const std::string& path,
                               std::string_view text, const std::string& remedy) {
-  return WriteNewFile(
-      file_system, path, remedy, [&](const std::string& unfinished) -> absl::Status {
-        ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system.Create(unfinished));
-        RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
-        return file->Close();
-      });
+  return WriteNewFile(file_system, path, remedy, [&](const std::string& unfinished) {
+    return WriteText(file_system, unfinished, text);
+  });
+}
+
+absl::Status WriteNewFolder(FileSystem& file_system, std::string path,
+                            absl::FunctionRef<absl::Status(const std::string&)> write) {
+  constexpr char kRemedy[] = "name another folder with --to";
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::string unfinished = path + ".unfinished";
+  if (file_system.Exists(path)) {
+    return absl::AlreadyExistsError(absl::StrCat(ShownName(path), ": is there already; ", kRemedy));
+  }
+  if (file_system.Exists(unfinished)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(ShownName(unfinished), ": is there already; take it away, or ", kRemedy));
+  }
+  absl::Status status = file_system.MakeFolders(unfinished);
+  if (status.ok()) status = write(unfinished);
+  if (status.ok()) status = file_system.SyncFolder(unfinished);
+  if (status.ok()) status = file_system.Rename(unfinished, path);
+  if (!status.ok()) {
+    file_system.RemoveAll(unfinished).IgnoreError();  // the first error is the one to tell
+  }
+  return status;
+}
+
+absl::Status WriteText(FileSystem& file_system, const std::string& path, std::string_view text) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system.Create(path));
+  RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
+  RETURN_IF_ERROR(file->Sync());
+  return file->Close();
 }
 
 }  // namespace stagecoach

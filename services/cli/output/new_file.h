@@ -25,6 +25,14 @@ absl::Status WriteNewFile(FileSystem& file_system, const std::string& path,
 absl::Status WriteNewTextFile(FileSystem& file_system, const std::string& path,
                               std::string_view text, const std::string& remedy);
 
+// The same of a folder: gets the path of a folder that is there. If an interrupted command left a
+// folder PATH.unfinished, that is ALREADY_EXISTS too.
+absl::Status WriteNewFolder(FileSystem& file_system, std::string path,
+                            absl::FunctionRef<absl::Status(const std::string&)> write);
+
+// A file in such a folder.
+absl::Status WriteText(FileSystem& file_system, const std::string& path, std::string_view text);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_SERVICES_CLI_OUTPUT_NEW_FILE_H_

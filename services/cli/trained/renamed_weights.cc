@@ -58,7 +58,7 @@ class RenamedReader {
                                                              const std::string& weights_file,
                                                              size_t arrays) {
     ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(file_system, weights_file));
-    RETURN_IF_ERROR(Annotate(HashContent(reader).status(), weights_file));
+    RETURN_IF_ERROR(Annotate(CheckContent(reader), weights_file));
     if (reader.tensors().size() != arrays) {
       return absl::DataLossError(absl::StrCat(weights_file, ": ", reader.tensors().size(),
                                               " tensors; the network of the job beside it has ",
@@ -110,10 +110,10 @@ class RenamedReader {
 
 // The digest stands before the bytes, so they are made twice.
 absl::StatusOr<std::string> ContentOf(const std::vector<TensorSource>& sources) {
-  std::vector<ShardTensor> content;
+  std::vector<TensorDigest> content;
   for (const TensorSource& source : sources) {
     ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, source.bytes());
-    content.push_back({{source.name, source.dtype, source.shape}, BytesSha256(bytes)});
+    content.push_back(DigestOf({source.name, source.dtype, source.shape}, BytesSha256(bytes)));
   }
   return ContentDigest(std::move(content));
 }
@@ -125,13 +125,6 @@ absl::Status WriteTensors(FileSystem& file_system, const std::string& path, Rena
   ASSIGN_OR_RETURN(std::string content, ContentOf(sources));
   const Metadata metadata = {{kContentDigestKey, std::move(content)}, {"format", "pt"}};
   return WriteSafetensors(file_system, path, sources, metadata).status();
-}
-
-absl::Status WriteText(FileSystem& file_system, const std::string& path, const std::string& text) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system.Create(path));
-  RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
-  RETURN_IF_ERROR(file->Sync());
-  return file->Close();
 }
 
 // Neighbours that fit into one shard.
@@ -169,30 +162,6 @@ absl::Status WriteShards(FileSystem& file_system, const std::string& folder, Ren
   return WriteText(file_system, JoinPath(folder, kWeightIndexFile), FormatWeightIndex(index));
 }
 
-// Renames what `write` made to `target`, or removes it.
-template <typename Write>
-absl::Status WriteNewFolder(FileSystem& file_system, const std::string& target,
-                            const Write& write) {
-  constexpr char kRemedy[] = "name another folder with --to";
-  const std::string unfinished = target + ".unfinished";
-  if (file_system.Exists(target)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(ShownName(target), ": is there already; ", kRemedy));
-  }
-  if (file_system.Exists(unfinished)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(ShownName(unfinished), ": is there already; take it away, or ", kRemedy));
-  }
-  absl::Status status = file_system.MakeFolders(unfinished);
-  if (status.ok()) status = write(unfinished);
-  if (status.ok()) status = file_system.SyncFolder(unfinished);
-  if (status.ok()) status = file_system.Rename(unfinished, target);
-  if (!status.ok()) {
-    file_system.RemoveAll(unfinished).IgnoreError();  // the first error is the one to tell
-  }
-  return status;
-}
-
 }  // namespace
 
 absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& weights_file,
@@ -211,14 +180,13 @@ absl::Status WriteRenamedFolder(FileSystem& file_system, const std::string& weig
   ASSIGN_OR_RETURN(const std::unique_ptr<RenamedReader> reader,
                    RenamedReader::Open(file_system, weights_file, names.size()));
   const std::vector<RenamedTensor> tensors = TensorsOf(names);
-  std::string target = folder.target;
-  while (target.size() > 1 && target.ends_with('/')) target.pop_back();
-  return WriteNewFolder(file_system, target, [&](const std::string& unfinished) -> absl::Status {
-    for (const FolderFile& file : folder.files) {
-      RETURN_IF_ERROR(WriteText(file_system, JoinPath(unfinished, file.name), file.contents));
-    }
-    return WriteShards(file_system, unfinished, *reader, tensors, folder.shard_bytes);
-  });
+  return WriteNewFolder(
+      file_system, folder.target, [&](const std::string& unfinished) -> absl::Status {
+        for (const FolderFile& file : folder.files) {
+          RETURN_IF_ERROR(WriteText(file_system, JoinPath(unfinished, file.name), file.contents));
+        }
+        return WriteShards(file_system, unfinished, *reader, tensors, folder.shard_bytes);
+      });
 }
 
 }  // namespace stagecoach

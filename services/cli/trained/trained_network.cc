@@ -41,7 +41,7 @@ absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_fil
                                                   std::unique_ptr<Backend> backend) {
   ASSIGN_OR_RETURN(SafetensorsReader reader,
                    SafetensorsReader::Open(*PosixFileSystem(), weights_file));
-  RETURN_IF_ERROR(Annotate(HashContent(reader).status(), weights_file));
+  RETURN_IF_ERROR(Annotate(CheckContent(reader), weights_file));
   const int layers = static_cast<int>(network.layers.size());
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
                    Cell::Create(network, 0, layers, /*seed=*/std::nullopt,
@@ -77,6 +77,7 @@ absl::StatusOr<TrainedNetwork> LoadNamedNetwork(const InitializeSpec& weights, N
                                 [&file](const std::string& name, std::span<float> values) {
                                   return file->Read(name, values);
                                 }));
+  RETURN_IF_ERROR(file->Finish().status());
   return TrainedNetwork{std::move(network), std::move(backend), std::move(cell)};
 }
 

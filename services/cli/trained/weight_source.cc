@@ -16,6 +16,7 @@
 #include "services/cli/output/new_file.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/spec_reader.h"
+#include "services/cli/trained/merged_weights.h"
 #include "stage/files/data_roots.h"
 
 namespace stagecoach {
@@ -124,7 +125,7 @@ absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& req
                       .status());
   ASSIGN_OR_RETURN(WeightSource found, InFolder(temporary->path()));
   found.temporary_ = std::move(temporary);
-  found.checkpoint_ = request.source;
+  found.origin_ = request.source;
   return found;
 }
 
@@ -162,7 +163,34 @@ bool NamesACheckpoint(const std::string& source) {
   return IsFolder(path) && !Exists(path / kWeightsFile) && Exists(path / kManifestFile);
 }
 
+// Puts the job's adapters, if it has some, and their base together.
+absl::Status WeightSource::Merge() {
+  if (names_ != kOwnNames) return absl::OkStatus();
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(config_file_));
+  if (spec_file.spec.training().lora().rank() == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(ValidSpecFile valid, ValidateSpecFile(std::move(spec_file)));
+  FileSystem& files = *PosixFileSystem();
+  ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("merged"));
+  const fs::path folder(temporary->path());
+  const std::string merged = (folder / kWeightsFile).string();
+  RETURN_IF_ERROR(WriteMergedWeights(files, valid.job, weights_file_, merged));
+  valid.spec.mutable_training()->clear_lora();
+  config_file_ = (folder / kConfigFile).string();
+  RETURN_IF_ERROR(
+      WriteNewTextFile(files, config_file_, ToJson(valid.spec, OutputFormat::kJson), ""));
+  if (origin_.empty()) origin_ = weights_file_;
+  weights_file_ = merged;
+  temporary_ = std::move(temporary);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
+  ASSIGN_OR_RETURN(WeightSource found, Locate(request));
+  if (request.merged) RETURN_IF_ERROR(found.Merge());
+  return found;
+}
+
+absl::StatusOr<WeightSource> WeightSource::Locate(const WeightRequest& request) {
   const fs::path path(request.source);
   if (!Exists(path)) return OfJob(request);
   if (!IsFolder(path)) {

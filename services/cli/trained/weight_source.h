@@ -9,8 +9,10 @@
 //     listed;
 //   - otherwise the id of a job: the coordinator names its exported weights, or exports them. Their
 //     folder must be reachable from this machine.
-// Ownership: weights put together from a checkpoint, and an imported job, lie in a temporary folder,
-//            which goes with the object.
+// Adapters of a job are merged with the weights that it began with (merged_weights.h). Then the job is
+// one without adapters.
+// Ownership: weights put together from a checkpoint or merged, and an imported job, lie in a temporary
+//            folder, which goes with the object.
 // Threads:   the command's.
 // Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS
 //            of a checkpoint; the coordinator's.
@@ -38,6 +40,7 @@ struct WeightRequest {
   std::string job_file;   // for a checkpoint; empty: none
   std::string tokenizer;  // in place of a Hugging Face folder's; empty: the folder's
   int64_t step = -1;      // of a cluster's job; negative: the newest
+  bool merged = true;     // adapters come with the weights that they adapt, as one network
   // Called only if the source is no path.
   std::function<absl::StatusOr<std::unique_ptr<JobClient>>()> connect;
 };
@@ -52,18 +55,20 @@ class WeightSource {
   const std::string& config_file() const { return config_file_; }
   // The other exports that the name might mean, by their folders; the newest was taken.
   const std::vector<std::string>& passed_over() const { return passed_over_; }
-  // Lasting name: the weights' file, or the checkpoint that they were put together from.
-  const std::string& name() const { return checkpoint_.empty() ? weights_file_ : checkpoint_; }
+  // Lasting name: the weights' file, or what they were put together from.
+  const std::string& name() const { return origin_.empty() ? weights_file_ : origin_; }
 
  private:
   WeightSource() = default;
+  static absl::StatusOr<WeightSource> Locate(const WeightRequest& request);
+  absl::Status Merge();
   static absl::StatusOr<WeightSource> InFolder(const std::string& folder);
   static absl::StatusOr<WeightSource> OfModelFolder(const WeightRequest& request);
   static absl::StatusOr<WeightSource> OfCheckpoint(const WeightRequest& request);
   static absl::StatusOr<WeightSource> OfJob(const WeightRequest& request);
 
   std::string weights_file_, config_file_, names_{kOwnNames};
-  std::string checkpoint_;  // empty: no checkpoint
+  std::string origin_;  // checkpoint or adapters; empty: the file itself
   std::vector<std::string> passed_over_;
   std::shared_ptr<ScratchFolder> temporary_;
 };

@@ -30,9 +30,19 @@ static void VisitFields(MessageVisitor& visit, DataFacts& facts) {
   visit.Field("deviation", facts.deviation);
 }
 
-static void VisitFields(MessageVisitor& visit, WeightsManifest& weights) {
+static void VisitFields(MessageVisitor& visit, WeightsRead::Tensor& tensor) {
+  visit.Field("name", tensor.name);
+  visit.Field("dtype", tensor.dtype);
+  visit.Field("shape", tensor.shape);
+  visit.Field("sha256", tensor.sha256);
+}
+
+static void VisitFields(MessageVisitor& visit, WeightsRead& weights) {
   visit.Field("bytes", weights.bytes);
-  visit.Field("sha256", weights.sha256);
+  visit.Field("header_sha256", weights.header_sha256);
+  visit.Field("tensors", weights.tensors);
+  visit.Field("named_sha256", weights.named_sha256);
+  visit.Field("read", weights.read);
 }
 
 void VisitFields(MessageVisitor& visit, Fence& fence) {
@@ -66,7 +76,6 @@ static void VisitFields(MessageVisitor& visit, LoadCommand& command) {
   visit.Field("checkpoint_folder", command.checkpoint_folder);
   visit.Field("fresh_optimizer", command.fresh_optimizer);
   visit.Field("expected_data", command.expected_data);
-  visit.Field("expected_weights", command.expected_weights);
   visit.Field("probe_folder", command.probe_folder);
   visit.UnlessDefault("snapshot", command.snapshot);
 }
@@ -74,7 +83,7 @@ static void VisitFields(MessageVisitor& visit, LoadCommand& command) {
 static void VisitFields(MessageVisitor& visit, LoadResult& result) {
   visit.Field("data", result.data);
   visit.UnlessDefault("facts", result.facts);
-  visit.Field("weights", result.weights);
+  visit.UnlessDefault("weights", result.weights);
   visit.Field("fingerprint", result.fingerprint);
   visit.Field("memory", result.memory);
   visit.Field("folder_answered", result.folder_answered);

@@ -77,7 +77,7 @@ absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, i
     spec.mutable_training()->clear_epochs();
   }
   spec.clear_resume();  // fresh_optimizer was for its own beginning, and so were other weights
-  spec.clear_initialize();
+  if (spec.training().lora().rank() == 0) spec.clear_initialize();
   spec.mutable_resume()->set_job(job.id());
   spec.mutable_resume()->set_step(static_cast<int64_t>(step));
   std::string id = given_id;

@@ -15,6 +15,7 @@
 #include "network/objectives/cross_entropy.h"
 #include "network/objectives/mean_squared_error.h"
 #include "network/passes/freeze.h"
+#include "network/passes/lora.h"
 #include "network/zoo/every_network_testing.h"
 #include "network/zoo/gpt.h"
 
@@ -79,6 +80,15 @@ TEST(ConvertNetwork, EveryKindOfLayerComesBackAsItWas) {
     ExpectComesBack(Frozen(kinds.list, [](const auto&, int before) { return before < 3; }));
     ExpectComesBack(Frozen(kinds.list, [](const auto& p, int) { return p.index % 2 == 1; }));
   }
+}
+
+TEST(ConvertNetwork, AdaptersComeBackAsTheyWere) {
+  const LoraSpec lora = {.rank = 2, .alpha = 3, .dropout = 0.5, .targets = {"value", "up"}};
+  const Network network = AddAdapters(Expanded(Gpt()), lora, "lora").value();
+  ExpectComesBack(network);
+  const Network back = NetworkFromProto(ToProto(network)).value();
+  EXPECT_EQ(AdaptersOf(back).size(), AdaptersOf(network).size());
+  EXPECT_TRUE(HasBase(back));
 }
 
 TEST(ConvertNetwork, EveryObjectiveComesBackAsItWas) {

@@ -48,6 +48,11 @@ absl::StatusOr<Value> ReadEnum(const char* what, Proto proto) {
   return Refused(what, " ", number, ": this version does not know that value");
 }
 
+absl::StatusOr<ParameterSpec::Part> ReadPart(int number) {
+  if (v1::Network::Part_IsValid(number)) return static_cast<ParameterSpec::Part>(number);
+  return Refused("part ", number, ": this version does not know that value");
+}
+
 absl::StatusOr<ValueType> ReadType(Element element, Leading leading,
                                    const google::protobuf::RepeatedField<int64_t>& extents) {
   if (extents.size() > Shape::kMaxRank) {
@@ -185,6 +190,10 @@ class FormReader {
     parameter.index = static_cast<int>(layer_.parameters.size());
     parameter.decay = proto.decay();
     parameter.trained = !proto.frozen();
+    ASSIGN_OR_RETURN(parameter.part, ReadPart(proto.part()));
+    if (parameter.part == ParameterSpec::Part::kBase && parameter.trained) {
+      return Refused(proto.path(), ": is the base of adapters; must be frozen");
+    }
     layer_.parameters.push_back(std::move(parameter));
     writer_.Parameter(element, type.shape, !proto.frozen());
     ++values_;

@@ -23,6 +23,7 @@ using Form = v1::Network::Form;
 static_assert(static_cast<int>(Element::kIds) + 1 == v1::Network::ELEMENT_IDS);
 static_assert(static_cast<int>(Length::kTarget) == v1::Network::LENGTH_TARGET);
 static_assert(static_cast<int>(ParameterSpec::Init::kNormal) + 1 == v1::Network::INITIAL_NORMAL);
+static_assert(static_cast<int>(ParameterSpec::Part::kAdapter) == v1::Network::PART_ADAPTER);
 v1::Network::Element ToProto(Element element) {
   return static_cast<v1::Network::Element>(static_cast<int>(element) + 1);
 }
@@ -189,6 +190,7 @@ class Writer {
     proto->set_initial_stddev(parameter.init_stddev);
     proto->set_decay(parameter.decay);
     proto->set_frozen(!parameter.trained);
+    proto->set_part(static_cast<v1::Network::Part>(parameter.part));
   }
 
   void WriteCall(const LayerGraph& graph, const Call& call, v1::Network::Call* proto) {

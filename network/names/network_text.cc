@@ -1,8 +1,10 @@
-#include "network/network_text.h"
+#include "network/names/network_text.h"
 
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "network/layer_kind.h"
+#include "network/passes/lora.h"
 
 namespace stagecoach {
 namespace {
@@ -53,12 +55,17 @@ std::string CanonicalNetworkText(const Network& network) {
     }
     absl::StrAppend(&text, "input ", network.inputs[i].name, " ", FormatType(type), "\n");
   }
+  const std::vector<Adapter> adapters = AdaptersOf(network);
   for (const NetworkLayer& layer : network.layers) {
     absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ",
                     WiresText(network, layer), "\n");
     for (const ParameterSpec& parameter : layer.parameters) {
       absl::StrAppend(&text, "  ", parameter.name, " ", parameter.shape.ToString(),
                       parameter.tied() ? absl::StrCat(" is ", parameter.tied_to) : "", "\n");
+    }
+    for (const Adapter& adapter : adapters) {
+      if (adapter.layer != layer.index) continue;
+      absl::StrAppend(&text, "  ", adapter.module, " times ", ExactText(adapter.scale), "\n");
     }
     for (const StateSpec& state : layer.states) {
       absl::StrAppend(&text, "  state ", state.name, " ", state.shape.ToString(), "\n");
