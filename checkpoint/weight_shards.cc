@@ -140,17 +140,19 @@ std::string WeightShards::header_sha256() const {
   return ContentDigest(std::move(header));
 }
 
-std::string WeightShards::named_sha256() const {
+std::string WeightShards::Named(const char* key) const {
   if (!index_file_.empty()) return "";
   const Metadata& metadata = shards_.front().reader.metadata();
-  const auto named = metadata.find(kContentDigestKey);
+  const auto named = metadata.find(key);
   return named == metadata.end() ? "" : named->second;
 }
 
 absl::StatusOr<std::string> WeightShards::Read(const TensorEntry& tensor,
                                                std::span<std::byte> target) {
   const auto place = static_cast<size_t>(&tensor - tensors_.data());
-  return ReadHashed(shards_[shard_of_[place]].reader, tensor, target);
+  Shard& shard = shards_[shard_of_[place]];
+  absl::StatusOr<std::string> digest = ReadHashed(shard.reader, tensor, target);
+  return digest.ok() || index_file_.empty() ? digest : Annotate(digest.status(), shard.file);
 }
 
 // Shards that are replaced one by one fit together in none of their states between.

@@ -33,7 +33,8 @@ class WeightShards {
   // Of names, types and shapes of all tensors, whatever their order and shards.
   std::string header_sha256() const;
   // Digest of the content that a file alone names (kContentDigestKey); empty: none.
-  std::string named_sha256() const;
+  std::string named_sha256() const { return Named(kContentDigestKey); }
+  bool are_adapters() const { return !Named(kBaseDigestKey).empty(); }  // an export's
   // Reads a tensor, with ticks of progress, and returns its digest. target.size() == tensor.bytes()
   absl::StatusOr<std::string> Read(const TensorEntry& tensor, std::span<std::byte> target);
   // Compares index and headers with those that were opened.
@@ -46,6 +47,7 @@ class WeightShards {
   };
 
   explicit WeightShards(ReadableFiles& files) : files_(&files) {}
+  std::string Named(const char* key) const;
   absl::Status Add(const std::string& file, const std::string& path);
   absl::Status OpenShards(const WeightIndex& index);
   // Checks that each shard has what the index says, and nothing else.

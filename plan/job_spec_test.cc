@@ -576,6 +576,11 @@ TEST(ValidateJobSpec, AdaptersNeedTheirWeightsAndNothingElseThatIsFrozen) {
     change(&spec);
     return std::string(ValidateJobSpec(spec).message());
   };
+  EXPECT_EQ(refusal([](JobSpec* spec) {
+              spec->initialize.except = {"of_the_file_alone", "*token.weight"};
+            }),
+            "initialize.except[1]: \"*token.weight\"; matches model/0000/token.weight, which would "
+            "stay random: with training.lora only adapters are trained");
   EXPECT_EQ(refusal([](JobSpec* spec) { spec->initialize = {}; }),
             "training.lora: given; adapters need the weights that they adapt: set initialize.from");
   EXPECT_EQ(refusal([](JobSpec* spec) { spec->training.lora.rank = 0; }),

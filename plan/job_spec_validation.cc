@@ -218,6 +218,29 @@ absl::Status ValidateResume(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// An array of the seed's values would stay random: it is frozen.
+absl::Status CheckBaseIsWhole(const InitializeSpec& initialize, const Network& network) {
+  const absl::StatusOr<WeightTable> table = WeightNames(network, initialize.names);
+  if (!table.ok()) return absl::OkStatus();  // ValidateInitialize says so
+  for (size_t i = 0; i < initialize.except.size(); ++i) {
+    const std::string& pattern = initialize.except[i];
+    for (const WeightName& name : table->names) {
+      const bool matches =
+          MatchesPattern(pattern, name.ours) ||
+          std::any_of(name.parts.begin(), name.parts.end(), [&pattern](const WeightPart& part) {
+            return MatchesPattern(pattern, part.tensor) || MatchesPattern(pattern, part.alias);
+          });
+      if (!matches) continue;
+      return FieldError(absl::StrCat("initialize.except[", i, "]"),
+                        absl::StrCat("\"", pattern, "\""),
+                        absl::StrCat("matches ", name.ours,
+                                     ", which would stay random: with training.lora only adapters "
+                                     "are trained"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Adapters are of no use without what they adapt, which no checkpoint holds.
 absl::Status ValidateLora(const JobSpec& spec) {
   const LoraSpec& lora = spec.training.lora;
@@ -231,10 +254,9 @@ absl::Status ValidateLora(const JobSpec& spec) {
                       "with training.lora all but the adapters is frozen: leave it out");
   }
   if (spec.write.has_value()) {
-    return FieldError(
-        "training.lora", "given",
-        "texts are written with whole weights: export the job with --names huggingface "
-        "and write with that folder");
+    return FieldError("training.lora", "given",
+                      "texts are written with whole weights: write with the folder of `stagecoach "
+                      "export --names huggingface`, or without stages");
   }
   if (spec.initialize.given()) return absl::OkStatus();
   return FieldError("training.lora", "given",
@@ -296,7 +318,8 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(ValidateResume(spec));
   RETURN_IF_ERROR(ValidateWrite(spec, network));
   RETURN_IF_ERROR(ValidateLora(spec));
-  return ValidateInitialize(spec, network);
+  RETURN_IF_ERROR(ValidateInitialize(spec, network));
+  return spec.training.lora.given() ? CheckBaseIsWhole(spec.initialize, network) : absl::OkStatus();
 }
 
 absl::StatusOr<Network> ExpandValidJob(const JobSpec& spec) {

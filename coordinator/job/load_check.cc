@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
 #include "coordinator/job/weights_check.h"
+#include "network/passes/lora.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/epochs.h"
 
@@ -120,12 +121,14 @@ absl::Status CheckLoad(JobState* state, std::vector<std::string>* notes) {
   found.data = first.data;
   found.facts = FactsOf(state->slots);
   for (const StageSlot& slot : state->slots) state->evaluation.held_out.Loaded(slot.loaded);
-  if (!first.weights.header_sha256.empty()) {
+  if (HasBase(state->job->network) || !first.weights.header_sha256.empty()) {
     ASSIGN_OR_RETURN(WeightsManifest weights, CheckWeights(*state));
     if (found.weights.sha256.empty()) {
       notes->push_back(absl::StrCat("begins with the weights of ", spec.initialize.from));
     }
     found.weights = std::move(weights);
+    // The state is copied with every event, and the lists of tensors are long.
+    for (StageSlot& slot : state->slots) slot.loaded.weights = {};
   }
   RETURN_IF_ERROR(CheckSteps(*state));
   found.fingerprint = std::move(fingerprint);

@@ -16,8 +16,8 @@ std::string Where(const JobState& state) {
   return absl::StrCat("initialize.from = \"", state.job->spec.initialize.from, "\": ");
 }
 
-absl::Status Differ(const JobState& state, const StageSlot& one, const StageSlot& other,
-                    const std::string& what) {
+absl::Status DifferentFiles(const JobState& state, const StageSlot& one, const StageSlot& other,
+                            const std::string& what) {
   return absl::FailedPreconditionError(
       absl::StrCat(Where(state), one.stage.name, " and ", other.stage.name,
                    " read different files: ", what, "; use the same file everywhere"));
@@ -26,24 +26,39 @@ absl::Status Differ(const JobState& state, const StageSlot& one, const StageSlot
 // The headers of one stage's files are those of another's.
 absl::Status CheckHeaders(const JobState& state, const StageSlot& one, const StageSlot& other) {
   const WeightsRead &a = one.loaded.weights, &b = other.loaded.weights;
+  if (b.header_sha256.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Where(state), other.stage.name,
+                     " has read no weights; give all stages one version of the program"));
+  }
   if (a.header_sha256 != b.header_sha256) {
-    return Differ(state, one, other,
-                  absl::StrCat("headers with sha256 ", a.header_sha256, " and ", b.header_sha256));
+    return DifferentFiles(
+        state, one, other,
+        absl::StrCat("headers with sha256 ", a.header_sha256, " and ", b.header_sha256));
   }
   if (a.named_sha256 != b.named_sha256) {
-    return Differ(state, one, other,
-                  absl::StrCat("written with sha256 ", a.named_sha256, " and ", b.named_sha256));
+    return DifferentFiles(
+        state, one, other,
+        absl::StrCat("written with sha256 ", a.named_sha256, " and ", b.named_sha256));
   }
   return absl::OkStatus();
 }
 
-// Its text for a job that goes on, or for adapters that were trained with other weights.
-absl::Status CheckAgain(const JobState& state, const WeightsManifest& found) {
-  const std::string& before = state.found.weights.sha256;
-  if (before.empty() || found.sha256 == before) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      Where(state), found.bytes, " bytes, sha256 ", found.sha256, "; the job was started with ",
-      "sha256 ", before, "; put the original file back or submit a new job"));
+// FAILED_PRECONDITION if an earlier load, or the checkpoint that the job goes on from, names another
+// digest.
+absl::Status CheckSameAsBefore(const JobState& state, const WeightsManifest& found) {
+  const WeightsManifest& before = state.found.weights;
+  if (before.sha256.empty() || found.sha256 == before.sha256) return absl::OkStatus();
+  const std::string now =
+      absl::StrCat(Where(state), found.bytes, " bytes, sha256 ", found.sha256, "; ");
+  if (before.bytes == 0) {  // a manifest names no bytes
+    return absl::FailedPreconditionError(
+        absl::StrCat(now, "the adapters of the checkpoint were trained with sha256 ", before.sha256,
+                     "; set initialize as the job that wrote it had it"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(now, "the job was started with sha256 ", before.sha256,
+                   "; put the original file back or submit a new job"));
 }
 
 }  // namespace
@@ -60,9 +75,9 @@ absl::StatusOr<WeightsManifest> CheckWeights(const JobState& state) {
     for (const WeightsRead::Tensor& tensor : slot.loaded.weights.read) {
       const auto [known, is_new] = readers.try_emplace(tensor.name, Reader{&tensor, &slot});
       if (is_new || *known->second.tensor == tensor) continue;
-      return Differ(state, *known->second.slot, slot,
-                    absl::StrCat("tensor ", tensor.name, " with sha256 ",
-                                 known->second.tensor->sha256, " and ", tensor.sha256));
+      return DifferentFiles(state, *known->second.slot, slot,
+                            absl::StrCat("tensor ", tensor.name, " with sha256 ",
+                                         known->second.tensor->sha256, " and ", tensor.sha256));
     }
   }
   std::vector<TensorDigest> content;
@@ -77,7 +92,7 @@ absl::StatusOr<WeightsManifest> CheckWeights(const JobState& state) {
     const absl::Status damaged = DamagedContent(found.sha256, read.named_sha256);
     return absl::Status(damaged.code(), absl::StrCat(Where(state), damaged.message()));
   }
-  RETURN_IF_ERROR(CheckAgain(state, found));
+  RETURN_IF_ERROR(CheckSameAsBefore(state, found));
   return found;
 }
 

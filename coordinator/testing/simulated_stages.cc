@@ -7,6 +7,8 @@
 #include "base/numbers/random.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/testing/simulated_cluster.h"
+#include "network/passes/lora.h"
+#include "network/stored.h"
 #include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
@@ -79,7 +81,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
       return absl::FailedPreconditionError("the data set changed");
     }
   }
-  if (command.spec.initialize.given() && command.checkpoint_folder.empty()) {
+  if (command.spec.initialize.given() && (!command.resumes() || HasBase(*command.network))) {
     result.weights = {.bytes = 500,
                       .header_sha256 = "header",
                       .tensors = 2,
@@ -103,7 +105,10 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage) {
     ASSIGN_OR_RETURN(SafetensorsReader shard,
                      SafetensorsReader::Open(files_, command.checkpoint_folder + "/" + name));
     for (auto& [l, weight] : stage.layers) {
-      const TensorEntry* const entry = shard.Find(network.layers[l].parameters.front().name);
+      const std::vector<ParameterSpec>& parameters = network.layers[l].parameters;
+      const auto stored = std::find_if(parameters.begin(), parameters.end(), IsStored);
+      const TensorEntry* const entry =
+          stored == parameters.end() ? nullptr : shard.Find(stored->name);
       if (entry == nullptr) continue;
       std::vector<float> values(static_cast<size_t>(entry->shape.elements()));
       RETURN_IF_ERROR(shard.Read(*entry, std::as_writable_bytes(std::span(values))));
@@ -314,6 +319,7 @@ absl::StatusOr<ShardInfo> WriteLayers(FileSystem& files, const LoadCommand& load
   };
   for (const auto& [l, weight] : layers) {
     for (const ParameterSpec& parameter : loaded.network->layers[l].parameters) {
+      if (!IsStored(parameter)) continue;
       add(parameter.name, parameter.shape, weight);
       for (const OptimizerState& state :
            OptimizerStates(loaded.spec.training.optimizer, parameter.shape)) {

@@ -193,5 +193,34 @@ TEST(LoadedFilesTest, AFileThatChangesBetweenLoadsEndsTheJobByName) {
   }
 }
 
+// Adapters belong to the weights that they were trained with: at every load, and for every job that
+// goes on with them.
+TEST(LoadedFilesTest, ABaseThatChangesEndsTheJobByNameAlsoBehindACheckpoint) {
+  const auto adapters = [](int64_t steps) {
+    JobSpec spec = JobWithWeights();
+    spec.training.steps = steps;
+    spec.training.lora = {.rank = 1, .targets = {"qkv"}};
+    return spec;
+  };
+  for (const bool coordinator : {false, true}) {
+    TestCluster cluster(2);
+    cluster.Start(adapters(7)).UntilStep(5);
+    for (const int k : {0, 1}) cluster.stage(k).weights_sha256 = "edited";
+    coordinator ? cluster.RestartCoordinator() : cluster.ReplaceStage(1);
+    EXPECT_THAT(cluster.Failure(), HasSubstr("the job was started with sha256"));
+  }
+  TestCluster cluster(2);
+  cluster.Start(adapters(7)).End(JobPhase::kSucceeded);
+  JobSpec more = adapters(9);
+  more.resume.job = kJob;
+  cluster.Start(more, "more").End(JobPhase::kSucceeded, "more");
+  for (const int k : {0, 1}) cluster.stage(k).weights_sha256 = "edited";
+  more = adapters(11);
+  more.resume.job = "more";
+  EXPECT_THAT(cluster.Start(more, "other").Failure("other"),
+              AllOf(HasSubstr("the adapters of the checkpoint were trained with sha256"),
+                    HasSubstr("set initialize as the job that wrote it had it")));
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -54,9 +54,9 @@ inline constexpr std::string_view kOwnNames = "stagecoach", kTorchvisionNames = 
 // All of them.
 std::vector<std::string> WeightTables();
 
-// Names of every parameter that a network owns and every state, but for adapters'. `table`: one of the names above.
-// Torchvision and timm have names for a resnet with form: imagenet and batch norm, which are the
-// same, and for a vit. Hugging Face has names for a gpt and a llama.
+// Names of every parameter that a network owns and every state, adapters left out. `table`: one of the
+// names above. Torchvision and timm have names for a resnet with form: imagenet and batch norm, which
+// are the same, and for a vit. Hugging Face has names for a gpt and a llama.
 absl::StatusOr<WeightTable> WeightNames(const Network& network, std::string_view table);
 
 // Copies the rows of parts[part] from the whole tensor into their place in our array, and back.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "base/numbers/bfloat16.h"
 #include "base/threads/progress.h"
 #include "network/passes/head_chunks.h"
 #include "stage/backends/bound_kernel.h"
@@ -16,6 +17,20 @@
 
 namespace stagecoach {
 namespace {
+
+// fill(first, block): sets the numbers from `first` on. A base of adapters has a narrow type: it gets
+// them rounded, block by block, with no float32 copy beside it.
+absl::Status CopyNumbers(Backend& backend, const Tensor& target,
+                         absl::FunctionRef<void(int64_t first, std::span<float> block)> fill) {
+  if (target.dtype() == DType::kF32) return CopyBlocks<float>(backend, target, fill);
+  CHECK(target.dtype() == DType::kBF16) << "a parameter of another type";
+  std::vector<float> wide;
+  return CopyBlocks<Bfloat16>(backend, target, [&](int64_t first, std::span<Bfloat16> block) {
+    wide.resize(block.size());
+    fill(first, wide);
+    for (size_t i = 0; i < block.size(); ++i) block[i] = Bfloat16(wide[i]);
+  });
+}
 
 // What parameters begin with.
 struct Beginning {
@@ -31,8 +46,9 @@ struct Beginning {
     std::vector<float> values(static_cast<size_t>(target.elements()));
     RETURN_IF_ERROR(given(name, values).status());
     TickProgress();
-    backend.CopyFromHost(std::as_bytes(std::span(values)), target);
-    RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
+    RETURN_IF_ERROR(CopyNumbers(backend, target, [&](int64_t first, std::span<float> block) {
+      std::copy_n(values.begin() + first, block.size(), block.begin());
+    }));
     return true;
   }
 
@@ -40,7 +56,7 @@ struct Beginning {
                    Backend& backend) const {
     ASSIGN_OR_RETURN(const bool set, SetGiven(spec.name, target, backend));
     if (set) return absl::OkStatus();
-    return CopyBlocks<float>(backend, target, [&](int64_t first, std::span<float> values) {
+    return CopyNumbers(backend, target, [&](int64_t first, std::span<float> values) {
       SetInitialValues(spec, seed, layer, first, values);
     });
   }
@@ -49,10 +65,7 @@ struct Beginning {
 absl::Status SetLayer(LayerRunner& layer, const Beginning& beginning, int index, Backend& backend) {
   for (Parameter& parameter : layer.parameters()) {
     if (parameter.spec.tied()) continue;
-    const auto set = [&](const Tensor& wide) {
-      return beginning.Set(parameter.spec, index, wide, backend);
-    };
-    RETURN_IF_ERROR(SetFromFloat32(parameter.value, backend, set));
+    RETURN_IF_ERROR(beginning.Set(parameter.spec, index, parameter.value, backend));
   }
   for (LayerState& state : layer.states()) {
     backend.Fill(state.value, state.spec.initial);
@@ -68,7 +81,7 @@ absl::Status SetInitialCopies(const TiedExchange& ties, const Beginning& beginni
     const auto set = [&](const Tensor& wide) {
       return beginning.Set(copy.owner, copy.owner_layer, wide, backend);
     };
-    RETURN_IF_ERROR(Annotate(SetFromFloat32(copy.value, backend, set), copy.owner.name));
+    RETURN_IF_ERROR(Annotate(SetCopy(copy, backend, set), copy.owner.name));
   }
   return absl::OkStatus();
 }

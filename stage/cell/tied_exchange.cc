@@ -96,13 +96,13 @@ Tensors TiedExchange::GradientsToSend() const {
   return gradients;
 }
 
-absl::Status SetFromFloat32(const Tensor& value, Backend& backend,
-                            const std::function<absl::Status(const Tensor& wide)>& set) {
-  if (value.dtype() == DType::kF32) return set(value);
+absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
+                     const std::function<absl::Status(const Tensor& wide)>& set) {
+  if (copy.value.dtype() == DType::kF32) return set(copy.value);
   ASSIGN_OR_RETURN(const Tensor wide, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
-                                                 DType::kF32, value.shape()));
+                                                 DType::kF32, copy.value.shape()));
   RETURN_IF_ERROR(set(wide));
-  backend.Convert(wide, value);
+  backend.Convert(wide, copy.value);
   return backend.Synchronize();
 }
 

@@ -70,10 +70,10 @@ class TiedExchange {
   std::map<ParameterUse, Tensor> arrived_gradients_;  // by user
 };
 
-// `set` writes values into a float32 tensor; `value` gets them in its own type. A caller that sets
+// `set` writes values into a float32 tensor; the copy gets them in its own type. A caller that sets
 // parameters from outside sets the copies too, by their owners' names.
-absl::Status SetFromFloat32(const Tensor& value, Backend& backend,
-                            const std::function<absl::Status(const Tensor& wide)>& set);
+absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
+                     const std::function<absl::Status(const Tensor& wide)>& set);
 
 }  // namespace stagecoach
 

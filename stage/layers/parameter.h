@@ -13,9 +13,9 @@
 namespace stagecoach {
 
 // The base of adapters (network/passes/lora.h) is kept in the type that operations read: value and
-// compute are one tensor. A tied parameter (network/passes/tied.h) has a gradient of its own. Its value and compute are one
-// tensor, in the type that operations read. If the owner is in the same cell, it is the owner's
-// tensor. Otherwise it is a copy for all users in this cell.
+// compute are one tensor. A tied parameter (network/passes/tied.h) has a gradient of its own. Its
+// value and compute are one tensor too, in the type that operations read. If the owner is in the same
+// cell, it is the owner's tensor. Otherwise it is a copy for all users in this cell.
 struct Parameter {
   ParameterSpec spec;
   Tensor value;     // F32, the master

@@ -137,8 +137,13 @@ void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCell* 
 absl::StatusOr<std::unique_ptr<WeightFile>> OpenWeights(const LoadingParts& parts,
                                                         const LoadedCell& loaded) {
   const LoadCommand& command = loaded.command;
-  const bool reads = !command.resumes() || HasBase(loaded.network());
-  if (!command.spec.initialize.given() || !reads) return nullptr;
+  const bool has_base = HasBase(loaded.network());
+  if (has_base && !command.spec.initialize.given()) {
+    return absl::InvalidArgumentError(
+        "initialize.from: is not given, and the network has adapters; name the weights that they "
+        "adapt");
+  }
+  if (!command.spec.initialize.given() || (command.resumes() && !has_base)) return nullptr;
   return WeightFile::Open(*parts.weight_files, command.spec.initialize, loaded.network());
 }
 

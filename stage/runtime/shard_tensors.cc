@@ -142,7 +142,7 @@ absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, u
                         Cell& cell, Backend& backend) {
   for (const TiedExchange::Copy& copy : cell.ties().copies()) {
     if (!IsStored(copy.owner)) continue;
-    RETURN_IF_ERROR(SetFromFloat32(copy.value, backend, [&](const Tensor& wide) {
+    RETURN_IF_ERROR(SetCopy(copy, backend, [&](const Tensor& wide) {
       return LoadTensors(file_system, folder, step, {{copy.owner.name, wide}}, backend);
     }));
   }

@@ -183,6 +183,12 @@ absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& file
                    Annotate(WeightNames(network, spec.names), "initialize.names"));
   ASSIGN_OR_RETURN(OpenedWeights opened, OpenWeights(files, spec.from));
   std::unique_ptr<WeightFile> file(new WeightFile(opened.path, std::move(opened.shards)));
+  if (file->shards_.are_adapters()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->Where(),
+                     ": holds adapters alone; name the weights that they adapt, and "
+                     "go on with the adapters by resume.job"));
+  }
   if (const absl::Status fits = file->Match(spec, table); !fits.ok()) {
     const std::string hint = MatchesPattern(kOneShard, opened.path)
                                  ? "is one of several shards; give the folder with all of them"

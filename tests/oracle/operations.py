@@ -348,6 +348,7 @@ TABLE = {
     "scale": lambda a, x: (a["factor"] * x,),
     "silu": lambda _a, x: (F.silu(x),),
     "slice": lambda a, x: (x[..., a["begin"] : a["begin"] + a["extent"]],),
+    "slice_gradient": lambda a, dy: (F.pad(dy, (a["begin"], a["whole"] - a["begin"] - dy.shape[-1])),),
     "transposed_convolution": transposed_convolution,
     "upsample": upsample,
     "swiglu": lambda _a, gate, up: (F.silu(gate) * up,),

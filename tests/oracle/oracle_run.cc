@@ -128,9 +128,8 @@ absl::Status LoadWeights(const Options& options, const Network& network,
       RETURN_IF_ERROR(load(named.name, named.tensor, k));
     }
     for (const TiedExchange::Copy& copy : pipeline.cell(k).ties().copies()) {
-      RETURN_IF_ERROR(SetFromFloat32(copy.value, pipeline.backend(k), [&](const Tensor& wide) {
-        return load(copy.owner.name, wide, k);
-      }));
+      RETURN_IF_ERROR(SetCopy(copy, pipeline.backend(k),
+                              [&](const Tensor& wide) { return load(copy.owner.name, wide, k); }));
     }
     pipeline.cell(k).RefreshCompute();
   }

@@ -19,6 +19,15 @@
 namespace stagecoach {
 namespace {
 
+absl::Status CheckFolder(const ExportOptions& options) {
+  if (options.to.empty()) {
+    return absl::InvalidArgumentError("--to: names no folder; name one that is not there yet");
+  }
+  if (!options.to.ends_with(".safetensors")) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--to = ", options.to, ": ", options.names,
+                                                 " loads a folder: name one without .safetensors"));
+}
+
 absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& context) {
   ASSIGN_OR_RETURN(
       const WeightSource source,
@@ -42,6 +51,7 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                        " has no adapters (training.lora); for whole weights name ",
                        std::string(kHuggingFaceNames)));
     }
+    RETURN_IF_ERROR(CheckFolder(options));
     return WritePeftFolder(*PosixFileSystem(), job.job, source.weights_file(), options.to);
   }
   ASSIGN_OR_RETURN(const WeightTable table,
@@ -50,14 +60,7 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
   if (options.names != kHuggingFaceNames) {
     return WriteRenamedWeights(files, source.weights_file(), table.names, options.to);
   }
-  if (options.to.empty()) {
-    return absl::InvalidArgumentError("--to: names no folder; name one that is not there yet");
-  }
-  if (options.to.ends_with(".safetensors")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--to = ", options.to, ": ", options.names,
-                     " loads a folder: name one without .safetensors"));
-  }
+  RETURN_IF_ERROR(CheckFolder(options));
   ASSIGN_OR_RETURN(ModelFiles model, ModelFilesOf(*DataRoots::Everything(), job.job));
   if (!model.note.empty()) context.console->Note("note: " + model.note);
   return WriteRenamedFolder(files, source.weights_file(), table.names,
@@ -72,6 +75,7 @@ absl::Status ThereAlready(const ExportOptions& options, const CommandContext& co
       WeightSource::Find({.source = options.job,
                           .job_file = options.job_file,
                           .step = options.step,
+                          .merged = false,
                           .connect = [&context] { return context.connect(context.client); }}));
   return absl::InvalidArgumentError(absl::StrCat(
       options.job, ": is no id of a coordinator's job, and has its weights already, in ",

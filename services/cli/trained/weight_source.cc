@@ -7,9 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "checkpoint/names.h"
 #include "checkpoint/other_weights.h"
 #include "checkpoint/store/store.h"
+#include "network/names/network_text.h"
 #include "services/cli/hugging_face/imported_job.h"
 #include "services/cli/hugging_face/model_folder.h"
 #include "services/cli/output/job_output.h"
@@ -64,6 +66,17 @@ absl::Status CheckKind(const std::string& file) {
       absl::StrCat(file, ": ", OtherKindText(head, kSafetensorsKind)));
 }
 
+// Names and shapes do not tell the scale of adapters.
+absl::Status CheckIsOf(const ValidSpecFile& job, const Manifest& manifest) {
+  if (Sha256Hex(CanonicalNetworkText(job.network)) == manifest.model_sha256)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(job.file,
+                                                 ": its network is not the one of checkpoint ",
+                                                 manifest.job, " at step ", manifest.state.step,
+                                                 "; give the job that wrote it, with its rank, "
+                                                 "alpha and targets"));
+}
+
 absl::Status NoWeightsIn(const std::string& folder) {
   const std::string other = OtherWeightsIn(*PosixFileSystem(), folder);
   if (!other.empty()) return absl::NotFoundError(absl::StrCat(folder, ": ", other));
@@ -115,9 +128,10 @@ absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& req
                      "trained by with --job-file"));
   }
   ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(request.job_file));
-  RETURN_IF_ERROR(ValidateSpecFile(spec_file).status());
+  ASSIGN_OR_RETURN(const ValidSpecFile valid, ValidateSpecFile(spec_file));
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(files, request.source));
+  if (valid.job.training.lora.given()) RETURN_IF_ERROR(CheckIsOf(valid, manifest));
   ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("weights"));
   const CheckpointRef ref{manifest.job, manifest.state.step, request.source};
   RETURN_IF_ERROR(ExportWeights(files, ref, manifest, temporary->path(),
@@ -174,12 +188,23 @@ absl::Status WeightSource::Merge() {
   const fs::path folder(temporary->path());
   const std::string merged = (folder / kWeightsFile).string();
   RETURN_IF_ERROR(WriteMergedWeights(files, valid.job, weights_file_, merged));
+  // Of a job without adapters. One that went on from another needs its weights no more.
   valid.spec.mutable_training()->clear_lora();
+  valid.spec.clear_resume();
+  if (const fs::path facts = fs::path(config_file_).parent_path() / kExportFactsFile;
+      Exists(facts)) {
+    std::error_code error;
+    fs::copy_file(facts, folder / kExportFactsFile, error);
+    if (error) {
+      return absl::UnavailableError(absl::StrCat("copy ", facts.string(), ": ", error.message()));
+    }
+  }
   config_file_ = (folder / kConfigFile).string();
   RETURN_IF_ERROR(
       WriteNewTextFile(files, config_file_, ToJson(valid.spec, OutputFormat::kJson), ""));
   if (origin_.empty()) origin_ = weights_file_;
   weights_file_ = merged;
+  merged_ = true;
   temporary_ = std::move(temporary);
   return absl::OkStatus();
 }

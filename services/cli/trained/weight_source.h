@@ -55,6 +55,7 @@ class WeightSource {
   const std::string& config_file() const { return config_file_; }
   // The other exports that the name might mean, by their folders; the newest was taken.
   const std::vector<std::string>& passed_over() const { return passed_over_; }
+  bool merged() const { return merged_; }  // of adapters and the weights that they adapt
   // Lasting name: the weights' file, or what they were put together from.
   const std::string& name() const { return origin_.empty() ? weights_file_ : origin_; }
 
@@ -69,6 +70,7 @@ class WeightSource {
 
   std::string weights_file_, config_file_, names_{kOwnNames};
   std::string origin_;  // checkpoint or adapters; empty: the file itself
+  bool merged_ = false;
   std::vector<std::string> passed_over_;
   std::shared_ptr<ScratchFolder> temporary_;
 };

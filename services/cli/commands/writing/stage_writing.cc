@@ -39,6 +39,12 @@ struct TrainedJob {
 absl::StatusOr<TrainedJob> FindExport(const StageWritingRequest& request,
                                       const CommandContext& context) {
   ASSIGN_OR_RETURN(FoundWeights found, FindWeights(request.weights, context, request.tokenizer));
+  if (found.source.merged() && request.stages.local == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        request.weights.source,
+        ": has adapters, and a cluster's stages take whole weights: write them with `stagecoach "
+        "export --names huggingface --to FOLDER` and name that folder, or leave out --stages"));
+  }
   const std::string file = AbsolutePath(found.source.weights_file());
   TrainedJob trained{.spec = std::move(found.spec), .weights = found.source.name()};
   const fs::path folder = fs::is_directory(file) ? fs::path(file) : fs::path(file).parent_path();
