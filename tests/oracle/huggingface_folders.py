@@ -237,6 +237,9 @@ def compare_adapters(name, folder, job, text, ids):
     for (parameter, value), truth in zip(trained.model.named_parameters(), library.model.parameters(), strict=True):
         close(f"{name}: {parameter}", value, truth, 1e-3)
     compare_text(f"{name}, adapters", ours, trained, text)
+    on_stages = json.loads(run("generate", ours, "--prompt", PROMPTS[1], "--tokens", NEW_TOKENS, "--temperature", 0, "-o", "json",
+                               "--local-stages", 2, "--threads", 2))
+    check(f"{name}, adapters on two stages: greedy text", on_stages["text"], trained.greedy(PROMPTS[1]))
 
 
 def compare(name, folder):

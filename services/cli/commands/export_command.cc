@@ -7,6 +7,7 @@
 #include "base/errors/status.h"
 #include "network/network_kinds.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/commands/weight_options.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/spec_reader.h"
@@ -19,7 +20,9 @@
 namespace stagecoach {
 namespace {
 
-absl::Status CheckFolder(const ExportOptions& options) {
+// Of names that are a folder's.
+absl::Status CheckTarget(const ExportOptions& options) {
+  if (options.names != kHuggingFaceNames && options.names != kPeftNames) return absl::OkStatus();
   if (options.to.empty()) {
     return absl::InvalidArgumentError("--to: names no folder; name one that is not there yet");
   }
@@ -29,6 +32,7 @@ absl::Status CheckFolder(const ExportOptions& options) {
 }
 
 absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& context) {
+  RETURN_IF_ERROR(CheckTarget(options));  // before weights are merged, which takes long
   ASSIGN_OR_RETURN(
       const WeightSource source,
       WeightSource::Find({.source = options.job,
@@ -44,6 +48,7 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
   }
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(const ValidSpecFile job, ValidateSpecFile(std::move(spec_file)));
+  NoteBase(source, *context.console);
   if (options.names == kPeftNames) {
     if (!job.job.training.lora.given()) {
       return absl::InvalidArgumentError(
@@ -51,7 +56,6 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                        " has no adapters (training.lora); for whole weights name ",
                        std::string(kHuggingFaceNames)));
     }
-    RETURN_IF_ERROR(CheckFolder(options));
     return WritePeftFolder(*PosixFileSystem(), job.job, source.weights_file(), options.to);
   }
   ASSIGN_OR_RETURN(const WeightTable table,
@@ -60,7 +64,6 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
   if (options.names != kHuggingFaceNames) {
     return WriteRenamedWeights(files, source.weights_file(), table.names, options.to);
   }
-  RETURN_IF_ERROR(CheckFolder(options));
   ASSIGN_OR_RETURN(ModelFiles model, ModelFilesOf(*DataRoots::Everything(), job.job));
   if (!model.note.empty()) context.console->Note("note: " + model.note);
   return WriteRenamedFolder(files, source.weights_file(), table.names,

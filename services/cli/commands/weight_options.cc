@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
 #include "checkpoint/facts_file.h"
 #include "checkpoint/names.h"
 #include "services/cli/spec/spec_reader.h"
@@ -24,6 +25,12 @@ void NoteChoice(const WeightSource& source, Console& console) {
 
 }  // namespace
 
+void NoteBase(const WeightSource& source, Console& console) {
+  if (source.base().empty()) return;
+  console.Note(absl::StrCat("weights  adapters of ", ShownName(source.name()), ", merged with ",
+                            ShownName(source.base())));
+}
+
 absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
                                          const CommandContext& context,
                                          const std::string& tokenizer) {
@@ -35,6 +42,7 @@ absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
                           .step = options.step,
                           .connect = [&context] { return context.connect(context.client); }}));
   NoteChoice(source, *context.console);
+  NoteBase(source, *context.console);
   // The configuration beside the weights is the job spec that they were trained by.
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(ValidSpecFile valid, ValidateSpecFile(std::move(spec_file)));

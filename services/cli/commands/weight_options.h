@@ -40,6 +40,9 @@ absl::StatusOr<FoundWriter> FindWriter(
     Writes writes, const WeightOptions& options, const std::string& tokenizer,
     const CommandContext& context, const std::function<absl::Status(const JobSpec&)>& check = {});
 
+// If adapters were merged, notes with what.
+void NoteBase(const WeightSource& source, Console& console);
+
 int64_t ThreadsHere(const WeightOptions& options);
 // Back end of this machine's processor.
 std::unique_ptr<Backend> MakeBackendHere(const WeightOptions& options);

@@ -18,7 +18,8 @@
 namespace stagecoach {
 namespace {
 
-// $0 architecture, $1 folder, $2 name, $3 network, $4 context, $5 text, $6 tokenizer.
+// $0 architecture, $1 folder, $2 name, $3 network, $4 context, $5 text, $6 tokenizer, $7 targets of
+// adapters.
 constexpr char kJob[] = R"(# Trains $0 on, from the weights in $1
 #   stagecoach plan FILE                      partition, memory and time; nothing runs
 #   stagecoach local --stages 2 FILE          trains on this machine
@@ -41,6 +42,8 @@ training:
   optimizer: {adamw: {beta1: 0.9, beta2: 0.95, weight_decay: 0.01}}
   learning_rate: {cosine: {peak: 2.0e-5, warmup_steps: 50, final: 2.0e-6}}
   gradient_clip_norm: 1.0
+  # Adapters in the place of all weights, which take less memory and a larger rate, as 2.0e-4:
+  # lora: {rank: 8, alpha: 16, targets: [$7]}
 pipeline:
   stages: auto                  # all that are free
   schedule: one_forward_one_backward
@@ -123,7 +126,8 @@ absl::StatusOr<std::string> ImportedJobText(const ModelFolder& folder,
   network.attributes.Set("context", context);
   return absl::Substitute(kJob, folder.config.architecture, Quoted(folder.path),
                           JobName(folder.path), NetworkText(network), context, Quoted(options.text),
-                          Quoted(folder.tokenizer));
+                          Quoted(folder.tokenizer),
+                          network.kind == GptSpec::kNetwork ? "qkv" : "query, value");
 }
 
 absl::StatusOr<ValidSpecFile> CheckImportedJob(const ModelFolder& folder, const std::string& text,

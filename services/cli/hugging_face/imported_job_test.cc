@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/golden_testing.h"
 #include "base/testing/file_text.h"
 #include "base/testing/temporary_folder.h"
@@ -68,6 +72,21 @@ TEST(ImportedJob, HasTheContextThatIsAskedFor) {
   EXPECT_THAT(*ImportedJobText(Gpt2Folder(), {.text = "a"}), HasSubstr("context: 4096,"));
   EXPECT_EQ(ImportedJobText(Gpt2Folder(), {.text = "a", .context = 64}).status().message(),
             "--context: 64; must be 4096: the model has weights for each position");
+}
+
+// What the comment offers, each kind of network with its own targets.
+TEST(ImportedJob, OffersAdaptersThatTheModelTakes) {
+  for (const auto& [folder, targets] : {std::pair(LlamaFolder(), std::vector{"query", "value"}),
+                                        std::pair(Gpt2Folder(), std::vector{"qkv"})}) {
+    std::string text = *ImportedJobText(folder, {.text = "a"});
+    const size_t comment = text.find("# lora: ");
+    ASSERT_NE(comment, text.npos);
+    const absl::StatusOr<ValidSpecFile> job =
+        CheckImportedJob(folder, text.erase(comment, 2), "/jobs/job.yaml");
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->job.training.lora.rank, 8);
+    EXPECT_THAT(job->job.training.lora.targets, testing::ElementsAreArray(targets));
+  }
 }
 
 // A folder's name may be anything.

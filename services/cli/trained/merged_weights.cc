@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "base/numbers/low_rank.h"
 #include "base/threads/progress.h"
 #include "checkpoint/content_digest.h"
 #include "network/names/weight_names.h"
@@ -35,7 +35,7 @@ class Merger {
       ASSIGN_OR_RETURN(const std::vector<float> a, adapters_->Read(adapter.a));
       ASSIGN_OR_RETURN(const std::vector<float> b, adapters_->Read(adapter.b));
       const auto columns = static_cast<size_t>(spec.shape[1]);
-      AddProduct(a, b, adapters_->ShapeOf(adapter.a)[0], adapter.scale,
+      AddLowRank(a, b, adapters_->ShapeOf(adapter.a)[0], adapter.scale,
                  std::span(values_).subspan(static_cast<size_t>(adapter.first_row) * columns,
                                             static_cast<size_t>(adapter.rows) * columns));
     }
@@ -64,27 +64,6 @@ absl::Status CheckBase(const WeightFile& base, const JobSpec& job, const std::st
 }
 
 }  // namespace
-
-void AddProduct(std::span<const float> a, std::span<const float> b, int64_t rank, double scale,
-                std::span<float> weight) {
-  CHECK(rank > 0 && !a.empty()) << "an empty adapter";
-  const auto columns = a.size() / static_cast<size_t>(rank);
-  const size_t rows = b.size() / static_cast<size_t>(rank);
-  CHECK_EQ(weight.size(), rows * columns);
-  std::vector<double> sum(columns);
-  for (size_t i = 0; i < rows; ++i) {
-    std::fill(sum.begin(), sum.end(), 0.0);
-    for (size_t k = 0; k < static_cast<size_t>(rank); ++k) {
-      const double factor = scale * static_cast<double>(b[i * static_cast<size_t>(rank) + k]);
-      const float* const row = a.data() + k * columns;
-      for (size_t j = 0; j < columns; ++j) sum[j] += factor * static_cast<double>(row[j]);
-    }
-    float* const out = weight.data() + i * columns;
-    for (size_t j = 0; j < columns; ++j) {
-      out[j] = static_cast<float>(static_cast<double>(out[j]) + sum[j]);
-    }
-  }
-}
 
 absl::Status WriteMergedWeights(FileSystem& files, const JobSpec& job,
                                 const std::string& adapters_file, const std::string& target) {

@@ -7,7 +7,6 @@
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_MERGED_WEIGHTS_H_
 #define STAGECOACH_SERVICES_CLI_TRAINED_MERGED_WEIGHTS_H_
 
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,11 +19,6 @@ namespace stagecoach {
 // job. target: a new safetensors file of float32 arrays by our names.
 absl::Status WriteMergedWeights(FileSystem& files, const JobSpec& job,
                                 const std::string& adapters_file, const std::string& target);
-
-// weight[i, j] += scale * sum over k of b[i, k] * a[k, j], in double, rounded once. a: [rank, columns],
-// b: [rows, rank], weight: [rows, columns].
-void AddProduct(std::span<const float> a, std::span<const float> b, int64_t rank, double scale,
-                std::span<float> weight);
 
 }  // namespace stagecoach
 

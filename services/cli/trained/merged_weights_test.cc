@@ -14,6 +14,7 @@
 #include "checkpoint/content_digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/names/weight_names.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "plan/job/job_spec.h"
@@ -153,11 +154,10 @@ TEST_F(MergedWeightsTest, PeftHasTheModulesByTheirNames) {
   Write();
   const absl::Status written = Peft("peft/");
   ASSERT_TRUE(written.ok()) << written;
-  EXPECT_EQ(FileText(Path("peft/adapter_config.json")), absl::StrCat(R"({
+  EXPECT_EQ(FileText(Path("peft/adapter_config.json")), R"({
   "peft_type": "LORA",
   "task_type": "CAUSAL_LM",
-  "base_model_name_or_path": ")",
-                                                                     Path("base.safetensors"), R"(",
+  "base_model_name_or_path": null,
   "r": 2,
   "lora_alpha": 3,
   "lora_dropout": 0.0,
@@ -171,7 +171,7 @@ TEST_F(MergedWeightsTest, PeftHasTheModulesByTheirNames) {
   "init_lora_weights": true,
   "inference_mode": true
 }
-)"));
+)");
   const Arrays ours = ReadArrays(Path("adapters.safetensors"));
   const Arrays theirs = ReadArrays(Path("peft/adapter_model.safetensors"));
   EXPECT_EQ(theirs.size(), ours.size());
@@ -196,14 +196,18 @@ TEST_F(MergedWeightsTest, WherePeftCannotHaveThemItIsSaid) {
             "training.lora.targets: an adapter of value: peft has one for all of c_attn: train "
             "qkv");
   // Two layers of a block have one name's end: the adapted ones are told whole.
-  job_.training.lora.targets = {"attention.proj"};
+  job_.training.lora = {.rank = 2, .targets = {"attention.proj"}};
   Write();
+  job_.initialize.names = std::string(kHuggingFaceNames);
   const absl::Status written = Peft("whole");
   ASSERT_TRUE(written.ok()) << written;
-  EXPECT_THAT(FileText(Path("whole/adapter_config.json")),
-              AllOf(HasSubstr("\"transformer.h.0.attn.c_proj\",\n    "
-                              "\"transformer.h.1.attn.c_proj\""),
-                    HasSubstr("\"fan_in_fan_out\": true")));
+  EXPECT_THAT(
+      FileText(Path("whole/adapter_config.json")),
+      AllOf(HasSubstr("\"transformer.h.0.attn.c_proj\",\n    "
+                      "\"transformer.h.1.attn.c_proj\""),
+            HasSubstr("\"fan_in_fan_out\": true"), HasSubstr("\"lora_alpha\": 2,"),
+            HasSubstr(absl::StrCat("\"base_model_name_or_path\": \"", folder_.path(), "\""))))
+      << "the folder of the file";
 }
 
 }  // namespace

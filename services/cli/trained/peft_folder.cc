@@ -109,14 +109,21 @@ nlohmann::ordered_json NumberOf(double value) {
   return value;
 }
 
+// The folder that from_pretrained loads; null: the base is none of Hugging Face's.
+nlohmann::ordered_json BaseOf(const InitializeSpec& initialize) {
+  if (initialize.names != kHuggingFaceNames) return nullptr;
+  const bool file = initialize.from.ends_with(".safetensors") || initialize.from.ends_with(".json");
+  return file ? FolderOf(initialize.from) : initialize.from;
+}
+
 std::string ConfigText(const JobSpec& job, const PeftModules& found) {
   const LoraSpec& lora = job.training.lora;
   const nlohmann::ordered_json config = {
       {"peft_type", "LORA"},
       {"task_type", "CAUSAL_LM"},
-      {"base_model_name_or_path", job.initialize.from},
+      {"base_model_name_or_path", BaseOf(job.initialize)},
       {"r", lora.rank},
-      {"lora_alpha", NumberOf(lora.scale() * static_cast<double>(lora.rank))},
+      {"lora_alpha", NumberOf(lora.alpha == 0 ? static_cast<double>(lora.rank) : lora.alpha)},
       {"lora_dropout", lora.dropout},
       {"target_modules", found.targets},
       {"bias", "none"},

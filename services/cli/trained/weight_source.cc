@@ -88,6 +88,21 @@ absl::Status NoWeightsIn(const std::string& folder) {
           : ""));
 }
 
+// Where a user finds what to change.
+struct AdapterPlace {
+  const std::string& adapters;
+  const std::string& job_file;
+};
+
+// If the base is not on this machine, says that the adapters need it, and where its path is set.
+absl::Status NamingTheBase(const absl::Status& status, const AdapterPlace& place) {
+  if (!absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
+  return Annotate(status, absl::StrCat(place.adapters,
+                                       ": has adapters alone; copy their base to this machine, and "
+                                       "name it in ",
+                                       place.job_file));
+}
+
 }  // namespace
 
 absl::StatusOr<WeightSource> WeightSource::InFolder(const std::string& folder) {
@@ -178,16 +193,18 @@ bool NamesACheckpoint(const std::string& source) {
 }
 
 // Puts the job's adapters, if it has some, and their base together.
-absl::Status WeightSource::Merge() {
+absl::Status WeightSource::Merge(const WeightRequest& request) {
   if (names_ != kOwnNames) return absl::OkStatus();
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(config_file_));
   if (spec_file.spec.training().lora().rank() == 0) return absl::OkStatus();
+  const std::string job_file = origin_.empty() ? config_file_ : request.job_file;
   ASSIGN_OR_RETURN(ValidSpecFile valid, ValidateSpecFile(std::move(spec_file)));
   FileSystem& files = *PosixFileSystem();
   ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("merged"));
   const fs::path folder(temporary->path());
   const std::string merged = (folder / kWeightsFile).string();
-  RETURN_IF_ERROR(WriteMergedWeights(files, valid.job, weights_file_, merged));
+  RETURN_IF_ERROR(NamingTheBase(WriteMergedWeights(files, valid.job, weights_file_, merged),
+                                {.adapters = name(), .job_file = job_file}));
   // Of a job without adapters. One that went on from another needs its weights no more.
   valid.spec.mutable_training()->clear_lora();
   valid.spec.clear_resume();
@@ -204,14 +221,14 @@ absl::Status WeightSource::Merge() {
       WriteNewTextFile(files, config_file_, ToJson(valid.spec, OutputFormat::kJson), ""));
   if (origin_.empty()) origin_ = weights_file_;
   weights_file_ = merged;
-  merged_ = true;
+  base_ = valid.job.initialize.from;
   temporary_ = std::move(temporary);
   return absl::OkStatus();
 }
 
 absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
   ASSIGN_OR_RETURN(WeightSource found, Locate(request));
-  if (request.merged) RETURN_IF_ERROR(found.Merge());
+  if (request.merged) RETURN_IF_ERROR(found.Merge(request));
   return found;
 }
 

@@ -55,14 +55,15 @@ class WeightSource {
   const std::string& config_file() const { return config_file_; }
   // The other exports that the name might mean, by their folders; the newest was taken.
   const std::vector<std::string>& passed_over() const { return passed_over_; }
-  bool merged() const { return merged_; }  // of adapters and the weights that they adapt
+  // The weights that adapters were merged with: the job's initialize.from. Empty: none were merged.
+  const std::string& base() const { return base_; }
   // Lasting name: the weights' file, or what they were put together from.
   const std::string& name() const { return origin_.empty() ? weights_file_ : origin_; }
 
  private:
   WeightSource() = default;
   static absl::StatusOr<WeightSource> Locate(const WeightRequest& request);
-  absl::Status Merge();
+  absl::Status Merge(const WeightRequest& request);
   static absl::StatusOr<WeightSource> InFolder(const std::string& folder);
   static absl::StatusOr<WeightSource> OfModelFolder(const WeightRequest& request);
   static absl::StatusOr<WeightSource> OfCheckpoint(const WeightRequest& request);
@@ -70,7 +71,7 @@ class WeightSource {
 
   std::string weights_file_, config_file_, names_{kOwnNames};
   std::string origin_;  // checkpoint or adapters; empty: the file itself
-  bool merged_ = false;
+  std::string base_;
   std::vector<std::string> passed_over_;
   std::shared_ptr<ScratchFolder> temporary_;
 };

@@ -9,8 +9,11 @@
 #include <filesystem>
 
 #include "base/testing/temporary_folder.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/testing/toy_checkpoint.h"
+#include "services/cli/spec/spec_reader.h"
 #include "services/cli/testing/fake_job_client.h"
+#include "services/cli/testing/toy_adapters.h"
 
 namespace stagecoach {
 namespace {
@@ -106,6 +109,52 @@ TEST_F(WeightSourceTest, ACheckpointWantsItsJobAndLeavesNothingBehind) {
     EXPECT_EQ(found->name(), ref.folder) << "not the temporary folder, which is soon gone";
   }
   EXPECT_FALSE(fs::exists(temporary));
+}
+
+// Symptoms: the weights of a job that had gone on with another one's adapters were of a job that is
+// refused; those of pictures had lost their mean and deviation.
+TEST_F(WeightSourceTest, AdaptersAreMergedIntoWeightsOfAJobWithoutThem) {
+  const std::string path = WriteToyAdapters(folder_, "adapters");
+  folder_.Write("adapters/data.json", "{\"classes\":[\"a\"]}");
+  std::string temporary;
+  {
+    const absl::StatusOr<WeightSource> found = Find(path);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->name(), path + "/model.safetensors");
+    EXPECT_EQ(found->base(), folder_.File("base.safetensors"));
+    const absl::StatusOr<ValidSpecFile> job =
+        ValidateSpecFile(ReadSpecFile(found->config_file()).value());
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_FALSE(job->job.training.lora.given());
+    EXPECT_EQ(job->job.initialize.from, found->base()) << "where config.json may be";
+    temporary = fs::path(found->config_file()).parent_path();
+    EXPECT_TRUE(fs::exists(temporary + "/data.json"));
+    auto reader = SafetensorsReader::Open(*PosixFileSystem(), found->weights_file());
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    for (const TensorEntry& entry : reader->tensors()) {
+      std::vector<float> values(static_cast<size_t>(entry.shape.elements()));
+      ASSERT_TRUE(reader->Read(entry, std::as_writable_bytes(std::span(values))).ok());
+      EXPECT_THAT(values, testing::Each(entry.name.ends_with("/attention.qkv.weight") ? 9 : 1))
+          << entry.name;
+    }
+  }
+  EXPECT_FALSE(fs::exists(temporary));
+  const absl::StatusOr<WeightSource> apart = WeightSource::Find({.source = path, .merged = false});
+  ASSERT_TRUE(apart.ok()) << apart.status();
+  EXPECT_EQ(apart->weights_file(), path + "/model.safetensors");
+  EXPECT_EQ(apart->base(), "");
+}
+
+TEST_F(WeightSourceTest, AdaptersWithoutTheirBaseSayWhereToNameIt) {
+  const std::string path = WriteToyAdapters(folder_, "adapters");
+  fs::remove(folder_.File("base.safetensors"));
+  const absl::Status status = Find(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()),
+              testing::StartsWith(absl::StrCat(
+                  path, "/model.safetensors: has adapters alone; copy their base to this machine, ",
+                  "and name it in ", path, "/stagecoach.json: initialize.from = \"",
+                  folder_.File("base.safetensors"), "\": ")));
 }
 
 TEST_F(WeightSourceTest, AJobsWeightsComeFromTheCoordinator) {

@@ -36,18 +36,24 @@ struct TrainedJob {
   std::optional<WeightSource> source;  // keeps what was put together for stages to read
 };
 
+// Merged weights are in a temporary folder of this machine, which a cluster's stages do not see.
+absl::Status HasAdapters(const std::string& source) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      source,
+      ": has adapters, and a cluster's stages take whole weights: write them with `stagecoach "
+      "export --names huggingface --to FOLDER` and name that folder, or leave out --stages"));
+}
+
 absl::StatusOr<TrainedJob> FindExport(const StageWritingRequest& request,
                                       const CommandContext& context) {
   ASSIGN_OR_RETURN(FoundWeights found, FindWeights(request.weights, context, request.tokenizer));
-  if (found.source.merged() && request.stages.local == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        request.weights.source,
-        ": has adapters, and a cluster's stages take whole weights: write them with `stagecoach "
-        "export --names huggingface --to FOLDER` and name that folder, or leave out --stages"));
+  if (!found.source.base().empty() && request.stages.local == 0) {
+    return HasAdapters(request.weights.source);
   }
-  const std::string file = AbsolutePath(found.source.weights_file());
+  const std::string file = AbsolutePath(found.source.weights_file()),
+                    name = AbsolutePath(found.source.name());
   TrainedJob trained{.spec = std::move(found.spec), .weights = found.source.name()};
-  const fs::path folder = fs::is_directory(file) ? fs::path(file) : fs::path(file).parent_path();
+  const fs::path folder = fs::is_directory(name) ? fs::path(name) : fs::path(name).parent_path();
   trained.options.name = folder.filename().string();
   trained.options.initialize = {.from = file, .names = found.source.names()};
   trained.source = std::move(found.source);
@@ -69,6 +75,7 @@ absl::StatusOr<TrainedJob> FindJob(const WeightOptions& weights, const CommandCo
         absl::StrCat("job ", id, ": writes texts and has no weights; name a job that trains"));
   }
   ASSIGN_OR_RETURN(JobSpec spec, Annotate(FromProto(job.spec()), absl::StrCat("job ", id)));
+  if (spec.training.lora.given()) return HasAdapters(id);
   TrainedJob trained{.spec = std::move(spec), .weights = id};
   trained.options.name = id;
   trained.options.resume = {.job = id, .step = weights.step, .fresh_optimizer = true};

@@ -21,6 +21,7 @@
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
 #include "services/cli/testing/fake_job_client.h"
+#include "services/cli/testing/toy_adapters.h"
 #include "services/cli/trained/writing_job.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/spec/convert_spec.h"
@@ -383,6 +384,23 @@ TEST_F(StageWritingTest, SourcesThatStagesDoNotTakeSayWhatToDoInstead) {
   source_ = "/no/such";
   EXPECT_EQ(Generate({}), 3);
   EXPECT_EQ(Generate({.stages = {.local = 2}}), 3);
+}
+
+// Symptom: stages of a cluster were to read a temporary folder of the client's machine.
+TEST_F(StageWritingTest, AdaptersAreNoWeightsForAClustersStages) {
+  constexpr char kRefusal[] =
+      ": has adapters, and a cluster's stages take whole weights: write "
+      "them with `stagecoach export --names huggingface --to FOLDER`";
+  Trained(ToyAdaptersJob("/base"));
+  EXPECT_EQ(Generate({}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr(absl::StrCat("trained", kRefusal)));
+  source_ = WriteToyAdapters(folder_, "adapters");
+  EXPECT_EQ(Generate({}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr(absl::StrCat("weights  adapters of ", source_,
+                                                   "/model.safetensors, merged with ",
+                                                   folder_.File("base.safetensors"), "\n")));
+  EXPECT_THAT(notes_.str(), HasSubstr(source_ + kRefusal));
+  EXPECT_EQ(client_.submits, 0);
 }
 
 TEST_F(StageWritingTest, StagesReadExportedWeightsByTheirAbsolutePath) {
