@@ -14,6 +14,22 @@ namespace {
 
 constexpr int64_t kHashedAtOnce = int64_t{1} << 20;
 
+// Reads a tensor by pieces, with ticks of progress, each into target(offset, bytes), and returns its
+// digest.
+template <typename Target>
+absl::StatusOr<std::string> HashPieces(SafetensorsReader& reader, const TensorEntry& tensor,
+                                       const Target& target) {
+  Sha256 digest;
+  for (int64_t offset = 0; offset < tensor.bytes(); offset += kHashedAtOnce) {
+    const std::span<std::byte> piece =
+        target(offset, static_cast<size_t>(std::min(kHashedAtOnce, tensor.bytes() - offset)));
+    RETURN_IF_ERROR(reader.ReadPart(tensor, offset, piece));
+    digest.Update(piece);
+    TickProgress();
+  }
+  return digest.Hex();
+}
+
 }  // namespace
 
 TensorDigest DigestOf(const TensorEntry& tensor, const std::string& sha256) {
@@ -47,30 +63,20 @@ std::string BytesSha256(std::span<const std::byte> bytes) {
 
 absl::StatusOr<std::string> ReadHashed(SafetensorsReader& reader, const TensorEntry& tensor,
                                        std::span<std::byte> target) {
-  Sha256 digest;
-  for (int64_t offset = 0; offset < tensor.bytes(); offset += kHashedAtOnce) {
-    const std::span<std::byte> piece =
-        target.subspan(static_cast<size_t>(offset),
-                       static_cast<size_t>(std::min(kHashedAtOnce, tensor.bytes() - offset)));
-    RETURN_IF_ERROR(reader.ReadPart(tensor, offset, piece));
-    digest.Update(piece);
-    TickProgress();
-  }
-  return digest.Hex();
+  return HashPieces(reader, tensor, [target](int64_t offset, size_t bytes) {
+    return target.subspan(static_cast<size_t>(offset), bytes);
+  });
 }
 
 absl::Status CheckContent(SafetensorsReader& reader) {
   std::vector<TensorDigest> content;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> piece(kHashedAtOnce);
   for (const TensorEntry& entry : reader.tensors()) {
-    Sha256 digest;
-    for (int64_t offset = 0; offset < entry.bytes(); offset += kHashedAtOnce) {
-      bytes.resize(static_cast<size_t>(std::min(kHashedAtOnce, entry.bytes() - offset)));
-      RETURN_IF_ERROR(reader.ReadPart(entry, offset, bytes));
-      digest.Update(bytes);
-      TickProgress();
-    }
-    content.push_back(DigestOf(entry, digest.Hex()));
+    ASSIGN_OR_RETURN(const std::string sha256,
+                     HashPieces(reader, entry, [&piece](int64_t, size_t bytes) {
+                       return std::span(piece).first(bytes);
+                     }));
+    content.push_back(DigestOf(entry, sha256));
   }
   const std::string found = ContentDigest(std::move(content));
   const auto said = reader.metadata().find(kContentDigestKey);

@@ -22,7 +22,7 @@ inline constexpr char kContentDigestKey[] = "content_sha256";
 // Of adapters: the digest of the weights that they belong to.
 inline constexpr char kBaseDigestKey[] = "base_sha256";
 
-// What the digest takes of a tensor: its shape as "[3, 4]".
+// A tensor as the digest takes it, its shape as "[3, 4]".
 struct TensorDigest {
   std::string name, dtype, shape, sha256;
 };

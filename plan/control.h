@@ -41,7 +41,7 @@ struct WeightsManifest {
   friend bool operator==(const WeightsManifest&, const WeightsManifest&) = default;
 };
 
-// What one stage has read of them: the headers of all files, and the tensors of its cell.
+// The part of them that one stage has read: the headers of all files, and its cell's tensors.
 struct WeightsRead {
   struct Tensor {
     std::string name, dtype, shape, sha256;  // as a content digest takes them

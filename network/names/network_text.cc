@@ -55,7 +55,8 @@ std::string CanonicalNetworkText(const Network& network) {
     }
     absl::StrAppend(&text, "input ", network.inputs[i].name, " ", FormatType(type), "\n");
   }
-  const std::vector<Adapter> adapters = AdaptersOf(network);
+  const std::vector<Adapter> adapters = AdaptersOf(network);  // by layer
+  auto adapter = adapters.begin();
   for (const NetworkLayer& layer : network.layers) {
     absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ",
                     WiresText(network, layer), "\n");
@@ -63,9 +64,8 @@ std::string CanonicalNetworkText(const Network& network) {
       absl::StrAppend(&text, "  ", parameter.name, " ", parameter.shape.ToString(),
                       parameter.tied() ? absl::StrCat(" is ", parameter.tied_to) : "", "\n");
     }
-    for (const Adapter& adapter : adapters) {
-      if (adapter.layer != layer.index) continue;
-      absl::StrAppend(&text, "  ", adapter.module, " times ", ExactText(adapter.scale), "\n");
+    for (; adapter != adapters.end() && adapter->layer == layer.index; ++adapter) {
+      absl::StrAppend(&text, "  ", adapter->module, " times ", ExactText(adapter->scale), "\n");
     }
     for (const StateSpec& state : layer.states) {
       absl::StrAppend(&text, "  state ", state.name, " ", state.shape.ToString(), "\n");

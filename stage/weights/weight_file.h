@@ -34,8 +34,8 @@ class WeightFile {
                                                           const Network& network);
 
   // Reads the array of this parameter or state, as float32 in our layout, into as many `values`.
-  // False: the job has its own values for it. Empty `values`: nothing is read. Whoever reads the
-  // owner of a tied parameter compares the file's copies with it.
+  // False: the job has its own values for it. Empty `values`: nothing is read. Reading the owner of a
+  // tied parameter also compares the file's copies with it.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
   // What was read. Call it last: it compares the headers with those that Open saw.
   absl::StatusOr<WeightsRead> Finish() const;
