@@ -11,7 +11,8 @@ namespace stagecoach {
 // Each has a file in network/zoo, which defines `const NetworkKind* GptNetwork()`, and a message in
 // proto/stagecoach/v1/networks.proto.
 STAGECOACH_LISTED(Giver<const NetworkKind*>, Network,  //
-                  AmoebanetB, AmoebanetD, Gpt, Llama, Mlp, Resnet, Sequence, Transformer, Unet, Vit)
+                  AmoebanetB, AmoebanetD, Bert, Gpt, Llama, Mlp, Resnet, Sequence, Transformer,
+                  Unet, Vit)
 
 namespace {
 

@@ -108,9 +108,9 @@ struct LoadResult {
   bool snapshots = false;               // there is room for its own and a neighbour's
   std::vector<std::string> data_notes;  // what a user should know of the data
   // For the stage's own log, not sent.
-  std::string attention;      // the code that computes it, and why
-  std::string snapshot_note;  // why none can be taken
-  std::string weights_note;   // how much of the file of weights it took
+  std::string attention;                   // the code that computes it, and why
+  std::string snapshot_note;               // why none can be taken
+  std::vector<std::string> weights_notes;  // what it took of the file of weights, and how
 };
 
 // The coordinator's one decision about the step before, applied before new work starts.

@@ -218,6 +218,17 @@ absl::Status ValidateResume(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// Whether it matches one of the array's names, here or there.
+bool Names(const std::string& pattern, const WeightName& name) {
+  if (MatchesPattern(pattern, name.ours)) return true;
+  const auto matches = [&pattern](const std::string& tensor) {
+    return MatchesPattern(pattern, tensor);
+  };
+  return std::any_of(name.parts.begin(), name.parts.end(), [&matches](const WeightPart& part) {
+    return matches(part.tensor) || std::any_of(part.aliases.begin(), part.aliases.end(), matches);
+  });
+}
+
 // An array of the seed's values would stay random: it is frozen.
 absl::Status CheckBaseIsWhole(const InitializeSpec& initialize, const Network& network) {
   const absl::StatusOr<WeightTable> table = WeightNames(network, initialize.names);
@@ -225,12 +236,7 @@ absl::Status CheckBaseIsWhole(const InitializeSpec& initialize, const Network& n
   for (size_t i = 0; i < initialize.except.size(); ++i) {
     const std::string& pattern = initialize.except[i];
     for (const WeightName& name : table->names) {
-      const bool matches =
-          MatchesPattern(pattern, name.ours) ||
-          std::any_of(name.parts.begin(), name.parts.end(), [&pattern](const WeightPart& part) {
-            return MatchesPattern(pattern, part.tensor) || MatchesPattern(pattern, part.alias);
-          });
-      if (!matches) continue;
+      if (!Names(pattern, name)) continue;
       return FieldError(absl::StrCat("initialize.except[", i, "]"),
                         absl::StrCat("\"", pattern, "\""),
                         absl::StrCat("matches ", name.ours,

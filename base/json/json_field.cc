@@ -75,10 +75,14 @@ absl::StatusOr<std::string> JsonField::Text(const std::string& otherwise) const 
   return Text();
 }
 
+absl::StatusOr<bool> JsonField::Flag() const {
+  if (value_ == nullptr || !value_->is_boolean()) return Refused("must be true or false");
+  return value_->get<bool>();
+}
+
 absl::StatusOr<bool> JsonField::Flag(bool otherwise) const {
   if (missing()) return otherwise;
-  if (!value_->is_boolean()) return Refused("must be true or false");
-  return value_->get<bool>();
+  return Flag();
 }
 
 absl::StatusOr<int64_t> JsonField::Whole(int64_t low, int64_t high) const {

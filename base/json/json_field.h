@@ -38,6 +38,7 @@ class JsonField {
   // With `otherwise`: what a missing one says.
   absl::StatusOr<std::string> Text() const;
   absl::StatusOr<std::string> Text(const std::string& otherwise) const;
+  absl::StatusOr<bool> Flag() const;
   absl::StatusOr<bool> Flag(bool otherwise) const;
   absl::StatusOr<int64_t> Whole(int64_t low, int64_t high) const;
   absl::StatusOr<int64_t> Whole(int64_t low, int64_t high, int64_t otherwise) const;

@@ -1,4 +1,4 @@
-// GPT-2's names, and those of Llama, which Mistral, Qwen2 and Qwen3 have too.
+// Names of Hugging Face's models, by the tables of network/names/huggingface_families.h.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -6,94 +6,23 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
+#include "network/names/huggingface_families.h"
 #include "network/names/name_tables.h"
 
 namespace stagecoach {
 namespace {
 
-enum class Place { kEmbedding, kAttention, kMlp, kNorm, kHead };
+using Place = FamilyPlace;
 
-// How the library stores an array. kInOut: [in, out]. kQueryKeyValue: as q_proj, k_proj and v_proj.
-enum class Form { kSame, kInOut, kQueryKeyValue };
-
-struct Row {
-  Place place;
-  const char* ours;
-  const char* theirs;
-  Form form = Form::kSame;
-  bool optional = false;
-};
-
-struct Family {
-  const char *base, *blocks;  // prefixes of names; a whole network's and, within it, a block's
-  const char *norm, *mlp;     // kinds of layers
-  bool rotary;
-  std::vector<Row> rows;
-};
-
-constexpr char kHead[] = "lm_head.weight";  // beside the base, not within
-
-const Family& Gpt2() {
-  static const auto* const kFamily = new Family{
-      .base = "transformer.",
-      .blocks = "h.",
-      .norm = "layer_norm",
-      .mlp = "mlp",
-      .rotary = false,
-      .rows = {{Place::kEmbedding, "token.weight", "wte.weight"},
-               {Place::kEmbedding, "position.weight", "wpe.weight"},
-               {Place::kAttention, "layer_norm.weight", "ln_1.weight"},
-               {Place::kAttention, "layer_norm.bias", "ln_1.bias"},
-               {Place::kAttention, "attention.qkv.weight", "attn.c_attn.weight", Form::kInOut},
-               {Place::kAttention, "attention.qkv.bias", "attn.c_attn.bias"},
-               {Place::kAttention, "attention.proj.weight", "attn.c_proj.weight", Form::kInOut},
-               {Place::kAttention, "attention.proj.bias", "attn.c_proj.bias"},
-               {Place::kMlp, "layer_norm.weight", "ln_2.weight"},
-               {Place::kMlp, "layer_norm.bias", "ln_2.bias"},
-               {Place::kMlp, "mlp.up.weight", "mlp.c_fc.weight", Form::kInOut},
-               {Place::kMlp, "mlp.up.bias", "mlp.c_fc.bias"},
-               {Place::kMlp, "mlp.down.weight", "mlp.c_proj.weight", Form::kInOut},
-               {Place::kMlp, "mlp.down.bias", "mlp.c_proj.bias"},
-               {Place::kNorm, "weight", "ln_f.weight"},
-               {Place::kNorm, "bias", "ln_f.bias"}}};
-  return *kFamily;
-}
-
-const Family& Llama() {
-  constexpr bool kOptional = true;
-  static const auto* const kFamily = new Family{
-      .base = "model.",
-      .blocks = "layers.",
-      .norm = "rms_norm",
-      .mlp = "swiglu",
-      .rotary = true,
-      .rows = {{Place::kEmbedding, "token.weight", "embed_tokens.weight"},
-               {Place::kAttention, "rms_norm.weight", "input_layernorm.weight"},
-               {Place::kAttention, "attention.qkv.weight", "weight", Form::kQueryKeyValue},
-               {Place::kAttention, "attention.qkv.bias", "bias", Form::kQueryKeyValue, kOptional},
-               {Place::kAttention, "attention.query_norm.weight", "self_attn.q_norm.weight",
-                Form::kSame, kOptional},
-               {Place::kAttention, "attention.key_norm.weight", "self_attn.k_norm.weight",
-                Form::kSame, kOptional},
-               {Place::kAttention, "attention.proj.weight", "self_attn.o_proj.weight"},
-               {Place::kAttention, "attention.proj.bias", "self_attn.o_proj.bias", Form::kSame,
-                kOptional},
-               {Place::kMlp, "rms_norm.weight", "post_attention_layernorm.weight"},
-               {Place::kMlp, "swiglu.gate.weight", "mlp.gate_proj.weight"},
-               {Place::kMlp, "swiglu.up.weight", "mlp.up_proj.weight"},
-               {Place::kMlp, "swiglu.down.weight", "mlp.down_proj.weight"},
-               {Place::kNorm, "weight", "norm.weight"}}};
-  return *kFamily;
-}
-
-// A block is two layers, between the embedding and the norm in front of the head.
+// A block is two layers.
 Place PlaceOf(const Network& network, const NetworkLayer& layer) {
   const int layers = static_cast<int>(network.layers.size());
   if (layer.index == 0) return Place::kEmbedding;
   if (layer.index == layers - 1) return Place::kHead;
-  if (layer.index == layers - 2) return Place::kNorm;
+  if (layer.index == layers - 2) return Place::kBeforeHead;
   return layer.index % 2 == 1 ? Place::kAttention : Place::kMlp;
 }
 
@@ -102,26 +31,34 @@ bool IsKind(std::string_view function, std::string_view kind) {
          (function.size() == kind.size() || function[kind.size()] == ':');
 }
 
-// Is it a residual of a norm and a layer of that kind?
-bool IsBlock(const Family& family, const std::string& function, std::string_view kind) {
+// Is it a residual of a norm and a layer of that kind, or of the layer with a norm behind it?
+bool IsBlock(const ModelNames& family, std::string_view function, std::string_view kind) {
   constexpr std::string_view kBegin = "residual(";
-  if (!function.starts_with(kBegin) || !function.ends_with(')')) return false;
+  const size_t end = function.rfind(')');
+  if (!function.starts_with(kBegin) || end == function.npos) return false;
   const std::vector<std::string> inner =
-      absl::StrSplit(function.substr(kBegin.size(), function.size() - kBegin.size() - 1), ' ');
-  return inner.size() == 2 && IsKind(inner[0], family.norm) && IsKind(inner[1], kind);
+      absl::StrSplit(std::string(function.substr(kBegin.size(), end - kBegin.size())), ' ');
+  const std::string_view behind = function.substr(end + 1);
+  if (family.post_norm) {
+    return inner.size() == 1 && IsKind(inner[0], kind) && behind.starts_with(' ') &&
+           IsKind(behind.substr(1), family.norm);
+  }
+  return behind.empty() && inner.size() == 2 && IsKind(inner[0], family.norm) &&
+         IsKind(inner[1], kind);
 }
 
-bool IsOf(const Family& family, Place place, const std::string& function) {
+bool IsOf(const ModelNames& family, Place place, const std::string& function) {
   switch (place) {
     case Place::kEmbedding:
-      return function == "embedding";
+      return family.post_norm ? IsKind(function, family.embedding) : function == family.embedding;
     case Place::kAttention:
-      return IsBlock(family, function, "attention") && !absl::StrContains(function, ":full") &&
+      return IsBlock(family, function, "attention") &&
+             absl::StrContains(function, ":full") != family.causal &&
              absl::StrContains(function, ":rotary=") == family.rotary;
     case Place::kMlp:
       return IsBlock(family, function, family.mlp);
-    case Place::kNorm:
-      return IsKind(function, family.norm);
+    case Place::kBeforeHead:
+      return function.starts_with(family.before_head);
     case Place::kHead:
       return IsKind(function, "linear");
   }
@@ -143,54 +80,72 @@ Shape WithRows(const Shape& shape, int64_t rows) {
 }
 
 // Parts without the family's base in front.
-std::vector<WeightPart> PartsOf(const Row& row, const Shape& shape, const NetworkLayer& layer) {
+std::vector<WeightPart> PartsOf(const ModelNames& family, const FamilyRow& row, const Shape& shape,
+                                const NetworkLayer& layer) {
   switch (row.form) {
-    case Form::kSame:
+    case ArrayForm::kSame:
       return {WholeTensor(row.theirs, shape)};
-    case Form::kInOut:
+    case ArrayForm::kInOut:
       return {PermutedTensor(row.theirs, shape, {1, 0})};
-    case Form::kQueryKeyValue:
+    case ArrayForm::kQueryKeyValue:
       break;
   }
   const int64_t queries = QueryRows(layer), keys = (shape[0] - queries) / 2;
   std::vector<WeightPart> parts;
-  for (const auto& [name, rows] :
-       {std::pair("q_proj.", queries), std::pair("k_proj.", keys), std::pair("v_proj.", keys)}) {
+  for (const auto& [name, rows] : {std::pair(family.query, queries), std::pair(family.key, keys),
+                                   std::pair(family.value, keys)}) {
     parts.push_back(
-        WholeTensor(absl::StrCat("self_attn.", name, row.theirs), WithRows(shape, rows)));
+        WholeTensor(absl::StrReplaceAll(row.theirs, {{"*", name}}), WithRows(shape, rows)));
   }
   return parts;
 }
 
-// The names of one layer. Saved without its head, a network has none of the base in front.
-absl::Status NameLayer(const Family& family, Place place, const NetworkLayer& layer, size_t* next,
-                       std::vector<WeightName>* names) {
+// A norm's tensor once had another end.
+void AddOldNorm(const ModelNames& family, const std::string& tensor, WeightPart* part) {
+  if (!family.old_norms) return;
+  for (const auto& [now, once] :
+       {std::pair(".LayerNorm.weight", "gamma"), std::pair(".LayerNorm.bias", "beta")}) {
+    if (!tensor.ends_with(now)) continue;
+    part->aliases.push_back(tensor.substr(0, tensor.rfind('.') + 1) + once);
+  }
+}
+
+// Saved without its head, a network has none of the base in front.
+void SetNames(const ModelNames& family, const std::string& block, WeightPart* part) {
+  if (part->tensor.starts_with(family.head)) {
+    if (family.head_bias != nullptr && part->tensor == family.head_bias) {
+      part->aliases = {family.head_bias_copy};
+    }
+    return AddOldNorm(family, part->tensor, part);
+  }
+  const std::string within = block + part->tensor;
+  part->tensor = family.base + within;
+  part->aliases = {within};
+  AddOldNorm(family, part->tensor, part);
+  AddOldNorm(family, within, part);
+}
+
+absl::Status NameLayer(const ModelNames& family, Place place, const NetworkLayer& layer,
+                       size_t* next, std::vector<WeightName>* names) {
   const std::string block = place == Place::kAttention || place == Place::kMlp
                                 ? absl::StrCat(family.blocks, (layer.index - 1) / 2, ".")
                                 : "";
-  std::vector<const Row*> missing;
-  for (const Row& row : family.rows) {
+  std::vector<const FamilyRow*> missing;
+  for (const FamilyRow& row : family.rows) {
     if (row.place == place) missing.push_back(&row);
   }
   const auto name = [&](const std::string& path, WeightName* entry) -> absl::Status {
-    if (place == Place::kHead && path == "weight") {
-      entry->parts = {WholeTensor(kHead, entry->shape)};
-      return absl::OkStatus();
-    }
     for (auto row = missing.begin(); row != missing.end(); ++row) {
       if (path != (*row)->ours) continue;
-      entry->parts = PartsOf(**row, entry->shape, layer);
-      for (WeightPart& part : entry->parts) {
-        part.alias = block + part.tensor;
-        part.tensor = family.base + part.alias;
-      }
+      entry->parts = PartsOf(family, **row, entry->shape, layer);
+      for (WeightPart& part : entry->parts) SetNames(family, block, &part);
       missing.erase(row);
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(absl::StrCat("has ", entry->ours));
   };
   RETURN_IF_ERROR(ForNamesOf(layer, next, names, name));
-  for (const Row* row : missing) {
+  for (const FamilyRow* row : missing) {
     if (row->optional) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("has no ", row->ours, " in layer ", layer.index));
@@ -199,15 +154,19 @@ absl::Status NameLayer(const Family& family, Place place, const NetworkLayer& la
 }
 
 // A head that is the embedding has no array of its own.
-void AddTiedHead(const Family& family, const Network& network, WeightTable* table) {
+void AddTiedHead(const ModelNames& family, const Network& network, WeightTable* table) {
   for (const ParameterSpec& parameter : network.layers.back().parameters) {
     if (!parameter.tied() || parameter.tied_to != table->names.front().ours) continue;
-    table->copies.push_back({kHead, absl::StrCat(family.base, family.rows.front().theirs)});
+    table->copies.push_back(
+        {family.head_weight, absl::StrCat(family.base, family.rows.front().theirs)});
+  }
+  if (family.head_bias != nullptr) {
+    table->copies.push_back({family.head_bias_copy, family.head_bias});
   }
 }
 
-absl::Status NameFamily(const Family& family, const Network& network, WeightTable* table) {
-  constexpr size_t kAround = 3;  // embedding, norm and head
+absl::Status NameFamily(const ModelNames& family, const Network& network, WeightTable* table) {
+  constexpr size_t kAround = 3;  // embedding, the layer in front of the head, head
   const size_t layers = network.layers.size();
   if (layers < kAround + 2 || layers % 2 == 0) {
     return absl::InvalidArgumentError(absl::StrCat("has ", layers, " layers"));
@@ -222,21 +181,22 @@ absl::Status NameFamily(const Family& family, const Network& network, WeightTabl
     RETURN_IF_ERROR(NameLayer(family, place, layer, &next, &table->names));
   }
   AddTiedHead(family, network, table);
-  // Masks and angles, which earlier versions of the library stored.
-  for (const char* buffer : {"*.attn.bias", "*.attn.masked_bias", "*rotary_emb.inv_freq"}) {
-    table->ignored.emplace_back(buffer);
-  }
+  for (const char* const pattern : family.ignored) table->ignored.emplace_back(pattern);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status NameGpt2(const Network& network, std::string_view, WeightTable* table) {
-  return NameFamily(Gpt2(), network, table);
+  return NameFamily(Gpt2Names(), network, table);
 }
 
 absl::Status NameLlama(const Network& network, std::string_view, WeightTable* table) {
-  return NameFamily(Llama(), network, table);
+  return NameFamily(LlamaNames(), network, table);
+}
+
+absl::Status NameBert(const Network& network, std::string_view, WeightTable* table) {
+  return NameFamily(BertNames(), network, table);
 }
 
 }  // namespace stagecoach

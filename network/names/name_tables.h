@@ -19,7 +19,10 @@ namespace stagecoach {
 // `program`: torchvision or timm, which have the same names for a resnet; or huggingface.
 using NameTable = absl::Status(const Network& network, std::string_view program,
                                WeightTable* table);
-NameTable NameResnet, NameVit, NameGpt2, NameLlama;
+NameTable NameResnet, NameVit, NameBert, NameGpt2, NameLlama;
+
+// Sets WeightName::patches of a vit's positions. `names`: ours, of any network.
+void MarkPositions(const Network& network, std::vector<WeightName>* names);
 
 // Not a tied parameter, whose owner has one, and no adapter's (network/passes/lora.h): no file of
 // other weights holds these.

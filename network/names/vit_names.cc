@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -55,11 +56,36 @@ WeightPart PartFor(const WeightName& name, VitPart part, const std::string& path
               : WholeTensor(std::move(tensor), name.shape);
 }
 
+bool BeginsWithPatches(const Network& network) {
+  return !network.layers.empty() &&
+         absl::StartsWith(network.layers.front().function, "patch_embedding:");
+}
+
 }  // namespace
 
+void MarkPositions(const Network& network, std::vector<WeightName>* names) {
+  if (!BeginsWithPatches(network)) return;
+  const NetworkLayer& embedding = network.layers.front();
+  const std::string prefix = NamePrefix(embedding.index);
+  const auto named = [names, &prefix](const char* path) {
+    return std::find_if(names->begin(), names->end(),
+                        [&](const WeightName& name) { return name.ours == prefix + path; });
+  };
+  const auto weight = named("patch.weight"), positions = named("position");
+  // A network may come from another program: its function is a claim.
+  if (weight == names->end() || positions == names->end() || embedding.inputs.empty()) return;
+  const Shape& image = network.wire(embedding.inputs.front()).type.shape;
+  const Shape& patch = weight->shape;
+  if (image.rank() != 3 || patch.rank() != 4 || patch.elements() == 0) return;
+  if (positions->shape.rank() != 2) return;
+  const GridSize size{.height = image[0] / patch[1], .width = image[1] / patch[2]};
+  const int64_t patches = size.height * size.width;
+  if (patches < 1 || patches > positions->shape[0]) return;
+  positions->patches = {.first_row = positions->shape[0] - patches, .size = size};
+}
+
 absl::Status NameVit(const Network& network, std::string_view program, WeightTable* table) {
-  if (network.layers.size() < 2 ||
-      !absl::StartsWith(network.layers.front().function, "patch_embedding:") ||
+  if (network.layers.size() < 2 || !BeginsWithPatches(network) ||
       network.layers.back().function != "class_token_head") {
     return absl::InvalidArgumentError("does not begin with patches or end with a class token");
   }
@@ -75,7 +101,7 @@ absl::Status NameVit(const Network& network, std::string_view program, WeightTab
         entry->parts = {PartFor(*entry, part, path,
                                 absl::StrCat(prefix, timm ? row.timm : row.torchvision, rest))};
         if (!timm && row.older != nullptr) {
-          entry->parts[0].alias = absl::StrCat(prefix, row.older, rest);
+          entry->parts[0].aliases = {absl::StrCat(prefix, row.older, rest)};
         }
         return absl::OkStatus();
       }

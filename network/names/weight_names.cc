@@ -31,6 +31,7 @@ WeightTable OwnNames(const Network& network) {
     }
     for (const StateSpec& state : layer.states) add(state.name, state.shape);
   }
+  MarkPositions(network, &table.names);
   return table;
 }
 
@@ -45,7 +46,7 @@ constexpr char kImages[] = "a resnet with form: imagenet and norm: batch is, and
 
 const std::vector<Program>& Programs() {
   static const auto* const kPrograms = new std::vector<Program>{
-      {kHuggingFaceNames, {&NameGpt2, &NameLlama}, "a gpt is, and a llama"},
+      {kHuggingFaceNames, {&NameBert, &NameGpt2, &NameLlama}, "a bert is, a gpt and a llama"},
       {kTorchvisionNames, {&NameVit, &NameResnet}, kImages},
       {kTimmNames, {&NameVit, &NameResnet}, kImages}};
   return *kPrograms;

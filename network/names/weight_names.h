@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/numbers/resampling.h"
 #include "base/numbers/shape.h"
 #include "network/network.h"
 
@@ -21,12 +23,19 @@ namespace stagecoach {
 
 // Rows of a tensor of the other program, taken after its axes are in our order.
 struct WeightPart {
-  std::string tensor;      // "layer1.0.conv1.weight"
-  std::string alias = {};  // another name of the tensor, as of an earlier version; empty: none
-  Shape shape = {};        // of the whole tensor, there
+  std::string tensor;                     // "layer1.0.conv1.weight"
+  std::vector<std::string> aliases = {};  // other names of the tensor, as of an earlier version
+  Shape shape = {};                       // of the whole tensor, there
   // Our axis i is its axis axes[i]. Its other axes have extent 1.
   std::vector<int> axes = {};
   int64_t first = 0, rows = 0;  // along our first axis
+};
+
+// Rows of an array that are learned positions of an image's patches, by rows of the image.
+struct PatchGrid {
+  int64_t first_row = 0;  // in front: other positions, as the class token's
+  GridSize size;          // in patches
+  friend bool operator==(const PatchGrid&, const PatchGrid&) = default;
 };
 
 // Our array is the concatenation of its parts along the first axis.
@@ -34,6 +43,9 @@ struct WeightName {
   std::string ours;  // "model/0001/first.convolution.weight"
   Shape shape = {};
   std::vector<WeightPart> parts = {};
+  // A vit's positions: a file may have them for another grid (stage/weights/position_grid.h). They
+  // have one part, with axes in our order.
+  std::optional<PatchGrid> patches = {};
 };
 
 // A tensor that other programs may store beside `of`, which has the same numbers.
@@ -56,7 +68,7 @@ std::vector<std::string> WeightTables();
 
 // Names of every parameter that a network owns and every state, adapters left out. `table`: one of the
 // names above. Torchvision and timm have names for a resnet with form: imagenet and batch norm, which
-// are the same, and for a vit. Hugging Face has names for a gpt and a llama.
+// are the same, and for a vit. Hugging Face has names for a bert, a gpt and a llama.
 absl::StatusOr<WeightTable> WeightNames(const Network& network, std::string_view table);
 
 // Copies the rows of parts[part] from the whole tensor into their place in our array, and back.

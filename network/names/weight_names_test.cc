@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/files/name_patterns.h"
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
@@ -18,6 +19,7 @@
 #include "network/layers/residual.h"
 #include "network/layers/swiglu.h"
 #include "network/names/name_tables.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/every_network_testing.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
@@ -54,6 +56,10 @@ VitSpec NamedVit() {
 
 GptSpec NamedGpt() { return {.layers = 2, .width = 8, .heads = 2, .context = 6, .vocabulary = 11}; }
 
+BertSpec NamedBert() {
+  return {.layers = 2, .width = 8, .heads = 2, .context = 6, .vocabulary = 11};
+}
+
 LlamaSpec NamedLlama() {
   return {.layers = 2,
           .width = 8,
@@ -70,7 +76,8 @@ std::string TextOf(const WeightName& name, const WeightPart& part, int64_t row) 
       part.tensor, " ", part.shape.ToString(), " is ",
       name.parts.size() > 1 ? absl::StrCat("rows ", row, " to ", row + part.rows, " of ") : "",
       name.ours, " ", name.shape.ToString(),
-      part.alias.empty() ? "" : absl::StrCat(", once ", part.alias), "\n");
+      part.aliases.empty() ? "" : absl::StrCat(", once ", absl::StrJoin(part.aliases, " or ")),
+      "\n");
 }
 
 std::string TextOf(const Network& network, const char* program = "torchvision") {
@@ -103,6 +110,23 @@ TEST(WeightNames, OfTransformersStayAsTheyAre) {
   ExpectGolden("weight_names_vit_timm.txt", TextOf(ExpandedOf(NamedVit()), "timm"));
 }
 
+TEST(WeightNames, OfAVitsPositionsTellTheGrid) {
+  const Network network = ExpandedOf(NamedVit());
+  for (const char* names : {"stagecoach", "torchvision", "timm"}) {
+    const WeightTable table = *WeightNames(network, names);
+    for (const WeightName& name : table.names) {
+      const bool positions = name.ours == "model/0000/position";
+      EXPECT_EQ(name.patches.has_value(), positions) << name.ours;
+      if (!positions) continue;
+      EXPECT_EQ(*name.patches, (PatchGrid{.first_row = 1, .size = {2, 3}}));
+    }
+  }
+  const WeightTable gpt = *WeightNames(ExpandedOf(NamedGpt()), "stagecoach");
+  for (const WeightName& name : gpt.names) {  // its positions are of tokens
+    EXPECT_FALSE(name.patches.has_value()) << name.ours;
+  }
+}
+
 TEST(WeightNames, OfTimmsResnetsAreTorchvisions) {
   const Network network = ExpandedOf(Imagenet(50));
   EXPECT_EQ(TextOf(network, "timm"), TextOf(network));
@@ -114,6 +138,10 @@ TEST(WeightNames, OfHuggingFacesGpt2StayAsTheyAre) {
   spec.tied_embeddings = true;
   spec.dropout = 0.1;
   ExpectGolden("weight_names_gpt2_tied.txt", TextOf(ExpandedOf(spec), "huggingface"));
+}
+
+TEST(WeightNames, OfHuggingFacesBertStayAsTheyAre) {
+  ExpectGolden("weight_names_bert.txt", TextOf(ExpandedOf(NamedBert()), "huggingface"));
 }
 
 TEST(WeightNames, OfHuggingFacesLlamaStayAsTheyAre) {
@@ -153,8 +181,12 @@ TEST(WeightNames, OfDocumentsKeptApartAreTheSame) {
 
 // Masks and angles that earlier versions of the library stored.
 TEST(WeightNames, OfHuggingFaceLeaveItsBuffersOut) {
-  EXPECT_THAT(WeightNames(ExpandedOf(NamedGpt()), "huggingface")->ignored,
-              IsSupersetOf({"*.attn.bias", "*.attn.masked_bias", "*rotary_emb.inv_freq"}));
+  const auto ignored = [](const NetworkSpec& spec) {
+    return WeightNames(ExpandedOf(spec), "huggingface")->ignored;
+  };
+  EXPECT_THAT(ignored(NamedGpt()), IsSupersetOf({"*.attn.bias", "*.attn.masked_bias"}));
+  EXPECT_THAT(ignored(NamedLlama()), IsSupersetOf({"*rotary_emb.inv_freq"}));
+  EXPECT_THAT(ignored(NamedBert()), IsSupersetOf({"*pooler.dense.weight"}));
   EXPECT_FALSE(MatchesPattern("*.attn.bias", "transformer.h.0.attn.c_attn.bias"));
 }
 
@@ -163,8 +195,8 @@ TEST(WeightNames, OfHuggingFaceAreRefusedForNetworksThatItHasNot) {
     return NamesRefusal(ExpandedOf(spec), "huggingface");
   };
   EXPECT_EQ(refusal(NamedVit()),
-            "the network is none that huggingface has names for: it has 6 layers; a gpt "
-            "is, and a llama");
+            "the network is none that huggingface has names for: it has 6 layers; a bert "
+            "is, a gpt and a llama");
   // Layers of GPT-2 with rotary positions, and without the positions of its own.
   SequenceSpec list{.width = 8, .context = 6, .vocabulary = 11};
   list.layers.push_back(EmbeddingSpec{});
@@ -173,7 +205,7 @@ TEST(WeightNames, OfHuggingFaceAreRefusedForNetworksThatItHasNot) {
   list.layers.push_back(ResidualSpec{{RmsNormSpec{}, SwigluSpec{.hidden = 12}}});
   list.layers.push_back(RmsNormSpec{});
   list.layers.push_back(LinearSpec{.out = 11, .bias = false});
-  EXPECT_THAT(refusal(list), HasSubstr("it has model/0000/position.weight; a gpt is"));
+  EXPECT_THAT(refusal(list), HasSubstr("it has model/0000/position.weight; a bert is"));
 }
 
 // Each number of ours is somewhere in the other program's tensors, and each of theirs in ours.

@@ -22,6 +22,7 @@
 #include "network/layers/swiglu.h"
 #include "network/network_spec.h"
 #include "network/zoo/amoebanet/amoebanet.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -162,6 +163,17 @@ inline std::vector<ZooEntry> ZooEntries() {
        AmoebanetWithAuxiliary(),
        {"model/0000/*", "model/0001/*", "model/0003/auxiliary.first.*"},
        /*has_kinks=*/true},
+      {"bert",
+       BertSpec{.layers = 2,
+                .width = 21,
+                .heads = 3,
+                .context = 11,
+                .vocabulary = 37,
+                .segments = 3,
+                .hidden = 41,
+                .dropout = 0.2,
+                .attention_dropout = 0.1},
+       {"model/0000/*", "model/0001/*", "model/0003/attention.qkv.*"}},
       {"gpt",
        GptSpec{
            .layers = 2, .width = 21, .heads = 3, .context = 11, .vocabulary = 37, .dropout = 0.2},

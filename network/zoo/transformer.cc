@@ -11,7 +11,6 @@
 #include "network/layer_kinds.h"
 #include "network/layers/attention.h"
 #include "network/layers/cross_attention.h"
-#include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
@@ -19,6 +18,7 @@
 #include "network/network_builder.h"
 #include "network/network_kind.h"
 #include "network/passes/tied.h"
+#include "network/zoo/branch.h"
 #include "network/zoo/pair_inputs.h"
 
 namespace stagecoach {
@@ -50,7 +50,7 @@ class TransformerWriter {
  private:
   using Values = std::vector<ValueId>;
   // The inside of a residual.
-  struct Branch {
+  struct Inner {
     LayerSpec layer;
     SideInputs<WireId> sides = {};  // of its wires
     double factor = 1;              // of the deviation of its initial weights
@@ -110,7 +110,7 @@ class TransformerWriter {
                          .causal = causal};
   }
 
-  Branch CrossAttention(WireId memory) const {
+  Inner CrossAttention(WireId memory) const {
     return {.layer = CrossAttentionSpec{.heads = spec_.heads,
                                         .head_width = spec_.head_width,
                                         .dropout = spec_.dropout,
@@ -118,7 +118,7 @@ class TransformerWriter {
             .sides = {.memory = memory, .memory_length = length_}};
   }
 
-  Branch FeedForward(int64_t layers_of_half) const {
+  Inner FeedForward(int64_t layers_of_half) const {
     const bool scaled = spec_.init == TransformerInit::kDepthScaled;
     return {.layer = MlpSpec{.hidden = spec_.hidden,
                              .dropout = spec_.dropout,
@@ -127,41 +127,14 @@ class TransformerWriter {
             .factor = scaled ? 1 / static_cast<double>(layers_of_half) : 1};
   }
 
-  absl::StatusOr<WireId> AddResidual(const Branch& branch, WireId x) {
-    stddevs_.push_back(branch.factor);
-    const bool pre = spec_.norm == TransformerNorm::kPre;
-    const std::string function = LayerFunction(branch.layer);
-    const NetworkBuilder::Naming naming{
-        pre ? absl::StrCat("residual(layer_norm, ", branch.layer.kind, ")")
-            : absl::StrCat("residual(", branch.layer.kind, "), layer_norm"),
-        pre ? absl::StrCat("residual(layer_norm ", function, ")")
-            : absl::StrCat("residual(", function, ") layer_norm"),
-        path_};
-    return builder_.Add(naming, x, branch.sides, [&](ValueId trunk, LayerBuilder& layer) {
-      return WriteResidual(branch.layer, trunk, layer);
-    });
-  }
-
-  absl::StatusOr<ValueId> WriteResidual(const LayerSpec& branch, ValueId trunk,
-                                        LayerBuilder& layer) const {
-    const bool pre = spec_.norm == TransformerNorm::kPre;
-    const auto norm = [&](ValueId x) {
-      return BuildLayer(LayerNormSpec{}, x, {.path = path_, .prefix = "layer_norm."}, layer);
-    };
-    ValueId x = trunk;
-    if (pre) {
-      ASSIGN_OR_RETURN(x, norm(x));
-    }
-    ASSIGN_OR_RETURN(x, BuildLayer(branch, x, {.path = path_, .prefix = branch.kind + "."}, layer));
-    if (spec_.dropout > 0) {
-      ASSIGN_OR_RETURN(x,
-                       BuildLayer(DropoutSpec{.rate = spec_.dropout}, x, {.path = path_}, layer));
-    }
-    LayerWriter& writer = layer.writer();
-    if (!writer.AddToLast(x, trunk)) x = writer.Emit("add", {}, {trunk, x})[0];
-    RETURN_IF_ERROR(writer.status());
-    if (pre) return x;
-    return norm(x);
+  absl::StatusOr<WireId> AddResidual(const Inner& inner, WireId x) {
+    stddevs_.push_back(inner.factor);
+    const Branch branch{
+        .layer = inner.layer,
+        .norm = LayerNormSpec{},
+        .place = spec_.norm == TransformerNorm::kPre ? NormPlace::kPre : NormPlace::kPost,
+        .dropout = spec_.dropout};
+    return AddBranch(branch, path_, x, inner.sides, &builder_);
   }
 
   absl::StatusOr<WireId> Add(const LayerSpec& layer, WireId x) {

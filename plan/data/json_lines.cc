@@ -19,7 +19,9 @@ constexpr char kJsonLines[] = "data.json_lines";
 
 class JsonLines final : public FieldKindOf<DataKind, JsonLinesData> {
  public:
-  std::vector<DataInput> Inputs() const override { return TokenInputs(/*documents=*/true); }
+  std::vector<DataInput> Inputs() const override {
+    return TokenInputs({.documents = true, .masks = true});
+  }
 
   std::vector<std::string> FileFields() const override { return {"files", "tokenizer", "test"}; }
 
@@ -29,7 +31,7 @@ class JsonLines final : public FieldKindOf<DataKind, JsonLinesData> {
       return FieldError(absl::StrCat(kJsonLines, ".files"), "[]",
                         "must name the files to train on");
     }
-    RETURN_IF_ERROR(CheckTokenInputs(kJsonLines, network));
+    RETURN_IF_ERROR(CheckMaskedInputs(kJsonLines, json.masked, json.tokenizer, network));
     RETURN_IF_ERROR(CheckPacked(kJsonLines, json.packed, network));
     constexpr int64_t kBytes = 256;
     if (!json.tokenizer.empty() || VocabularyOf(network) >= kBytes) return absl::OkStatus();

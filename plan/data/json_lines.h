@@ -25,6 +25,7 @@ struct JsonLinesData {
   std::string tokenizer;          // its file (stage/tokens/tokenizer.h); empty: bytes are tokens
   std::vector<std::string> test;  // to evaluate with; none: a part of the others
   bool packed = false;            // gives document_starts
+  double masked = 0;              // share of masked tokens; 0: none
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Texts("files", files, kMostTokenFiles, "must name a file");
@@ -32,6 +33,7 @@ struct JsonLinesData {
     visit.Text("tokenizer", tokenizer);
     visit.Texts("test", test, kMostTokenFiles, "must name a file");
     visit.Flag("packed", packed);
+    visit.Rate("masked", masked);
   }
 };
 

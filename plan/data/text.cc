@@ -13,7 +13,7 @@ namespace {
 
 class Text final : public FieldKindOf<DataKind, TextData> {
  public:
-  std::vector<DataInput> Inputs() const override { return TokenInputs(/*documents=*/false); }
+  std::vector<DataInput> Inputs() const override { return TokenInputs({.masks = true}); }
 
   std::vector<std::string> FileFields() const override { return {"path", "tokenizer", "test"}; }
 
@@ -23,7 +23,7 @@ class Text final : public FieldKindOf<DataKind, TextData> {
       return FieldError("data.text.bytes", "true",
                         "a tokenizer takes UTF-8 only; leave out bytes, or the tokenizer");
     }
-    return CheckTokenInputs("data.text", network);
+    return CheckMaskedInputs("data.text", text.masked, text.tokenizer, network);
   }
 
   absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,

@@ -15,7 +15,7 @@ constexpr char kTokenFile[] = "data.token_file";
 
 class TokenFile final : public FieldKindOf<DataKind, TokenFileData> {
  public:
-  std::vector<DataInput> Inputs() const override { return TokenInputs(/*documents=*/true); }
+  std::vector<DataInput> Inputs() const override { return TokenInputs({.documents = true}); }
 
   std::vector<std::string> FileFields() const override { return {"files", "test"}; }
 

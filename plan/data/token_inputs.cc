@@ -1,21 +1,17 @@
 #include "plan/data/token_inputs.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "network/passes/later_rows.h"
 
 namespace stagecoach {
 
-std::vector<DataInput> TokenInputs(bool documents) {
-  std::vector<DataInput> inputs;
-  for (const char* const name : {"tokens", "targets", kDocumentStarts}) {
-    if (name == kDocumentStarts && !documents) continue;
-    inputs.push_back({.name = name, .ids = true, .extents = {"context"}});
-  }
-  return inputs;
-}
+namespace {
 
-absl::Status CheckTokenInputs(const std::string& prefix, const Network& network) {
+absl::Status CheckTokensAndTargets(const std::string& prefix, const Network& network) {
   const WireId tokens = network.InputNamed("tokens"), targets = network.InputNamed("targets");
   if (!tokens.valid()) {
     return FieldError(prefix, "gives tokens and targets",
@@ -27,12 +23,61 @@ absl::Status CheckTokenInputs(const std::string& prefix, const Network& network)
         absl::StrCat("the network reads tokens ", FormatType(network.wire(tokens).type),
                      " and targets ", FormatType(network.wire(targets).type)));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<DataInput> TokenInputs(const TokenForm& form) {
+  std::vector<std::string> names = {"tokens", "targets"};
+  if (form.documents) names.emplace_back(kDocumentStarts);
+  if (form.masks) names.emplace_back(kSegments);
+  std::vector<DataInput> inputs;
+  for (std::string& name : names) {
+    inputs.push_back({.name = std::move(name), .ids = true, .extents = {"context"}});
+  }
+  return inputs;
+}
+
+absl::Status CheckTokenInputs(const std::string& prefix, const Network& network) {
+  RETURN_IF_ERROR(CheckTokensAndTargets(prefix, network));
   const std::string reader = ReaderOfLaterRows(network);
   if (reader.empty()) return absl::OkStatus();
   return FieldError(prefix, "gives the token behind each token as its target",
                     absl::StrCat("the network reads that token too (", reader,
                                  "), so it would learn to copy it: take a layer that looks back "
                                  "only, as attention with its causal mask"));
+}
+
+absl::Status CheckMaskedInputs(const std::string& prefix, double masked,
+                               const std::string& tokenizer, const Network& network) {
+  const std::string field = prefix + ".masked";
+  const WireId segments = network.InputNamed(kSegments);
+  if (masked == 0 && !segments.valid()) return CheckTokenInputs(prefix, network);
+  if (masked == 0) {
+    return FieldError(field, "0", "the network learns masked tokens: set masked: 0.15");
+  }
+  RETURN_IF_ERROR(CheckTokensAndTargets(prefix, network));
+  const std::string share = absl::StrCat(masked);
+  if (segments.valid() &&
+      network.wire(segments).type != network.wire(network.InputNamed("tokens")).type) {
+    return FieldError(field, "gives as many segments as tokens",
+                      absl::StrCat("the network reads ", FormatType(network.wire(segments).type)));
+  }
+  if (tokenizer.empty()) {
+    return FieldError(prefix + ".tokenizer", "not given",
+                      "masked tokens become the tokenizer's mask token: give a tokenizer");
+  }
+  if (ReaderOfLaterRows(network).empty()) {
+    return FieldError(
+        field, share,
+        "the network sees no token behind a masked one: take one that does, as bert, or "
+        "leave out masked");
+  }
+  if (network.objective.ignored.has_value()) return absl::OkStatus();
+  return FieldError(field, share,
+                    "tokens that are not masked have no target: set "
+                    "model.objective.cross_entropy.ignore_index to the tokenizer's padding");
 }
 
 absl::Status CheckPacked(const std::string& prefix, bool packed, const Network& network) {

@@ -8,6 +8,8 @@
 #include "network/layers/attention.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
+#include "network/objectives/cross_entropy.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/sequence.h"
 #include "plan/data/json_lines.h"
 #include "plan/data/text.h"
@@ -54,6 +56,56 @@ TEST(TokenInputs, ANetworkThatReadsItsTargetsIsRefusedForEveryText) {
                   "to copy it: take a layer that looks back only, as attention with its causal "
                   "mask");
   }
+}
+
+JobSpec MaskedJob() {
+  JobSpec spec = JobWithAttention(/*causal=*/false);
+  spec.network.objective.kind = CrossEntropySpec::kKind;
+  spec.network.objective.attributes = ToAttributes(CrossEntropySpec{.ignore_index = 0});
+  spec.data = TextData{.path = "/text", .tokenizer = "/tokenizer.json", .masked = 0.15};
+  return spec;
+}
+
+std::string RefusalOf(const JobSpec& spec) {
+  return std::string(ExpandValidJob(spec).status().message());
+}
+
+TEST(TokenInputs, MaskedTokensTrainANetworkThatSeesBothSides) {
+  JobSpec spec = MaskedJob();
+  EXPECT_EQ(RefusalOf(spec), "");
+  spec.data = JsonLinesData{.files = {"/lines"}, .tokenizer = "/tokenizer.json", .masked = 0.15};
+  EXPECT_EQ(RefusalOf(spec), "");
+  spec.network = BertSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 256};
+  spec.network.objective = MaskedJob().network.objective;
+  EXPECT_EQ(RefusalOf(spec), "");
+}
+
+TEST(TokenInputs, MaskedTokensNeedATokenizerAndTargetsThatDoNotCount) {
+  JobSpec spec = MaskedJob();
+  spec.data.attributes.Set("tokenizer", std::string());
+  EXPECT_EQ(RefusalOf(spec),
+            "data.text.tokenizer: not given; masked tokens become the tokenizer's mask token: give "
+            "a tokenizer");
+  spec = MaskedJob();
+  spec.network.objective = {};
+  EXPECT_EQ(RefusalOf(spec),
+            "data.text.masked: 0.15; tokens that are not masked have no target: set "
+            "model.objective.cross_entropy.ignore_index to the tokenizer's padding");
+  spec = MaskedJob();
+  spec.network = JobWithAttention(/*causal=*/true).network;
+  spec.network.objective = MaskedJob().network.objective;
+  EXPECT_EQ(RefusalOf(spec),
+            "data.text.masked: 0.15; the network sees no token behind a masked one: take one that "
+            "does, as bert, or leave out masked");
+}
+
+TEST(TokenInputs, ABertNeedsMaskedTokens) {
+  JobSpec spec = MaskedJob();
+  spec.network = BertSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 256};
+  spec.network.objective = MaskedJob().network.objective;
+  spec.data.attributes.Set("masked", 0.0);
+  EXPECT_EQ(RefusalOf(spec),
+            "data.text.masked: 0; the network learns masked tokens: set masked: 0.15");
 }
 
 TEST(TokenInputs, ANetworkWithACausalMaskIsTaken) {

@@ -43,8 +43,9 @@ void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& re
     LogJob(info, fence.job, fence.step, "loaded as stage {}, generation {}: {} bytes of parameters",
            stage, fence.generation, result->memory.parameters);
     if (!result->attention.empty()) LogJob(info, fence.job, fence.step, "{}", result->attention);
-    if (!result->weights_note.empty())
-      LogJob(info, fence.job, fence.step, "{}", result->weights_note);
+    for (const std::string& note : result->weights_notes) {
+      LogJob(info, fence.job, fence.step, "{}", note);
+    }
     if (!result->snapshot_note.empty())
       LogJob(warn, fence.job, fence.step, "{}", result->snapshot_note);
     for (const std::string& note : result->data_notes) {

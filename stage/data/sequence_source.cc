@@ -25,31 +25,43 @@ SequenceSource::SequenceSource(const JobSpec& spec, SequenceData data)
 
 absl::StatusOr<TokenBatch> SequenceSource::TrainTokens(uint64_t step,
                                                        MicroBatchId micro_batch) const {
-  std::vector<int64_t> firsts = order_.Train(step, micro_batch);
-  for (int64_t& first : firsts) first *= data_.context;
-  return Read(*data_.train, firsts);
+  std::vector<int64_t> firsts;
+  std::vector<MaskPlace> places;
+  for (const SampleOrder::Place& place : order_.TrainPlaces(step, micro_batch)) {
+    firsts.push_back(place.sample * data_.context);
+    places.push_back({.sample = static_cast<uint64_t>(place.sample), .epoch = place.epoch});
+  }
+  return Read(*data_.train, firsts, places);
 }
 
 absl::StatusOr<TokenBatch> SequenceSource::EvaluationTokens(uint64_t batch,
                                                             MicroBatchId micro_batch) const {
   const int64_t held_out_from = data_.test != nullptr ? 0 : data_.split.train_tokens;
   const SampleOrder::Range range = order_.Evaluation(batch, micro_batch);
-  std::vector<int64_t> firsts(static_cast<size_t>(range.count));
-  for (int64_t i = 0; i < range.count; ++i) {
-    firsts[static_cast<size_t>(i)] = held_out_from + (range.first + i) * data_.context;
+  std::vector<int64_t> firsts;
+  std::vector<MaskPlace> places;
+  for (int64_t sample = range.first; sample < range.first + range.count; ++sample) {
+    firsts.push_back(held_out_from + sample * data_.context);
+    places.push_back({.sample = static_cast<uint64_t>(sample)});
   }
-  return Read(data_.test != nullptr ? *data_.test : *data_.train, firsts);
+  return Read(data_.test != nullptr ? *data_.test : *data_.train, firsts, places);
 }
 
 absl::StatusOr<TokenBatch> SequenceSource::Read(const TextTokens& file,
-                                                std::span<const int64_t> firsts) const {
+                                                std::span<const int64_t> firsts,
+                                                std::span<const MaskPlace> places) const {
   TokenBatch batch{.sequences = std::ssize(firsts)};
   batch.inputs.reserve(static_cast<size_t>(batch.sequences * data_.context));
   batch.targets.reserve(static_cast<size_t>(batch.sequences * data_.context));
   std::vector<int32_t> tokens(static_cast<size_t>(data_.context) + 1);
-  for (const int64_t first : firsts) {
-    RETURN_IF_ERROR(file.Read(first, tokens));
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    RETURN_IF_ERROR(file.Read(firsts[i], tokens));
     TickProgress();  // a cold disk is slow, and not stuck
+    if (data_.masked.has_value()) {
+      data_.masked->Add(std::span(tokens).first(tokens.size() - 1), places[i], &batch.inputs,
+                        &batch.targets);
+      continue;
+    }
     batch.inputs.insert(batch.inputs.end(), tokens.begin(), tokens.end() - 1);
     batch.targets.insert(batch.targets.end(), tokens.begin() + 1, tokens.end());
     if (!data_.document_end.has_value()) continue;
@@ -116,10 +128,12 @@ absl::StatusOr<std::vector<OpenedTokens>> OpenEach(const std::string& field,
 absl::StatusOr<std::unique_ptr<BatchSource>> SourceOfFiles(const JobSpec& spec,
                                                            const Network& network,
                                                            TokenFiles files) {
-  const int64_t context = ContextOf(network);
+  const int64_t context =
+      ContextOf(network) - (files.masked.has_value() ? files.masked->added() : 0);
   SequenceData data{.train = Joined(files.train),
                     .context = context,
                     .document_end = files.document_end,
+                    .masked = files.masked,
                     .sha256 = DigestOf(files)};
   for (const auto* const list : {&files.train, &files.test}) {
     for (const OpenedTokens& file : *list) data.bytes += file.bytes;

@@ -15,6 +15,7 @@
 #include "plan/data/token_split.h"
 #include "stage/data/batch_source.h"
 #include "stage/data/formats/token_file.h"
+#include "stage/data/masked_tokens.h"
 #include "stage/data/open_source.h"
 #include "stage/data/sample_order.h"
 #include "stage/data/token_source.h"
@@ -26,6 +27,7 @@ struct SequenceData {
   TokenSplit split;
   int64_t context = 0;
   std::optional<int32_t> document_end;  // gives document_starts
+  std::optional<MaskedTokens> masked;   // of sequences of `context`, and one more if it says so
   int64_t bytes = 0;                    // of the files
   std::string sha256;                   // of the tokens, or of what makes them
   std::string found;                    // for a survey
@@ -42,8 +44,9 @@ class SequenceSource final : public TokenSource {
   absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const override;
   absl::StatusOr<TokenBatch> EvaluationTokens(uint64_t batch,
                                               MicroBatchId micro_batch) const override;
-  // The sequences that begin there.
-  absl::StatusOr<TokenBatch> Read(const TextTokens& file, std::span<const int64_t> firsts) const;
+  // The sequences that begin there. Places: of each, for its masks.
+  absl::StatusOr<TokenBatch> Read(const TextTokens& file, std::span<const int64_t> firsts,
+                                  std::span<const MaskPlace> places) const;
 
   const SequenceData data_;
   const SampleOrder order_;
@@ -55,6 +58,7 @@ struct TokenFiles {
   std::string prefix;  // "data.token_file"
   std::vector<OpenedTokens> train, test;
   std::optional<int32_t> document_end;
+  std::optional<MaskedTokens> masked;
   std::string digest_facts;  // lines of what else the tokens depend on
 };
 // Opens each with `open`, whose first argument is the field: "data.token_file.files[0]".

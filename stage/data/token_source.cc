@@ -12,6 +12,10 @@ HostBatch TokenSource::Named(const TokenBatch& tokens, std::span<const std::stri
   HostBatch batch{.samples = tokens.sequences, .arrays = {}};
   if (batch.samples == 0) return batch;
   for (const std::string& name : names) {
+    if (name == kSegments) {
+      batch.arrays.emplace_back(tokens.inputs.size() * sizeof(int32_t));
+      continue;
+    }
     const bool starts = name == kDocumentStarts && !tokens.document_starts.empty();
     CHECK(name == "tokens" || name == "targets" || starts)
         << "a text has no input \"" << name << "\"";

@@ -1,5 +1,5 @@
-// TokenSource: a source of token sequences, which gives the inputs "tokens" and "targets", and
-// "document_starts" if it packs documents, each [context], I32 (plan/data/token_inputs.h).
+// TokenSource: a source of token sequences, which gives the inputs "tokens", "targets" and "segments",
+// and "document_starts" if it packs documents, each [context], I32 (plan/data/token_inputs.h).
 // Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
@@ -14,7 +14,7 @@ namespace stagecoach {
 
 struct TokenBatch {
   int64_t sequences = 0;
-  std::vector<int32_t> inputs, targets;  // [sequences * context]; targets are inputs shifted by one
+  std::vector<int32_t> inputs, targets;  // [sequences * context]
   std::vector<int32_t> document_starts;  // the same size; empty: documents are not told apart
 };
 

@@ -23,6 +23,7 @@
 #include "network/objectives/cross_entropy.h"
 #include "network/passes/freeze.h"
 #include "network/zoo/amoebanet/amoebanet.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -220,6 +221,9 @@ std::map<std::string, NetworkSpec> ZooForMemory() {
       {"amoebanet_b", amoebanet_b},
       {"amoebanet_d", amoebanet_d},
       {"amoebanet_d_auxiliary", auxiliary},
+      {"bert",
+       BertSpec{
+           .layers = 2, .width = 64, .heads = 4, .context = 16, .vocabulary = 128, .dropout = 0.1}},
       {"gpt", gpt},
       {"gpt_tied", tied},
       {"llama", llama},

@@ -1,11 +1,11 @@
 #include "stage/pictures/resample.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <vector>
 
 #include "base/errors/check.h"
+#include "base/numbers/resampling.h"
 
 namespace stagecoach {
 namespace {
@@ -20,26 +20,13 @@ struct Taps {
 
 // Of the new ones [kept, kept + count), where there are `to` in all.
 std::vector<Taps> TapsOf(int64_t from, int64_t to, int64_t kept, int64_t count) {
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
-  const double support = std::max(scale, 1.0);
   std::vector<Taps> all(static_cast<size_t>(count));
   std::vector<double> weights;
   for (int64_t i = kept; i < kept + count; ++i) {
-    const double center = (static_cast<double>(i) + 0.5) * scale;
-    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
-    const int64_t end = std::min(from, static_cast<int64_t>(center + support + 0.5));
-    weights.clear();
-    double sum = 0;
-    for (int64_t x = first; x < end; ++x) {
-      const double distance = std::abs((static_cast<double>(x) - center + 0.5) * (1.0 / support));
-      weights.push_back(distance < 1 ? 1 - distance : 0);
-      sum += weights.back();
-    }
     Taps& taps = all[static_cast<size_t>(i - kept)];
-    taps.first = first;
+    taps.first = ResamplingWeights(ResamplingFilter::kTriangle, from, to, i, &weights);
     for (const double weight : weights) {
-      taps.weights.push_back(
-          static_cast<int32_t>(0.5 + (sum != 0 ? weight / sum : weight) * (1 << kFractionBits)));
+      taps.weights.push_back(static_cast<int32_t>(0.5 + weight * (1 << kFractionBits)));
     }
   }
   return all;

@@ -188,7 +188,7 @@ absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, Load
           static_cast<int>(command.spec.training.micro_batches), *parts.backend, given));
   if (weights != nullptr) {
     ASSIGN_OR_RETURN(loaded->result.weights, weights->Finish());
-    loaded->result.weights_note = weights->note();
+    loaded->result.weights_notes = weights->notes();
   }
   const TrainingSpec& training = command.spec.training;
   ASSIGN_OR_RETURN(loaded->optimizer,

@@ -15,13 +15,17 @@
 #include "network/layers/norms.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/vit.h"
+#include "plan/data/idx.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr char kExport[] = "/exports/first";
 constexpr char kWeights[] = "/exports/first/model.safetensors";
@@ -155,7 +159,8 @@ TEST_F(RuntimeWeightsTest, StagesTellWhatTheyReadUntilThereIsACheckpoint) {
     EXPECT_EQ(begun->weights.header_sha256.size(), 64u);
     EXPECT_EQ(begun->weights.named_sha256.size(), 64u);
     EXPECT_EQ(begun->weights.tensors, 14);
-    EXPECT_EQ(begun->weights_note, absl::StrCat("begins with 14 of 14 arrays from ", kWeights));
+    EXPECT_THAT(begun->weights_notes,
+                ElementsAre(absl::StrCat("begins with 14 of 14 arrays from ", kWeights)));
     for (const WeightsRead::Tensor& tensor : begun->weights.read) read.push_back(tensor.name);
   }
   EXPECT_EQ(read.size(), 14u) << "each by one stage";
@@ -168,6 +173,70 @@ TEST_F(RuntimeWeightsTest, StagesTellWhatTheyReadUntilThereIsACheckpoint) {
   const auto gone_on = load(0, fleet->LoadOf(0, 5, 1, "/a/one"));
   ASSERT_TRUE(gone_on.ok()) << gone_on.status();
   EXPECT_EQ(gone_on->weights, WeightsRead());
+}
+
+// An IDX file of unsigned bytes.
+std::string IdxText(const std::vector<uint32_t>& extents) {
+  std::string text("\0\0\x08", 3);
+  text += static_cast<char>(extents.size());
+  size_t count = 1;
+  for (const uint32_t extent : extents) {
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(extent >> shift & 0xff);
+    count *= extent;
+  }
+  for (size_t i = 0; i < count; ++i) text += static_cast<char>(i % 3);
+  return text;
+}
+
+// The stage with the positions tells it, when it reads the file; a checkpoint has them in the new
+// size.
+TEST_F(RuntimeWeightsTest, AViTBeginsWithTheWeightsOfAnotherImageSize) {
+  const auto vit = [](int stages, uint32_t height, uint32_t width) {
+    return std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
+        .stages = stages, .change = [=](const TemporaryFolder& folder, JobSpec* spec) {
+          spec->network = VitSpec{.image = {height, width, 1},
+                                  .classes = 3,
+                                  .patch = 2,
+                                  .layers = 1,
+                                  .width = 4,
+                                  .heads = 2};
+          spec->data = IdxData{.images = folder.Write("images", IdxText({40, height, width})),
+                               .labels = folder.Write("labels", IdxText({40}))};
+        }});
+  };
+  const auto first = vit(1, 6, 6);
+  const Sha256ByName trained = TrainAndExport(*first);
+  Sha256ByName begin;
+  for (const int stages : {1, 2}) {
+    const auto fleet = vit(stages, 4, 8);
+    BeginWithExport(*first, fleet.get());
+    const Sha256ByName now = BeginningOf(*fleet);
+    if (begin.empty()) begin = now;
+    EXPECT_EQ(now, begin) << stages;
+    for (const auto& [name, sha256] : now) {
+      if (!name.starts_with("model/")) continue;
+      EXPECT_EQ(sha256 == trained.at(name), name != "model/0000/position") << name;
+    }
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto notes = [&](const LoadCommand& command) {
+        LoadAnswer answer;
+        fleet->runtime(stage).Load(command, answer.callback());
+        const auto loaded = answer.Get();
+        CHECK_OK(loaded.status());
+        return loaded->weights_notes;
+      };
+      const auto begins = HasSubstr("begins with 20 of 20 arrays");
+      if (stage == 0) {
+        EXPECT_THAT(
+            notes(fleet->LoadOf(stage, 2, 0)),
+            ElementsAre(begins,
+                        "resampled the positions model/0000/position from 3x3 to 2x4 patches"));
+      } else {
+        EXPECT_THAT(notes(fleet->LoadOf(stage, 2, 0)), ElementsAre(begins));
+      }
+      EXPECT_THAT(notes(fleet->LoadOf(stage, 3, 0, "/a/begin")), IsEmpty());
+    }
+  }
 }
 
 TEST_F(RuntimeWeightsTest, AFileThatDoesNotFitLoadsNothing) {

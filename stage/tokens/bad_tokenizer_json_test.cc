@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "stage/tokens/tokenizer.h"
 #include "stage/tokens/tokenizer_json_testing.h"
 
@@ -49,7 +50,7 @@ TEST(BadTokenizerJson, EveryCutFileIsRefused) {
 
 TEST(BadTokenizerJson, ModelsOfOtherKinds) {
   ExpectJsonRefused([](json& file) { file["model"]["type"] = "Unigram"; },
-                    {"model.type: \"Unigram\"; is not supported", "SentencePiece"});
+                    {"model.type: \"Unigram\"; is not supported", "WordPiece", "SentencePiece"});
   ExpectJsonRefused([](json& file) { file["model"]["type"] = 3; },
                     {"model.type: 3; must be a string"});
   ExpectJsonRefused([](json& file) { file["model"]["dropout"] = 0.1; }, {"model.dropout: 0.1; "});
@@ -193,6 +194,72 @@ TEST(BadTokenizerJson, AddedTokensWithIdsOfOthers) {
         file["added_tokens"][0]["id"] = 258;
       },
       {"added_tokens[0].id: 258; is the id of \"late\""});
+}
+
+void ExpectWordPieceRefused(const std::function<void(json&)>& change,
+                            const std::vector<std::string>& parts) {
+  json file = WordPieceJson({"a", "##b"});
+  ASSERT_TRUE(Tokenizer::Parse(file.dump()).ok());
+  change(file);
+  ExpectJsonRefused(file.dump(), parts);
+}
+
+TEST(BadTokenizerJson, StepsThatAreNotThoseOfBert) {
+  ExpectWordPieceRefused(
+      [](json& file) {
+        file["normalizer"] = {{"type", "NFC"}};
+      },
+      {"normalizer.type: \"NFC\"; is not supported", "BertNormalizer"});
+  ExpectWordPieceRefused([](json& file) { file["normalizer"] = nullptr; },
+                         {"normalizer: null; must be an object"});
+  ExpectWordPieceRefused(
+      [](json& file) {
+        file["pre_tokenizer"] = {{"type", "Whitespace"}};
+      },
+      {"pre_tokenizer.type: \"Whitespace\"; is not supported", "BertPreTokenizer"});
+  ExpectWordPieceRefused([](json& file) { file.erase("pre_tokenizer"); },
+                         {"pre_tokenizer: missing; must be an object"});
+  ExpectWordPieceRefused(
+      [](json& file) {
+        file["decoder"] = {{"type", "ByteLevel"}};
+      },
+      {"decoder.type: \"ByteLevel\"; is not supported", "must be WordPiece"});
+  ExpectWordPieceRefused(
+      [](json& file) {
+        file["post_processor"] = {{"type", "Other"}};
+      },
+      {"post_processor.type: \"Other\"; "});
+  for (const char* const name : {"clean_text", "handle_chinese_chars", "lowercase"}) {
+    ExpectWordPieceRefused([name](json& file) { file["normalizer"].erase(name); },
+                           {absl::StrCat("normalizer.", name, ": missing; must be true or false")});
+  }
+  ExpectWordPieceRefused([](json& file) { file["normalizer"]["strip_accents"] = "no"; },
+                         {"normalizer.strip_accents: \"no\"; must be true or false"});
+  ExpectWordPieceRefused([](json& file) { file["decoder"]["cleanup"] = nullptr; },
+                         {"decoder.cleanup: null; must be true or false"});
+  ExpectWordPieceRefused([](json& file) { file["decoder"].erase("prefix"); },
+                         {"decoder.prefix: missing; must be a string"});
+  // Those of BERT with a model of bytes.
+  ExpectJsonRefused([](json& file) { file["normalizer"] = WordPieceJson()["normalizer"]; },
+                    {"normalizer.type: \"BertNormalizer\"; is not supported"});
+}
+
+TEST(BadTokenizerJson, WordPiecesWithoutTheirRules) {
+  ExpectWordPieceRefused([](json& file) { file["model"]["unk_token"] = "<unk>"; },
+                         {"model.unk_token: \"<unk>\"; is not in model.vocab"});
+  ExpectWordPieceRefused([](json& file) { file["model"].erase("unk_token"); },
+                         {"model.unk_token: missing; must be a string"});
+  ExpectWordPieceRefused([](json& file) { file["model"]["continuing_subword_prefix"] = 2; },
+                         {"model.continuing_subword_prefix: 2; must be a string"});
+  for (const json& most : {json(-1), json(1001), json(0.5), json(nullptr)}) {
+    ExpectWordPieceRefused(
+        [&most](json& file) { file["model"]["max_input_chars_per_word"] = most; },
+        {"model.max_input_chars_per_word: ", "must be a whole number from 0 to 1000"});
+  }
+  ExpectWordPieceRefused([](json& file) { file["model"]["vocab"]["c"] = 5; },
+                         {"model.vocab[\"c\"]: 5; is the id of \"a\" too"});
+  ExpectWordPieceRefused([](json& file) { file["added_tokens"][4]["id"] = 9; },
+                         {"added_tokens[4].id: 9; the library `tokenizers` gives \"[MASK]\""});
 }
 
 TEST(BadTokenizerJson, ConfigsThatNameNoToken) {

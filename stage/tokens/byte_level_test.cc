@@ -196,6 +196,21 @@ TEST(ByteLevel, AddedTokensTakeSpacesAndStandAloneAsTheySay) {
   EXPECT_THAT(Ids(file, "\u1ef3y\u0300"), ElementsAre(259, 259)) << "looked for behind";
 }
 
+// Symptom: the text had U+0301, where the library has the piece in its normal form, and bytes of it.
+TEST(ByteLevel, AddedTokensComeBackNormalized) {
+  json file = TokenizerJson();
+  file["normalizer"] = {{"type", "NFKC"}};
+  file["added_tokens"] = {AddedTokenJson(256, "\ufb01x", false),
+                          AddedTokenJson(257, "\ufb02", false),
+                          AddedTokenJson(258, "e\u0301b", false)};
+  file["added_tokens"][0]["normalized"] = true;
+  file["added_tokens"][2]["normalized"] = true;
+  const auto tokenizer = Made(file);
+  EXPECT_EQ(tokenizer->Decode(std::vector<int32_t>{256, 257}).value(), "fix\ufb02");
+  EXPECT_EQ(tokenizer->Decode(std::vector<int32_t>{258}).value(), "\ufffdb");
+  EXPECT_EQ(tokenizer->piece(258).text, "e\u0301b");
+}
+
 TEST(ByteLevel, OtherCharactersAreUnknownOrBytes) {
   json file = TokenizerJson();
   file["model"]["vocab"].erase("z");

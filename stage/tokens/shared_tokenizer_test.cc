@@ -49,6 +49,17 @@ TEST(Tokenizer, ThreadsShareOneOfByteLevel) {
   ExpectSameIdsFromThreads(**parsed);
 }
 
+TEST(Tokenizer, ThreadsShareOneOfWordPiece) {
+  std::vector<std::string> pieces;
+  for (char letter = '!'; letter <= '~'; ++letter) {
+    pieces.push_back(std::string(1, letter));
+    pieces.push_back("##" + pieces.back());
+  }
+  const auto parsed = Tokenizer::Parse(WordPieceJson(pieces).dump());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ExpectSameIdsFromThreads(**parsed);
+}
+
 TEST(Tokenizer, ThreadsShareOne) {
   std::vector<Piece> pieces = BytePieces();
   for (const Piece& piece : LetterPieces()) {

@@ -5,9 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
+#include "base/json/json_field.h"
 #include "base/utf8.h"
 #include "stage/tokens/byte_level/byte_level_model.h"
 #include "stage/tokens/sentence_piece/sentence_piece.h"
+#include "stage/tokens/word_piece/word_piece_model.h"
 
 namespace stagecoach {
 namespace {
@@ -24,6 +26,37 @@ std::string DigestOf(std::string_view bytes) {
   Sha256 digest;
   digest.Update(std::as_bytes(std::span(bytes)));
   return digest.Hex();
+}
+
+absl::Status CheckVersion(const JsonField& field) {
+  if (field.missing()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string version, field.Text());
+  return version == "1.0" ? absl::OkStatus() : field.Refused("is not known; must be \"1.0\"");
+}
+
+// "BPE". Old files do not say it.
+absl::StatusOr<std::string> TypeOfModel(const JsonField& model) {
+  const bool lacks_merges = model.Of("merges").value() == nullptr;
+  const bool is_word_piece =
+      lacks_merges && model.Of("max_input_chars_per_word").value() != nullptr;
+  return model.Of("type").Text(is_word_piece ? "WordPiece" : "BPE");
+}
+
+absl::StatusOr<std::unique_ptr<const TokenizerModel>> ParseTokenizerJson(std::string_view bytes,
+                                                                         std::string_view config) {
+  ASSIGN_OR_RETURN(const nlohmann::json document, ParseJsonDocument(bytes));
+  const JsonField tokenizer(&document);
+  const JsonField model = tokenizer.Of("model");
+  if (!model.is_object()) {
+    return model.Refused("must be an object; give a tokenizer.json of Hugging Face");
+  }
+  RETURN_IF_ERROR(CheckVersion(tokenizer.Of("version")));
+  ASSIGN_OR_RETURN(const std::string type, TypeOfModel(model));
+  if (type == "BPE") return MakeByteLevelModel(tokenizer, config);
+  if (type == "WordPiece") return MakeWordPieceModel(tokenizer, config);
+  return model.Of("type").Refused(
+      "is not supported: models are BPE, of bytes, and WordPiece; give such a tokenizer, or a "
+      "SentencePiece model");
 }
 
 }  // namespace
@@ -49,7 +82,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Parse(std::string_vi
                                                                   std::string_view config) {
   const bool json = IsTokenizerJson(bytes);
   ASSIGN_OR_RETURN(std::unique_ptr<const TokenizerModel> model,
-                   json ? ParseByteLevelModel(bytes, config) : ParseSentencePiece(bytes));
+                   json ? ParseTokenizerJson(bytes, config) : ParseSentencePiece(bytes));
   std::string digest = DigestOf(bytes);
   if (json && !config.empty()) {
     const TokenizerFacts& facts = model->facts();

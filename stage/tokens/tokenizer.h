@@ -1,7 +1,8 @@
 // Tokenizer: text to ids and back, of a file in one of two forms:
 //   a SentencePiece model of kind unigram or bpe: the ids that SentencePiece gives;
-//   a tokenizer.json of Hugging Face, byte-level BPE: the ids that its library `tokenizers` gives
-//   without special tokens around the text (byte_level/byte_level_model.h).
+//   a tokenizer.json of Hugging Face, byte-level BPE or BERT's WordPiece: the ids that its library
+//   `tokenizers` gives without special tokens around the text (byte_level/byte_level_model.h,
+//   word_piece/word_piece_model.h).
 // Ownership: owns everything.  Threads: immutable; any thread.
 // Errors:    Load, Parse: INVALID_ARGUMENT naming the reason and the remedy: the file is no model,
 //            or has parts that are not supported. Load names the path. Encode: INVALID_ARGUMENT: the
@@ -49,10 +50,9 @@ class Tokenizer {
                                                                 std::string_view config = "");
 
   int32_t ids() const { return static_cast<int32_t>(model_->pieces().size()); }
-  // Whether a network of that vocabulary reads its ids. Networks of a tokenizer.json often have rows for
-  // more ids.
+  // Whether a network of that vocabulary reads its ids.
   bool Fits(int64_t vocabulary) const {
-    return line_ends() ? ids() <= vocabulary : ids() == vocabulary;
+    return model_->facts().more_rows ? ids() <= vocabulary : ids() == vocabulary;
   }
   const std::string& kind_name() const { return model_->facts().kind; }
   bool byte_fallback() const { return model_->facts().byte_fallback; }
@@ -61,6 +61,7 @@ class Tokenizer {
   int32_t begin() const { return model_->facts().begin; }
   int32_t end() const { return model_->facts().end; }
   int32_t pad() const { return model_->facts().pad; }
+  int32_t mask() const { return model_->facts().mask; }  // of a token that a network has to find
   const Piece& piece(int32_t id) const { return model_->pieces().at(static_cast<size_t>(id)); }
   // A text to continue has the begin id in front.
   bool begins_texts() const { return model_->facts().begins_texts; }
@@ -71,8 +72,8 @@ class Tokenizer {
     return model_->facts().adds_space ? CutSpace::kLeftOut : CutSpace::kBeginsPart;
   }
   const std::string& normalizer_name() const { return model_->facts().normalizer; }
-  // SHA-256 of the file, hexadecimal. With a config: of the file's and of the ids that it gives a
-  // meaning, as files of tokens are found again by it.
+  // SHA-256 of the file, hexadecimal. With a config: of the file's and of begin, end and pad, as files
+  // of tokens are found again by it. The mask is not part of it: files of tokens have none.
   const std::string& digest() const { return digest_; }
 
   // Without begin and end.

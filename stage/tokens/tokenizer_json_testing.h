@@ -1,5 +1,6 @@
 // TokenizerJson: a small tokenizer.json, made by hand, for tests: the 256 characters of bytes have
 // the ids 0 to 255 in their order, then pieces that merges make, then added tokens.
+// WordPieceJson: one in BERT's form: [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then the pieces.
 #ifndef STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_TESTING_H_
 #define STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_TESTING_H_
 
@@ -57,6 +58,33 @@ inline nlohmann::json TokenizerJson(
             {"ignore_merges", false},
             {"vocab", vocabulary},
             {"merges", list}}}};
+}
+
+// As that of BERT without letter case; a test changes it.
+inline nlohmann::json WordPieceJson(const std::vector<std::string>& pieces = {}) {
+  nlohmann::json vocabulary = nlohmann::json::object(), added = nlohmann::json::array();
+  for (const char* const special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    added.push_back(AddedTokenJson(static_cast<int>(vocabulary.size()), special));
+    vocabulary[special] = vocabulary.size();
+  }
+  for (const std::string& piece : pieces) vocabulary[piece] = vocabulary.size();
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer",
+           {{"type", "BertNormalizer"},
+            {"clean_text", true},
+            {"handle_chinese_chars", true},
+            {"strip_accents", nullptr},
+            {"lowercase", true}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor", nullptr},
+          {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", "[UNK]"},
+            {"continuing_subword_prefix", "##"},
+            {"max_input_chars_per_word", 100},
+            {"vocab", vocabulary}}}};
 }
 
 }  // namespace stagecoach

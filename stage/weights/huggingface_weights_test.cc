@@ -16,6 +16,7 @@
 #include "checkpoint/weight_index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -52,6 +53,10 @@ Network Llama(bool tied, int64_t layers = 2) {
                               .tied_embeddings = tied});
 }
 
+Network Bert() {
+  return ExpandedOf(BertSpec{.layers = 2, .width = 4, .heads = 2, .context = 6, .vocabulary = 7});
+}
+
 struct TheirTensor {
   Shape shape;
   std::vector<float> values;
@@ -65,7 +70,8 @@ Theirs TheirsOf(const Network& network, bool alias = false) {
   const WeightTable table = *WeightNames(network, kHuggingFaceNames);
   for (const WeightName& name : table.names) {
     for (const WeightPart& part : name.parts) {
-      TheirTensor& tensor = tensors[alias && !part.alias.empty() ? part.alias : part.tensor];
+      TheirTensor& tensor =
+          tensors[alias && !part.aliases.empty() ? part.aliases.back() : part.tensor];
       tensor.shape = part.shape;
       for (int64_t i = 0; i < tensor.shape.elements(); ++i) tensor.values.push_back(next++);
     }
@@ -134,7 +140,7 @@ class HuggingFaceWeightsTest : public testing::Test {
       for (size_t i = 0; i < name.parts.size(); ++i) {
         const WeightPart& part = name.parts[i];
         const TheirTensor& theirs =
-            tensors.at(alias && !part.alias.empty() ? part.alias : part.tensor);
+            tensors.at(alias && !part.aliases.empty() ? part.aliases.back() : part.tensor);
         std::vector<float> back(theirs.values.size());
         ToTensor(name, i, ours, back);
         EXPECT_EQ(back, theirs.values) << part.tensor;
@@ -156,13 +162,13 @@ class HuggingFaceWeightsTest : public testing::Test {
 };
 
 TEST_F(HuggingFaceWeightsTest, AFolderOfShardsIsReadByItsIndex) {
-  for (const Network& network : {Gpt(false), Gpt(true), Llama(false), Llama(true)}) {
+  for (const Network& network : {Gpt(false), Gpt(true), Llama(false), Llama(true), Bert()}) {
     const Theirs tensors = TheirsOf(network);
     WriteShards(tensors);
     const auto file = Open(network);
     ASSERT_TRUE(file.ok()) << file.status();
     ExpectAllRead(**file, network, tensors);
-    EXPECT_THAT((*file)->note(), HasSubstr("arrays from /theirs"));
+    EXPECT_THAT((*file)->notes().front(), HasSubstr("arrays from /theirs"));
     // The index itself may be named as well.
     EXPECT_TRUE(Open(network, {}, "huggingface", "/theirs/model.safetensors.index.json").ok());
   }
@@ -181,11 +187,14 @@ TEST_F(HuggingFaceWeightsTest, ShardsHaveTheDigestsOfTheSameTensorsInOneFile) {
   EXPECT_EQ(one.read, sharded.read);
 }
 
-// As the library saves a network without its head, and OpenAI its GPT-2.
+// As the library saves a network without its head, and OpenAI its GPT-2; of BERT with the norms' old
+// names.
 TEST_F(HuggingFaceWeightsTest, NamesWithoutTheBaseAreKnown) {
-  for (const Network& network : {Gpt(true), Llama(true)}) {
+  for (const auto& [network, name] :
+       {std::pair(Gpt(true), "wte.weight"), std::pair(Llama(true), "embed_tokens.weight"),
+        std::pair(Bert(), "embeddings.LayerNorm.gamma")}) {
     const Theirs tensors = TheirsOf(network, /*alias=*/true);
-    EXPECT_TRUE(tensors.contains("wte.weight") || tensors.contains("embed_tokens.weight"));
+    EXPECT_TRUE(tensors.contains(name)) << name;
     WriteFile(tensors, "model.safetensors");
     const auto file = Open(network);
     ASSERT_TRUE(file.ok()) << file.status();
@@ -197,9 +206,37 @@ TEST_F(HuggingFaceWeightsTest, BuffersAreLeftOut) {
   Theirs tensors = TheirsOf(Gpt(true));
   tensors["transformer.h.0.attn.bias"] = {{1, 1, 2, 2}, {1, 0, 1, 1}};
   tensors["h.1.attn.masked_bias"] = {{1}, {-1e4f}};
-  tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {{1}, {1}};
   WriteFile(tensors, "model.safetensors");
   EXPECT_TRUE(Open(Gpt(true)).ok()) << Open(Gpt(true)).status();
+
+  tensors = TheirsOf(Llama(true));
+  tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {{1}, {1}};
+  WriteFile(tensors, "model.safetensors");
+  EXPECT_TRUE(Open(Llama(true)).ok()) << Open(Llama(true)).status();
+}
+
+// As bert-base-uncased of 2018 has them.
+TEST_F(HuggingFaceWeightsTest, BertsPoolerAndItsOtherHeadAreLeftOut) {
+  Theirs tensors = TheirsOf(Bert());
+  tensors["bert.pooler.dense.weight"] = {{1, 1}, {1}};
+  tensors["bert.pooler.dense.bias"] = {{1}, {1}};
+  tensors["cls.seq_relationship.weight"] = {{1, 1}, {1}};
+  tensors["cls.seq_relationship.bias"] = {{1}, {1}};
+  tensors["bert.embeddings.position_ids"] = {{1}, {1}};
+  tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"];
+  tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"];
+  WriteFile(tensors, "model.safetensors");
+  const Network bert = Bert();
+  const auto file = Open(bert);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ExpectAllRead(**file, bert, tensors);
+
+  tensors["cls.predictions.decoder.bias"].values[0] += 1;
+  WriteFile(tensors, "model.safetensors");
+  const auto differs = Open(bert);
+  ASSERT_TRUE(differs.ok()) << differs.status();
+  EXPECT_THAT(std::string(ReadAll(**differs, bert).status().message()),
+              HasSubstr("cls.predictions.decoder.bias and cls.predictions.bias differ"));
 }
 
 TEST_F(HuggingFaceWeightsTest, AStoredCopyOfATiedHeadHasToBeEqual) {

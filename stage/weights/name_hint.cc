@@ -17,7 +17,8 @@ using FileNames = std::set<std::string, std::less<>>;
 bool HasAll(const FileNames& file, const WeightName& name, const std::string& prefix) {
   return std::all_of(name.parts.begin(), name.parts.end(), [&](const WeightPart& part) {
     return file.contains(prefix + part.tensor) ||
-           (!part.alias.empty() && file.contains(prefix + part.alias));
+           std::any_of(part.aliases.begin(), part.aliases.end(),
+                       [&](const std::string& alias) { return file.contains(prefix + alias); });
   });
 }
 

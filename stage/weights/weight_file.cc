@@ -16,6 +16,7 @@
 #include "checkpoint/content_digest.h"
 #include "stage/weights/name_hint.h"
 #include "stage/weights/open_weights.h"
+#include "stage/weights/position_grid.h"
 
 namespace stagecoach {
 namespace {
@@ -105,8 +106,9 @@ class Misfits {
   size_t count_ = 0, arrays_ = 0;
 };
 
-std::string Remedy(const std::string& name, const char* purpose) {
-  return absl::StrCat("; put \"", ShownName(name), "\" into initialize.except ", purpose);
+std::string Remedy(const std::string& name, const char* purpose, const char* or_else = "") {
+  return absl::StrCat("; ", or_else, "put \"", ShownName(name), "\" into initialize.except ",
+                      purpose);
 }
 
 constexpr char kBegins[] = "to begin it with the seed's values";
@@ -117,15 +119,25 @@ void AddMissing(const WeightName& name, const WeightPart& part, Misfits* misfits
                     Remedy(name.parts.size() == 1 ? part.tensor : name.ours, kBegins));
 }
 
+bool Fits(const WeightName& name, const WeightPart& part, const Shape& tensor) {
+  return tensor == part.shape || CanResamplePositions(name, part, tensor);
+}
+
 void AddMisshapen(const WeightName& name, const WeightPart& part, const TensorEntry& entry,
                   Misfits* misfits) {
-  const std::string remedy = IsFloat(entry.dtype)
-                                 ? Remedy(name.parts.size() == 1 ? part.tensor : name.ours, kBegins)
-                                 : "; write it as F32, F16 or BF16";
-  misfits->AddArray(
+  std::string text =
       absl::StrCat("tensor ", entry.name, " is ", TypeText(entry.dtype, entry.shape),
-                   ", where the job's ", name.ours, " has F32 ", part.shape.ToString()),
-      remedy);
+                   ", where the job's ", name.ours, " has F32 ", part.shape.ToString());
+  const std::string& excepted = name.parts.size() == 1 ? part.tensor : name.ours;
+  if (!IsFloat(entry.dtype)) {
+    misfits->AddArray(text, "; write it as F32, F16 or BF16");
+  } else if (const int64_t rows = PatchRows(name, part, entry.shape); rows > 0) {
+    absl::StrAppend(&text, ", and positions of ", rows,
+                    " patches, which is not a square, are not resampled");
+    misfits->AddArray(text, Remedy(excepted, kBegins, "set the image size of the file, or "));
+  } else {
+    misfits->AddArray(text, Remedy(excepted, kBegins));
+  }
 }
 
 void AddUnknown(const TensorEntry& entry, const std::string& table, Misfits* misfits) {
@@ -141,9 +153,9 @@ absl::StatusOr<bool> IsExcepted(const WeightName& name, Exceptions& exceptions) 
   size_t matched = 0;
   const WeightPart* left = nullptr;
   for (const WeightPart& part : name.parts) {
-    const bool tensor = exceptions.Match(part.tensor);
-    const bool alias = !part.alias.empty() && exceptions.Match(part.alias);
-    if (tensor || alias) {
+    bool tensor = exceptions.Match(part.tensor);
+    for (const std::string& alias : part.aliases) tensor = exceptions.Match(alias) || tensor;
+    if (tensor) {
       ++matched;
     } else {
       left = &part;
@@ -201,8 +213,11 @@ absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& file
 }
 
 const TensorEntry* WeightFile::Find(const WeightPart& part) const {
-  const TensorEntry* const entry = shards_.Find(part.tensor);
-  return entry != nullptr || part.alias.empty() ? entry : shards_.Find(part.alias);
+  const TensorEntry* entry = shards_.Find(part.tensor);
+  for (size_t i = 0; entry == nullptr && i < part.aliases.size(); ++i) {
+    entry = shards_.Find(part.aliases[i]);
+  }
+  return entry;
 }
 
 absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& table) {
@@ -211,7 +226,10 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& ta
   std::set<std::string> known;  // of the file's
   arrays_ = table.names.size();
   for (const WeightName& name : table.names) {
-    for (const WeightPart& part : name.parts) known.insert({part.tensor, part.alias});
+    for (const WeightPart& part : name.parts) {
+      known.insert(part.tensor);
+      known.insert(part.aliases.begin(), part.aliases.end());
+    }
     ASSIGN_OR_RETURN(const bool excepted, IsExcepted(name, exceptions));
     if (excepted) continue;
     Found found{name, {}};
@@ -219,7 +237,7 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& ta
       const TensorEntry* const entry = Find(part);
       if (entry == nullptr) {
         AddMissing(name, part, &misfits);
-      } else if (!IsFloat(entry->dtype) || entry->shape != part.shape) {
+      } else if (!IsFloat(entry->dtype) || !Fits(name, part, entry->shape)) {
         AddMisshapen(name, part, *entry, &misfits);
       } else {
         found.entries.push_back(entry);
@@ -249,7 +267,7 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& ta
 absl::Status WeightFile::CopiesDiffer(const std::string& ours, const TensorEntry& copy) const {
   return absl::InvalidArgumentError(absl::StrCat(
       Where(), ": tensors ", copy.name, " and ", found_.at(ours).entries.front()->name,
-      " differ, and the job's ", ours, " is both: set tied_embeddings: false, or put \"", copy.name,
+      " differ, and the job's ", ours, " is both: set tied_embeddings: false if the network has that field, or put \"", copy.name,
       "\" into initialize.except to leave it out"));
 }
 
@@ -312,7 +330,13 @@ absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> 
   if (values.empty()) return true;
   const auto& [name, entries] = found->second;
   for (size_t part = 0; part < entries.size(); ++part) {
-    ASSIGN_OR_RETURN(const std::vector<float> numbers, ReadTensor(*entries[part]));
+    const WeightPart& there = name.parts[part];
+    const Shape& shape = entries[part]->shape;
+    ASSIGN_OR_RETURN(std::vector<float> numbers, ReadTensor(*entries[part]));
+    if (shape != there.shape) {
+      numbers = ResampledPositions(name, there, shape, numbers);
+      resampled_.insert(ResampledText(name, there, shape));
+    }
     FromTensor(name, part, numbers, values);
   }
   RETURN_IF_ERROR(CheckCopies(ours, *entries.front()));
@@ -336,8 +360,11 @@ absl::StatusOr<WeightsRead> WeightFile::Finish() const {
   return Annotate(DamagedContent(digest, result.named_sha256), Where());
 }
 
-std::string WeightFile::note() const {
-  return absl::StrCat("begins with ", found_.size(), " of ", arrays_, " arrays from ", path_);
+std::vector<std::string> WeightFile::notes() const {
+  std::vector<std::string> notes = {
+      absl::StrCat("begins with ", found_.size(), " of ", arrays_, " arrays from ", path_)};
+  notes.insert(notes.end(), resampled_.begin(), resampled_.end());
+  return notes;
 }
 
 }  // namespace stagecoach

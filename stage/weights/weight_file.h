@@ -33,14 +33,16 @@ class WeightFile {
                                                           const InitializeSpec& spec,
                                                           const Network& network);
 
-  // Reads the array of this parameter or state, as float32 in our layout, into as many `values`.
+  // Reads the array of this parameter or state, as float32 in our layout, into as many `values`. A
+  // vit's positions may be for another grid in the file (stage/weights/position_grid.h).
   // False: the job has its own values for it. Empty `values`: nothing is read. Reading the owner of a
   // tied parameter also compares the file's copies with it.
   absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
   // What was read. Call it last: it compares the headers with those that Open saw.
   absl::StatusOr<WeightsRead> Finish() const;
-  // "begins with 159 of 161 arrays of /a/b.safetensors".
-  std::string note() const;
+  // For a log: "begins with 159 of 161 arrays from /a/b.safetensors", and a line for each array that
+  // Read has resampled.
+  std::vector<std::string> notes() const;
 
  private:
   // An array of the network, and the tensors of its parts.
@@ -69,7 +71,8 @@ class WeightFile {
   std::map<std::string, Found> found_;       // by our names
   std::multimap<std::string, const TensorEntry*> copies_;  // by our names of their owners
   std::set<std::string> excepted_copies_;
-  size_t arrays_ = 0;  // of the network
+  std::set<std::string> resampled_;  // what it was and is, of the arrays that were
+  size_t arrays_ = 0;                // of the network
 };
 
 }  // namespace stagecoach

@@ -26,8 +26,11 @@ namespace stagecoach {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
+using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pointwise;
 
 constexpr char kFile[] = "/weights/resnet.safetensors";
 
@@ -39,10 +42,13 @@ Network SmallResnet(int64_t classes = 5) {
                                .form = ResnetForm::kImagenet});
 }
 
-Network SmallTransformer() {
-  return ExpandedOf(
-      VitSpec{.image = {4, 6, 3}, .classes = 5, .patch = 2, .layers = 1, .width = 4, .heads = 2});
+// [1 + patches, 4] positions.
+Network TransformerOn(int64_t height, int64_t width) {
+  return ExpandedOf(VitSpec{
+      .image = {height, width, 3}, .classes = 5, .patch = 2, .layers = 1, .width = 4, .heads = 2});
 }
+
+Network SmallTransformer() { return TransformerOn(4, 6); }
 
 Network SmallGpt(bool tied = false) {
   return ExpandedOf(GptSpec{
@@ -206,8 +212,9 @@ TEST_F(WeightFileTest, GivesEveryArrayInOurNamesAndLayouts) {
           EXPECT_EQ(back, tensors[tensor].values) << tensor;
         }
       }
-      EXPECT_EQ((*file)->note(), absl::StrCat("begins with ", names.size(), " of ", names.size(),
-                                              " arrays from ", kFile));
+      EXPECT_THAT((*file)->notes(),
+                  ElementsAre(absl::StrCat("begins with ", names.size(), " of ", names.size(),
+                                           " arrays from ", kFile)));
     }
   }
 }
@@ -275,7 +282,7 @@ TEST_F(WeightFileTest, WhatIsExceptedIsNotTaken) {
     const absl::StatusOr<bool> found = (*file)->Read("model/0009/linear.bias", bias);
     EXPECT_TRUE(found.ok() && !*found);
     EXPECT_EQ(bias, std::vector<float>(5, -1.0f));
-    EXPECT_THAT((*file)->note(), HasSubstr("begins with 100 of 102 arrays"));
+    EXPECT_THAT((*file)->notes(), ElementsAre(HasSubstr("begins with 100 of 102 arrays")));
   }
 }
 
@@ -339,6 +346,122 @@ TEST_F(WeightFileTest, APatternMayNameAllThatTheFileHas) {
   ASSERT_TRUE(file.ok()) << file.status();
   std::vector<float> bias(16);
   EXPECT_FALSE(*(*file)->Read("model/0002/mlp.up.bias", bias));
+}
+
+constexpr char kPositions[] = "model/0000/position";
+
+// The number of the file in row and column of the grid is 10 row + column, plus 100 channel: a plane,
+// which a resampled grid has too but at its edges.
+std::vector<float> PlaneWithToken(int64_t height, int64_t width) {
+  std::vector<float> values = {-1, -2, -3, -4};
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      for (int64_t channel = 0; channel < 4; ++channel) {
+        values.push_back(static_cast<float>(10 * y + x + 100 * channel));
+      }
+    }
+  }
+  return values;
+}
+
+TEST_F(WeightFileTest, PositionsOfAnotherImageSizeAreResampled) {
+  for (const auto& [table, tensor] : {std::pair("timm", "pos_embed"),
+                                      {"torchvision", "encoder.pos_embedding"},
+                                      {"stagecoach", kPositions}}) {
+    FileTensors tensors = TensorsOf(TransformerOn(12, 12), table);
+    tensors[tensor].values = PlaneWithToken(6, 6);
+    Write(tensors);
+    for (const auto& [height, width] : {std::pair(24, 24), {6, 6}, {6, 32}}) {
+      SCOPED_TRACE(absl::StrCat(table, " ", height, "x", width));
+      const Network network = TransformerOn(height, width);
+      const auto file = Open(network, {.names = table});
+      ASSERT_TRUE(file.ok()) << file.status();
+      ASSERT_TRUE(*(*file)->Read(kPositions, {}));
+      EXPECT_THAT((*file)->notes(), ElementsAre(HasSubstr("begins with"))) << "nothing is read";
+      const int64_t rows = height / 2, columns = width / 2;
+      std::vector<float> values(static_cast<size_t>((1 + rows * columns) * 4));
+      ASSERT_TRUE(*(*file)->Read(kPositions, values));
+      EXPECT_THAT(std::vector(values.begin(), values.begin() + 4), ElementsAre(-1, -2, -3, -4));
+      const auto at = [&values, columns = columns](int64_t y, int64_t x, int64_t channel) {
+        return values[static_cast<size_t>((1 + y * columns + x) * 4 + channel)];
+      };
+      // Only the middle is without edges, if there are few rows.
+      const auto old = [](int64_t i, int64_t count) {
+        return (static_cast<double>(i) + 0.5) * 6 / static_cast<double>(count) - 0.5;
+      };
+      const int64_t y = rows / 2, x = columns / 2;
+      for (int64_t channel = 0; channel < 4; ++channel) {
+        EXPECT_NEAR(at(y, x, channel),
+                    10 * old(y, rows) + old(x, columns) + 100 * static_cast<double>(channel), 0.4);
+      }
+      EXPECT_THAT(
+          (*file)->notes(),
+          ElementsAre(HasSubstr("begins with"),
+                      absl::StrCat("resampled the positions model/0000/position from 6x6 to ", rows,
+                                   "x", columns, " patches")));
+      // The digests are those of the file.
+      const WeightsRead read = *(*file)->Finish();
+      ASSERT_EQ(read.read.size(), 1u);
+      EXPECT_EQ(read.read[0].sha256, BytesSha256(std::as_bytes(std::span(tensors[tensor].values))));
+    }
+  }
+}
+
+// By PyTorch's interpolate(mode="bicubic", antialias=True), from 3x3 to 2x4.
+TEST_F(WeightFileTest, ResampledPositionsArePyTorchs) {
+  FileTensors tensors = TensorsOf(TransformerOn(6, 6), "timm");
+  const std::vector<float> grid = {1, -2, 5, 3, 0, 7, -4, 2, 6};
+  tensors["pos_embed"].values.assign(4, 9.0f);
+  for (const float number : grid) {
+    for (const float factor : {1, 2, -1, 0}) {
+      tensors["pos_embed"].values.push_back(factor * number);
+    }
+  }
+  Write(tensors);
+  const auto file = Open(TransformerOn(4, 8), {.names = "timm"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> values(9 * 4), expected(4, 9.0f);
+  ASSERT_TRUE(*(*file)->Read(kPositions, values));
+  for (const float number :
+       {2.15632112311636f, -0.6254386346880643f, 1.0414227304737178f, 6.111928319877339f,
+        -1.6192233056227687f, -0.03788962847623162f, 3.465223795659674f, 6.69396995759565f}) {
+    for (const float factor : {1, 2, -1, 0}) expected.push_back(factor * number);
+  }
+  EXPECT_THAT(values, Pointwise(FloatNear(2e-6f), expected));
+}
+
+TEST_F(WeightFileTest, PositionsOfAsManyPatchesStayAsTheyAre) {
+  FileTensors tensors = TensorsOf(TransformerOn(8, 8), "timm");
+  Write(tensors);
+  const auto file = Open(TransformerOn(4, 16), {.names = "timm"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> values(17 * 4);
+  ASSERT_TRUE(*(*file)->Read(kPositions, values));
+  EXPECT_EQ(values, tensors["pos_embed"].values);
+  EXPECT_EQ((*file)->notes().size(), 1u);
+}
+
+TEST_F(WeightFileTest, PositionsThatDoNotFitOtherwiseAreRefused) {
+  const auto refusal = [this](Shape shape, DType dtype = DType::kF32) {
+    FileTensors tensors = TensorsOf(SmallTransformer(), "timm");
+    const auto numbers = static_cast<size_t>(shape.elements());
+    tensors["pos_embed"] = {std::move(shape), dtype, std::vector<float>(numbers, 1)};
+    Write(tensors);
+    return Refusal(SmallTransformer(), {.names = "timm"});
+  };
+  EXPECT_EQ(
+      refusal({1, 19, 4}),
+      "initialize.from = \"/weights/resnet.safetensors\": tensor pos_embed is F32 [1, 19, 4], "
+      "where the job's model/0000/position has F32 [1, 7, 4], and positions of 18 patches, "
+      "which is not a square, are not resampled; set the image size of the file, or put "
+      "\"pos_embed\" into initialize.except to begin it with the seed's values");
+  EXPECT_THAT(refusal({1, 17, 8}),
+              HasSubstr("is F32 [1, 17, 8], where the job's model/0000/position has F32 [1, 7, 4]; "
+                        "put \"pos_embed\" into"));
+  EXPECT_THAT(refusal({17, 4}), HasSubstr("is F32 [17, 4], where"));
+  EXPECT_THAT(refusal({1, 1, 4}), HasSubstr("is F32 [1, 1, 4], where"));
+  EXPECT_THAT(refusal({1, 0, 4}), HasSubstr("is F32 [1, 0, 4], where"));
+  EXPECT_THAT(refusal({1, 17, 4}, DType::kI64), HasSubstr("write it as F32, F16 or BF16"));
 }
 
 // Symptom: the first name was called missing, and 101 more, with the advice to except them.

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import networks
-from transformers_models import MODELS, TOLERANCE, Model
+from transformers_models import MODELS, TOLERANCE, Bert, Model
 
 transformers = transformers_library.transformers
 NAMES = ["--names", "huggingface"]
@@ -46,7 +46,7 @@ class Case:
 
     def logits(self, model):
         with torch.no_grad():
-            return model(input_ids=torch.tensor(self.batch["tokens"].astype(np.int64))).logits.float().numpy()
+            return Model.logits_of(model, self.batch).logits.float().numpy()
 
     def ours(self, weights, stages):
         out = self.folder / "out.safetensors"
@@ -60,7 +60,11 @@ class Case:
         place, back = self.folder / "export", self.folder / "back"
         place.mkdir()
         self.network.run("--init", place / "model.safetensors", "--weights", weights, *NAMES)
-        job = {"name": "names", "model": {self.model.family.ENTRY: self.model.fields}, "data": {"text": {"path": "/none"}},
+        network, text = {self.model.family.ENTRY: self.model.fields}, {"path": "/none"}
+        if self.model.family is Bert:
+            network["objective"] = {"cross_entropy": {"ignore_index": 0}}
+            text |= {"tokenizer": "/none.json", "masked": 0.15}
+        job = {"name": "names", "model": network, "data": {"text": text},
                "training": {"steps": 1, "batch_size": 2, "micro_batches": 1, "optimizer": {"sgd": {}},
                             "learning_rate": {"constant": {"peak": 0.1}}}, "checkpoint": {"keep": 1}}
         (place / "stagecoach.json").write_text(json.dumps(job))
@@ -92,8 +96,8 @@ def compare(oracle, stagecoach, name, report, folder):
     rounded.load_state_dict({key: value.float() for key, value in half.state_dict().items()})
     report.near(f"{name} bfloat16", case.ours(weights, 1), case.logits(rounded), TOLERANCE)
 
-    # The body alone, which has no head: its names lack the base's prefix.
-    if model.config.tie_word_embeddings:
+    # The body alone, which has no head: its names lack the base's prefix. BERT's head is more than the embedding.
+    if model.config.tie_word_embeddings and case.model.family is not Bert:
         report.near(f"{name} body", case.ours(case.save(model.base_model, "body"), 1), logits, TOLERANCE)
 
     back = case.export(sharded)

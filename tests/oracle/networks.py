@@ -285,7 +285,10 @@ def make_batch(fields, rng, ignored=None):
         return make_pairs(fields, rng, ignored)
     if "image" not in fields:
         ids = rng.integers(0, fields["vocabulary"], (SAMPLES, fields["context"] + 1), np.int32)
-        return {"tokens": ids[:, :-1], "targets": ids[:, 1:]}
+        batch = {"tokens": ids[:, :-1], "targets": ids[:, 1:]}
+        if "segments" in fields:
+            batch["segments"] = rng.integers(0, fields["segments"], batch["tokens"].shape, np.int32)
+        return batch
     images = rng.normal(size=(SAMPLES, *fields["image"])).astype(np.float32)
     weights = np.array([0.5, 2, 0, 1, 3.25], np.float32)
     if "channels_out" in fields:

@@ -4,7 +4,7 @@
 usage: tokenizers_ids.py STAGECOACH_ORACLE BUILD_FOLDER [LINES]
 
 The library trains byte-level BPE tokenizers in the forms of GPT-2, RoBERTa, Llama 3, Qwen2, StarCoder, Mistral Nemo,
-GPT-4o and DeepSeek, and some with odd settings. Seeded lines of many scripts, emoji, marks, control characters and
+GPT-4o and DeepSeek, WordPiece in those of BERT, and some with odd settings. Seeded lines of many scripts, emoji, marks, control characters and
 special tokens have the same ids there and here, and the same text comes back, also of random ids. All characters of
 Unicode go through the tokenizers too. LINES: of all forms together, 25,000 if not given. Exit status: 0 equal, 1 not, 77 PyPI is
 not to be had.
@@ -33,7 +33,8 @@ from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split  # noqa
 
 SEED = 41
 # Forms whose steps differ; others get an eighth of all characters.
-ALL_CHARACTERS = ("gpt2", "llama3", "qwen2", "starcoder", "nemo", "o200k", "deepseek", "odd", "isolated True")
+ALL_CHARACTERS = ("gpt2", "llama3", "qwen2", "starcoder", "nemo", "o200k", "deepseek", "odd", "isolated True",
+                  "bert uncased", "bert cased", "bert multilingual", "bert odd")
 LINES = int(sys.argv[3]) if len(sys.argv) == 4 else 25_000
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
@@ -60,7 +61,7 @@ SPACES = [" ", " ", " ", " ", "  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", " \
 SIGNS = ["\x01", "\x1b[0m", "\x7f", "\u009f", "...", "!?", "(", ")", "[", "]", "{", "}", "<", ">", "|", "_", "-", "--", "/",
          "\\", "'", "\"", "`", "#", "$", "%", "&", "*", "+", "=", "~", "^", "@", ":", ";", ",", ".", "—", "…", "。", "、", "«",
          "<|endoftext|>", "<|endoftext", "<|begin_of_text|>", "<|im_end|>", "<s>", "</s>", "<mask>", "<pad>", "tag",
-         "[unused]", "<w>", "é+", "e\u0301+", "Ĝ", "Ġ", "Ċ", "â€™"]
+         "[unused]", "[CLS]", "[SEP]", "[MASK]", "[mask]", "[PAD]", "[UNK]", "##ing", "n't", "do not", "<w>", "é+", "e\u0301+", "Ĝ", "Ġ", "Ċ", "â€™"]
 BLOCKS = [0x21, 0xa1, 0x100, 0x250, 0x300, 0x370, 0x400, 0x530, 0x5d0, 0x620, 0x900, 0xe00, 0x10a0, 0x1100, 0x1e00, 0x2000,
           0x20a0, 0x2150, 0x2460, 0x3040, 0x4e00, 0xa640, 0xac00, 0xfb50, 0xfe00, 0xff00, 0x10400, 0x1d400, 0x1f300, 0x20000]
 
@@ -154,7 +155,8 @@ def forms(corpus):
                                     Split("the", "removed"), ByteLevel(add_prefix_space=True), Digits(False)]),
                   normalizers.Sequence([normalizers.NFKD(), normalizers.NFC()]))
     odd.add_tokens([AddedToken("Straße", normalized=True, single_word=True), AddedToken("fi", normalized=True),
-                    AddedToken("ﬁ", normalized=False, rstrip=True), AddedToken(" ", normalized=False, lstrip=True)])
+                    AddedToken("ﬁ", normalized=False, rstrip=True), AddedToken(" ", normalized=False, lstrip=True),
+                    AddedToken("e\u0301+", normalized=True), AddedToken("Ａｂｃ", normalized=True)])
     yield "odd", odd
 
     for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
@@ -178,6 +180,59 @@ def forms(corpus):
     # Merges as strings, as older versions write them.
     whole["model"]["merges"] = ["#version: 0.2"] + [" ".join(pair) for pair in whole["model"]["merges"]]
     yield "strings", Tokenizer.from_str(json.dumps(whole)), json.dumps(whole)
+
+
+BERT_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+# Each is cleaned up by itself.
+ENGLISH = [".", "?", "!", ",", "'", "n't", "'m", "do not", "'s", "'ve", "'re", "a ' b . c n't 's do not", " .", "##.", "## ?"]
+
+
+def bert(corpus, size=1500, prefix="##", most=100, cleanup=True, **rules):
+    tokenizer = Tokenizer(models.WordPiece({}, unk_token="[UNK]", continuing_subword_prefix=prefix,
+                                           max_input_chars_per_word=most))
+    tokenizer.normalizer = normalizers.BertNormalizer(**rules)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=prefix, cleanup=cleanup)
+    tokenizer.train_from_iterator(corpus, trainers.WordPieceTrainer(
+        vocab_size=size, show_progress=False, special_tokens=BERT_TOKENS, continuing_subword_prefix=prefix))
+    return tokenizer
+
+
+def bert_forms(corpus):
+    uncased = bert(corpus, lowercase=True)
+    uncased.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, uncased.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
+    yield "bert uncased", uncased
+
+    cased = bert(corpus, lowercase=False, strip_accents=False)
+    cased.post_processor = processors.BertProcessing(("[SEP]", cased.token_to_id("[SEP]")),
+                                                     ("[CLS]", cased.token_to_id("[CLS]")))
+    yield "bert cased", cased
+
+    # Every character of some blocks is in the corpus, so that few words are unknown.
+    scripts = ["".join(chr(block + i) for i in range(first, first + 8)) for block in BLOCKS for first in range(0, 0x60, 8)]
+    multilingual = bert(corpus + scripts, size=6000, lowercase=False)
+    multilingual.add_special_tokens([special("[unused]", lstrip=True)])
+    multilingual.add_tokens([AddedToken("Straße", normalized=True, single_word=True), AddedToken("tag", normalized=False)])
+    yield "bert multilingual", multilingual
+
+    odd = bert(corpus, size=900, prefix="é_", most=7, clean_text=False, handle_chinese_chars=False, strip_accents=True,
+               lowercase=False)
+    odd.add_tokens([AddedToken(text, normalized=False) for text in ENGLISH if odd.token_to_id(text) is None])
+    yield "bert odd", odd
+
+    # Added tokens are looked for in the normalized text too.
+    english = bert(corpus, lowercase=True, strip_accents=False)
+    english.add_tokens([AddedToken(text, normalized=True) for text in ENGLISH + ["İST", "É+"]
+                        if english.token_to_id(text) is None])
+    yield "bert english", english
+    yield "bert without cleanup", bert(corpus + scripts, size=5000, prefix="", cleanup=False, lowercase=True)
+
+    # Without the model's name, as older versions write it.
+    untyped = json.loads(uncased.to_str())
+    del untyped["model"]["type"]
+    yield "bert untyped", Tokenizer.from_str(json.dumps(untyped)), json.dumps(untyped)
 
 
 class Comparison:
@@ -218,7 +273,7 @@ def main():
     choose = random.Random(SEED)
     corpus = [line_of(choose) for _ in range(3000)]
     everything = list(all_characters())
-    made = [(*form, form[1].to_str())[:3] for form in forms(corpus)]
+    made = [(*form, form[1].to_str())[:3] for form in [*forms(corpus), *bert_forms(corpus)]]
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(sys.argv[1], pathlib.Path(folder))
         for i, (name, tokenizer, file) in enumerate(made):

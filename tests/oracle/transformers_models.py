@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares zoo entries with Hugging Face's Llama, Mistral, Qwen2, Qwen3 and GPT-2 for causal language models, in float32.
+"""Compares zoo entries with Hugging Face's Llama, Mistral, Qwen2, Qwen3 and GPT-2 for causal language models and its BERT for
+masked ones, in float32.
 
 usage: transformers_models.py STAGECOACH_ORACLE BUILD_FOLDER
 
@@ -98,6 +99,47 @@ class Gpt2:
                 "tied_embeddings": config.tie_word_embeddings}
 
 
+class Bert:
+    """Its head's matrix is the embedding's."""
+
+    ENTRY, BLOCKS = "bert", "bert.encoder.layer."
+    NAMES = """
+        model/0000/token.weight                 bert.embeddings.word_embeddings.weight
+        model/0000/position.weight              bert.embeddings.position_embeddings.weight
+        model/0000/segment.weight               bert.embeddings.token_type_embeddings.weight
+        model/0000/layer_norm.weight            bert.embeddings.LayerNorm.weight
+        model/0000/layer_norm.bias              bert.embeddings.LayerNorm.bias
+        model/{attention}/attention.qkv.weight  .attention.self.query.weight .attention.self.key.weight .attention.self.value.weight
+        model/{attention}/attention.qkv.bias    .attention.self.query.bias .attention.self.key.bias .attention.self.value.bias
+        model/{attention}/attention.proj.weight .attention.output.dense.weight
+        model/{attention}/attention.proj.bias   .attention.output.dense.bias
+        model/{attention}/layer_norm.weight     .attention.output.LayerNorm.weight
+        model/{attention}/layer_norm.bias       .attention.output.LayerNorm.bias
+        model/{mlp}/mlp.up.weight               .intermediate.dense.weight
+        model/{mlp}/mlp.up.bias                 .intermediate.dense.bias
+        model/{mlp}/mlp.down.weight             .output.dense.weight
+        model/{mlp}/mlp.down.bias               .output.dense.bias
+        model/{mlp}/layer_norm.weight           .output.LayerNorm.weight
+        model/{mlp}/layer_norm.bias             .output.LayerNorm.bias
+        model/{norm}/linear.weight              cls.predictions.transform.dense.weight
+        model/{norm}/linear.bias                cls.predictions.transform.dense.bias
+        model/{norm}/layer_norm.weight          cls.predictions.transform.LayerNorm.weight
+        model/{norm}/layer_norm.bias            cls.predictions.transform.LayerNorm.bias
+        model/{head}/bias                       cls.predictions.bias
+    """
+    CONFIG = {"vocab_size": 37, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
+              "max_position_embeddings": 16, "type_vocab_size": 3, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
+              "tie_word_embeddings": True, "pad_token_id": None}  # a padding's embedding would have no gradient there
+    OTHER = {"layer_norm_eps": 1e-2}
+
+    @staticmethod
+    def fields(config):
+        return {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads,
+                "context": config.max_position_embeddings, "vocabulary": config.vocab_size, "segments": config.type_vocab_size,
+                "hidden": config.intermediate_size, "epsilon": config.layer_norm_eps,
+                "tanh_gelu": config.hidden_act == "gelu_new"}
+
+
 COMMON = {"initializer_range": 0.2, "attn_implementation": "eager", "use_cache": False, "tie_word_embeddings": False}
 # What it is to us, the library's names of configuration and model, and what is set.
 MODELS = {
@@ -119,6 +161,8 @@ MODELS = {
     "exact GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel",
                     {"activation_function": "gelu", "layer_norm_epsilon": 1e-3, "n_inner": 56}),
     "tied GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel", {"tie_word_embeddings": True}),
+    "BERT": (Bert, "BertConfig", "BertForMaskedLM", {"layer_norm_eps": 1e-6}),
+    "BERT with tanh": (Bert, "BertConfig", "BertForMaskedLM", {"hidden_act": "gelu_new"}),
 }
 
 
@@ -165,11 +209,19 @@ class Model:
     def weights(self):
         return self.arrays(lambda parameter: parameter.detach())
 
+    @staticmethod
+    def logits_of(model, batch, **labels):
+        """What a model of the library gives for a batch."""
+        ids = {"input_ids": "tokens", "token_type_ids": "segments"}
+        return model(**labels, **{theirs: torch.tensor(batch[ours].astype(np.int64))
+                                  for theirs, ours in ids.items() if ours in batch})
+
     def step(self, batch):
         """Named as by `stagecoach-oracle run`. The loss is the library's, of targets that it need not shift."""
-        tokens, targets = (torch.tensor(batch[name].astype(np.int64)) for name in ("tokens", "targets"))
+        targets = torch.tensor(batch["targets"].astype(np.int64))
         self.model.zero_grad()
-        out = self.model(input_ids=tokens, labels=targets, shift_labels=targets)
+        shifted = {} if self.family is Bert else {"shift_labels": targets}
+        out = self.logits_of(self.model, batch, labels=targets, **shifted)
         out.loss.backward()
         gradients = self.arrays(lambda parameter: parameter.grad)
         step = {"output": out.logits.detach().numpy(), "loss": out.loss.detach().reshape(1).numpy()}

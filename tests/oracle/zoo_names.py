@@ -7,7 +7,7 @@ Networks are written as torchvision and timm write them, with their names (zoo_m
 its own is taken too. There: the module has to load what we export with load_state_dict, every key in its place, and to
 compute what `stagecoach-oracle run` computes of the weights in our names: output, loss and each gradient. Here: what a
 module's state_dict is saved as has to give its logits, also in half the bytes, and come back from an export with the same
-bits. Exit status: 0 equal, 1 not, 77 PyTorch is not installed.
+bits. For another image size a vit's positions have to be those of torch.nn.functional.interpolate, and the logits too. Exit status: 0 equal, 1 not, 77 PyTorch is not installed.
 """
 
 import json
@@ -32,6 +32,10 @@ SAMPLES, CLASSES = 6, 7
 LOGITS_TOLERANCE = 1e-5  # of the largest
 RESNET = {"form": "imagenet", "width": 8, "image": [35, 35, 3], "classes": CLASSES}
 VIT = {"patch": 4, "layers": 3, "width": 24, "heads": 3, "image": [12, 16, 3], "classes": CLASSES}
+POSITIONS_TOLERANCE = 1e-5  # of the largest
+SQUARE = {**VIT, "image": [28, 28, 3]}  # 7 x 7 patches
+# Other image sizes: larger, smaller, and rectangles that are so on one side or the other.
+OTHER_IMAGES = [[44, 44, 3], [12, 12, 3], [20, 48, 3], [64, 8, 3], [28, 40, 3]]
 # Table of names, network, its fields, and the same in PyTorch.
 ZOO = [
     ("torchvision", "resnet", {**RESNET, "depth": 18}, lambda fields: ResNet(**fields)),
@@ -157,6 +161,48 @@ def compare(oracle, stagecoach, entry, report, folder):
     compare_here(name, programs, make(module), make_batch(fields, rng), rng, report)
 
 
+def resized(positions, grid):
+    """[1, 1 + a square, width], as timm's resample_abs_pos_embed does it."""
+    token, patches = positions[:, :1], positions[:, 1:]
+    side = round(patches.shape[1] ** 0.5)
+    patches = patches.reshape(1, side, side, -1).permute(0, 3, 1, 2)
+    patches = F.interpolate(patches, size=grid, mode="bicubic", antialias=True, align_corners=False)
+    return torch.cat([token, patches.permute(0, 2, 3, 1).flatten(1, 2)], 1)
+
+
+def compare_resized(oracle, stagecoach, table, key, make, report, folder):
+    """A vit's weights for images of another size."""
+    torch.manual_seed(7)
+    rng = np.random.default_rng(23)
+    saved = make(SQUARE).state_dict()
+    saved = {name: value + torch.tensor(abs(rng.normal(0, 0.05, value.shape))).float() for name, value in saved.items()}
+    saved[key][:, 1:] += torch.tensor(rng.normal(0, 1, saved[key][:, 1:].shape)).float()  # steep
+    arrays = {name: value.numpy() for name, value in saved.items()}
+    for image in OTHER_IMAGES:
+        fields = {**SQUARE, "image": image}
+        place = folder / "x".join(map(str, image))
+        place.mkdir()
+        programs = Programs(oracle, stagecoach, "vit", fields, table, place)
+        truth = {**saved, key: resized(saved[key], (image[0] // fields["patch"], image[1] // fields["patch"]))}
+        name = f"{table} vit for {image[0]} x {image[1]}"
+        file = programs.written(arrays)
+        ours = programs.initial("--weights", file, "--names", table)["model/0000/position"]
+        report.near(f"{name} positions", ours, truth[key][0].numpy(), POSITIONS_TOLERANCE)
+        report.near(f"{name} token", ours[0], saved[key][0, 0].numpy(), 0)
+        # An export of the size that it was has our own names.
+        if table == "timm":
+            (place / "square").mkdir()
+            square = Programs(oracle, stagecoach, "vit", SQUARE, table, place / "square")
+            own = square.written(square.initial("--weights", file, "--names", table))
+            report.near(f"{name} positions of an export", programs.initial("--weights", own)["model/0000/position"], ours, 0)
+        model, batch = make(fields), make_batch(fields, rng)
+        model.load_state_dict(truth, strict=True)
+        logits = model.eval().double()(images_of(batch)).detach().numpy()
+        for stages in (1, 3):
+            out = programs.step(file, batch, "--evaluate", "--stages", stages, "--names", table)["output"]
+            report.near(f"{name} logits, K={stages}", out, logits, LOGITS_TOLERANCE)
+
+
 def compare_keys_with_torchvision(oracle, stagecoach, folder):
     """The whole ResNet-50 and ViT-B/16, by their own modules."""
     try:
@@ -181,6 +227,9 @@ def main():
     for entry in ZOO:
         with tempfile.TemporaryDirectory() as folder:
             compare(*sys.argv[1:], entry, report, pathlib.Path(folder))
+    for table, key, make in (("torchvision", "encoder.pos_embedding", TorchvisionVit), ("timm", "pos_embed", TimmVit)):
+        with tempfile.TemporaryDirectory() as folder:
+            compare_resized(*sys.argv[1:], table, key, lambda fields, make=make: make(**fields), report, pathlib.Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         compare_keys_with_torchvision(*sys.argv[1:], pathlib.Path(folder))
     print(f"names of PyTorch's collections: {report.checks} comparisons, {report.failures} failures")

@@ -65,7 +65,7 @@ absl::StatusOr<ModelConfig> ReadGpt2(const JsonField& config) {
 }  // namespace
 
 const ModelFamily& Gpt2Family() {
-  static const ModelFamily family{"gpt2", "GPT2LMHeadModel", "GPT2Model", ReadGpt2};
+  static const ModelFamily family{"gpt2", "GPT2LMHeadModel", {"GPT2Model"}, ReadGpt2};
   return family;
 }
 

@@ -8,18 +8,20 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
+#include "base/errors/check.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
+#include "network/network_kinds.h"
+#include "network/objective_kind.h"
 #include "network/zoo/gpt.h"
-#include "network/zoo/llama.h"
 
 namespace stagecoach {
 namespace {
 
 // $0 architecture, $1 folder, $2 name, $3 network, $4 context, $5 text, $6 tokenizer, $7 targets of
-// adapters.
+// adapters, $8 more lines of the text, $9 of the model.
 constexpr char kJob[] = R"(# Trains $0 on, from the weights in $1
 #   stagecoach plan FILE                      partition, memory and time; nothing runs
 #   stagecoach local --stages 2 FILE          trains on this machine
@@ -27,14 +29,14 @@ name: $2
 seed: 1
 precision: float32              # bfloat16 takes less time and memory; masters stay float32
 model:
-  $3
+  $3$9
 initialize:
   from: $1
   names: huggingface
 data:
   text:
     path: $5
-    tokenizer: $6
+    tokenizer: $6$8
 training:
   steps: 1000                   # change: a step reads 16 sequences of $4 tokens
   batch_size: 16
@@ -75,17 +77,36 @@ struct YamlValue {
 };
 
 // "gpt: {layers: 2, width: 64}", without fields that have their default.
-std::string NetworkText(const NetworkSpec& network) {
-  const Attributes defaults =
-      network.kind == GptSpec::kNetwork ? ToAttributes(GptSpec{}) : ToAttributes(LlamaSpec{});
+std::string KindText(const std::string& kind, const Attributes& attributes,
+                     const Attributes& defaults) {
   std::string fields;
-  for (const Attributes::Entry& entry : network.attributes.entries()) {
+  for (const Attributes::Entry& entry : attributes.entries()) {
     const AttributeValue* const usual = defaults.Find(entry.name);
     if (usual != nullptr && *usual == entry.value) continue;
     absl::StrAppend(&fields, fields.empty() ? "" : ", ", entry.name, ": ",
                     std::visit(YamlValue(), entry.value));
   }
-  return absl::StrCat(network.kind, ": {", fields, "}");
+  return absl::StrCat(kind, ": {", fields, "}");
+}
+
+std::string NetworkText(const NetworkSpec& network) {
+  const absl::StatusOr<const NetworkKind*> kind = FindNetworkKind(network.kind);
+  CHECK_OK(kind.status());
+  return KindText(network.kind, network.attributes, (*kind)->Defaults());
+}
+
+// Lines behind the network's and the tokenizer's.
+std::string ObjectiveLine(const KindSpec& objective) {
+  if (objective.kind.empty()) return "";
+  const absl::StatusOr<const ObjectiveKind*> kind = FindObjectiveKind(objective.kind);
+  CHECK_OK(kind.status());
+  const std::string text = KindText(objective.kind, objective.attributes, (*kind)->Defaults());
+  return absl::StrCat("\n  objective: {", text, "}  # of tokens that are not masked");
+}
+
+std::string MaskedLine(const ModelConfig& config) {
+  if (!config.masked) return "";
+  return "\n    masked: 0.15                # change: the share of tokens that are to be found";
 }
 
 // A job's name of the folder's: "Llama-3.2_1B" is llama-3-2-1b.
@@ -127,7 +148,8 @@ absl::StatusOr<std::string> ImportedJobText(const ModelFolder& folder,
   return absl::Substitute(kJob, folder.config.architecture, Quoted(folder.path),
                           JobName(folder.path), NetworkText(network), context, Quoted(options.text),
                           Quoted(folder.tokenizer),
-                          network.kind == GptSpec::kNetwork ? "qkv" : "query, value");
+                          network.kind == GptSpec::kNetwork ? "qkv" : "query, value",
+                          MaskedLine(folder.config), ObjectiveLine(network.objective));
 }
 
 absl::StatusOr<ValidSpecFile> CheckImportedJob(const ModelFolder& folder, const std::string& text,

@@ -10,8 +10,11 @@
 #include "base/golden_testing.h"
 #include "base/testing/file_text.h"
 #include "base/testing/temporary_folder.h"
+#include "network/objectives/cross_entropy.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
+#include "plan/data/text.h"
 #include "services/cli/spec/spec_reader.h"
 
 namespace stagecoach {
@@ -42,6 +45,17 @@ ModelFolder Gpt2Folder() {
   return folder;
 }
 
+ModelFolder BertFolder() {
+  ModelFolder folder = LlamaFolder();
+  NetworkSpec network(BertSpec{
+      .layers = 2, .width = 64, .heads = 8, .context = 128, .vocabulary = 1000, .dropout = 0.1});
+  network.objective.kind = CrossEntropySpec::kKind;
+  network.objective.attributes = ToAttributes(CrossEntropySpec{.ignore_index = 0});
+  folder.config = {
+      .architecture = "BertForMaskedLM", .network = network, .any_context = false, .masked = true};
+  return folder;
+}
+
 JobSpec ReadImportedJob(const ModelFolder& folder, const ImportedJobOptions& options) {
   const absl::StatusOr<std::string> text = ImportedJobText(folder, options);
   EXPECT_TRUE(text.ok()) << text.status();
@@ -64,6 +78,14 @@ TEST(ImportedJob, IsAJobWithTheModelsNetworkAndWeights) {
   EXPECT_EQ(job.network, network);
 }
 
+TEST(ImportedJob, OfBertMasksTokens) {
+  const ModelFolder folder = BertFolder();
+  ExpectGolden("imported_job_bert.yaml", *ImportedJobText(folder, {.text = "input.txt"}));
+  const JobSpec job = ReadImportedJob(folder, {.text = "input.txt"});
+  EXPECT_EQ(job.network, folder.config.network);
+  EXPECT_EQ(job.data.As<TextData>().masked, 0.15);
+}
+
 TEST(ImportedJob, HasTheContextThatIsAskedFor) {
   EXPECT_THAT(*ImportedJobText(LlamaFolder(), {.text = "a", .context = 2048}),
               HasSubstr("context: 2048,"));
@@ -77,7 +99,8 @@ TEST(ImportedJob, HasTheContextThatIsAskedFor) {
 // What the comment offers, each kind of network with its own targets.
 TEST(ImportedJob, OffersAdaptersThatTheModelTakes) {
   for (const auto& [folder, targets] : {std::pair(LlamaFolder(), std::vector{"query", "value"}),
-                                        std::pair(Gpt2Folder(), std::vector{"qkv"})}) {
+                                        std::pair(Gpt2Folder(), std::vector{"qkv"}),
+                                        std::pair(BertFolder(), std::vector{"query", "value"})}) {
     std::string text = *ImportedJobText(folder, {.text = "a"});
     const size_t comment = text.find("# lora: ");
     ASSERT_NE(comment, text.npos);

@@ -163,19 +163,19 @@ absl::StatusOr<ModelConfig> ReadQwen3(const JsonField& config) {
 }  // namespace
 
 const ModelFamily& LlamaFamily() {
-  static const ModelFamily family{"llama", "LlamaForCausalLM", "LlamaModel", ReadLlama};
+  static const ModelFamily family{"llama", "LlamaForCausalLM", {"LlamaModel"}, ReadLlama};
   return family;
 }
 const ModelFamily& MistralFamily() {
-  static const ModelFamily family{"mistral", "MistralForCausalLM", "MistralModel", ReadMistral};
+  static const ModelFamily family{"mistral", "MistralForCausalLM", {"MistralModel"}, ReadMistral};
   return family;
 }
 const ModelFamily& Qwen2Family() {
-  static const ModelFamily family{"qwen2", "Qwen2ForCausalLM", "Qwen2Model", ReadQwen2};
+  static const ModelFamily family{"qwen2", "Qwen2ForCausalLM", {"Qwen2Model"}, ReadQwen2};
   return family;
 }
 const ModelFamily& Qwen3Family() {
-  static const ModelFamily family{"qwen3", "Qwen3ForCausalLM", "Qwen3Model", ReadQwen3};
+  static const ModelFamily family{"qwen3", "Qwen3ForCausalLM", {"Qwen3Model"}, ReadQwen3};
   return family;
 }
 

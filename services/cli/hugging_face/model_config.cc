@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/errors/field_check.h"
 #include "base/errors/status.h"
+#include "network/zoo/bert.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "services/cli/hugging_face/model_families.h"
@@ -14,8 +15,8 @@
 namespace stagecoach {
 namespace {
 
-constexpr const ModelFamily& (*kFamilies[])() = {Gpt2Family, LlamaFamily, MistralFamily,
-                                                 Qwen2Family, Qwen3Family};
+constexpr const ModelFamily& (*kFamilies[])() = {BertFamily,    Gpt2Family,  LlamaFamily,
+                                                 MistralFamily, Qwen2Family, Qwen3Family};
 
 std::string KnownArchitectures() {
   return absl::StrJoin(kFamilies, ", ", [](std::string* text, const ModelFamily& (*family)()) {
@@ -28,11 +29,12 @@ absl::Status CheckArchitecture(const JsonField& config, const ModelFamily& famil
   ASSIGN_OR_RETURN(const std::vector<JsonField> architectures, config.Of("architectures").Items());
   for (const JsonField& field : architectures) {
     ASSIGN_OR_RETURN(const std::string name, field.Text());
-    if (name == family.architecture || name == family.base) return absl::OkStatus();
+    const auto other = std::find(family.others.begin(), family.others.end(), name);
+    if (name == family.architecture || other != family.others.end()) return absl::OkStatus();
   }
   if (architectures.empty()) return absl::OkStatus();
   return architectures[0].Refused(
-      absl::StrCat("must be ", family.architecture, " or ", family.base,
+      absl::StrCat("must be ", family.architecture, " or ", absl::StrJoin(family.others, " or "),
                    ": save the model with the head of a language model"));
 }
 
@@ -82,10 +84,11 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const JsonField& config) {
 }
 
 absl::StatusOr<nlohmann::ordered_json> WriteModelConfig(const NetworkSpec& network) {
+  if (network.kind == BertSpec::kNetwork) return WriteBertConfig(network);
   if (network.kind == GptSpec::kNetwork) return WriteGpt2Config(network);
   if (network.kind == LlamaSpec::kNetwork) return WriteLlamaConfig(network);
   return FieldError("model", network.kind,
-                    "has no form at Hugging Face that is known here; gpt and llama have one");
+                    "has no form at Hugging Face that is known here; bert, gpt and llama have one");
 }
 
 }  // namespace stagecoach

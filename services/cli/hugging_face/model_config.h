@@ -22,6 +22,7 @@ struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM"
   NetworkSpec network;       // of the longest context that the model takes
   bool any_context = true;   // whether a shorter context is the same network
+  bool masked = false;       // learns masked tokens, and writes no text
 };
 absl::StatusOr<ModelConfig> ReadModelConfig(const JsonField& config);
 

@@ -34,6 +34,8 @@ json LlamaJson() {
 
 json Gpt2Json() { return {{"model_type", "gpt2"}, {"vocab_size", 500}, {"n_positions", 128}}; }
 
+json BertJson() { return {{"model_type", "bert"}, {"vocab_size", 500}, {"pad_token_id", 3}}; }
+
 json WithField(json config, const char* name, const json& value) {
   config[name] = value;
   return config;
@@ -76,6 +78,31 @@ TEST(ModelConfig, OfGpt2IsOursWithTheDefaultsOfItsClass) {
   EXPECT_THAT(ConfigNetwork(config), Not(HasSubstr("hidden")));
   config["n_inner"] = 100;
   EXPECT_THAT(ConfigNetwork(config), HasSubstr("hidden=100"));
+}
+
+TEST(ModelConfig, OfBertIsOursWithTheDefaultsOfItsClass) {
+  EXPECT_EQ(ConfigNetwork(BertJson()),
+            "BertForMaskedLM bert layers=12 width=768 heads=12 context=512 vocabulary=500 "
+            "segments=2 dropout=0.1 attention_dropout=0.1 epsilon=1e-12");
+  json config = WithField(BertJson(), "architectures", json::array({"BertForPreTraining"}));
+  config["hidden_act"] = "gelu_new";
+  config["intermediate_size"] = 100;
+  EXPECT_THAT(ConfigNetwork(config), AllOf(HasSubstr("tanh_gelu=true"), HasSubstr("hidden=100")));
+  const json padded = BertJson();
+  const absl::StatusOr<ModelConfig> read = ReadModelConfig(JsonField(&padded));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ExpandNetwork(read->network)->objective.ignored, 3) << "as targets without a mask";
+  EXPECT_EQ(ConfigNetwork(WithField(BertJson(), "position_embedding_type", "relative_key")),
+            "position_embedding_type: \"relative_key\"; must be \"absolute\": no network here has "
+            "another");
+  EXPECT_EQ(ConfigNetwork(WithField(BertJson(), "hidden_act", "relu")),
+            "hidden_act: \"relu\"; must be gelu, gelu_new or gelu_pytorch_tanh");
+  EXPECT_EQ(ConfigNetwork(WithField(BertJson(), "pad_token_id", 500)),
+            "pad_token_id: 500; must be a whole number from 0 to 499");
+  EXPECT_EQ(ConfigNetwork(WithField(BertJson(), "architectures",
+                                    json::array({"BertForSequenceClassification"}))),
+            "architectures[0]: \"BertForSequenceClassification\"; must be BertForMaskedLM or "
+            "BertModel or BertForPreTraining: save the model with the head of a language model");
 }
 
 TEST(ModelConfig, OfModelsOfLlamasFormSayWhatTheyHaveOfTheirOwn) {
@@ -138,7 +165,8 @@ TEST(ModelConfig, ScalesRotaryPositions) {
 
 TEST(ModelConfig, ThatNoNetworkHereHasIsRefused) {
   const std::string known =
-      "GPT2LMHeadModel, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM";
+      "BertForMaskedLM, GPT2LMHeadModel, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
+      "Qwen3ForCausalLM";
   EXPECT_EQ(
       ConfigNetwork(WithField(LlamaJson(), "model_type", "mamba")),
       absl::StrCat("model_type: \"mamba\"; is no architecture that is known here; these are: ",
@@ -190,9 +218,10 @@ TEST(ModelConfig, WrittenIsReadAsTheSameNetwork) {
   json wide = WithField(LlamaJson(), "head_dim", 32);
   wide["tie_word_embeddings"] = true;
   for (const json& config :
-       {LlamaJson(), wide, Gpt2Json(), WithField(Gpt2Json(), "layer_norm_epsilon", 1e-6),
-        WithField(Gpt2Json(), "n_inner", 96), qwen,
-        WithField(LlamaJson(), "rope_scaling", kLlama3ScalingJson)}) {
+       {BertJson(), WithField(BertJson(), "hidden_act", "gelu_new"),
+        WithField(BertJson(), "type_vocab_size", 1), LlamaJson(), wide, Gpt2Json(),
+        WithField(Gpt2Json(), "layer_norm_epsilon", 1e-6), WithField(Gpt2Json(), "n_inner", 96),
+        qwen, WithField(LlamaJson(), "rope_scaling", kLlama3ScalingJson)}) {
     const absl::StatusOr<ModelConfig> read = ReadModelConfig(JsonField(&config));
     ASSERT_TRUE(read.ok()) << read.status();
     const absl::StatusOr<nlohmann::ordered_json> written = WriteModelConfig(read->network);
@@ -206,8 +235,9 @@ TEST(ModelConfig, WrittenIsReadAsTheSameNetwork) {
 }
 
 TEST(ModelConfig, OfANetworkThatHuggingFaceDoesNotHaveIsNotWritten) {
-  EXPECT_EQ(WriteModelConfig(NetworkSpec(MlpNetworkSpec{})).status().message(),
-            "model: mlp; has no form at Hugging Face that is known here; gpt and llama have one");
+  EXPECT_EQ(
+      WriteModelConfig(NetworkSpec(MlpNetworkSpec{})).status().message(),
+      "model: mlp; has no form at Hugging Face that is known here; bert, gpt and llama have one");
 }
 
 }  // namespace

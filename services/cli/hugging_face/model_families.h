@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,9 +17,12 @@ namespace stagecoach {
 struct ModelFamily {
   const char* model_type;    // the file's field
   const char* architecture;  // of the whole model with its head
-  const char* base;          // of the model without it, in field `architectures`
+  // Others whose weights are read, in field `architectures`: of the model without its head, or with
+  // more of them.
+  std::vector<const char*> others;
   absl::StatusOr<ModelConfig> (*read)(const JsonField& config);
 };
+const ModelFamily& BertFamily();
 const ModelFamily& Gpt2Family();
 const ModelFamily& LlamaFamily();
 const ModelFamily& MistralFamily();
@@ -32,6 +36,7 @@ absl::Status MustBe(const JsonField& field, bool value);
 absl::Status MustBe(const JsonField& field, const char* value);
 
 // The networks that these families have, written as one of them.
+absl::StatusOr<nlohmann::ordered_json> WriteBertConfig(const NetworkSpec& network);
 absl::StatusOr<nlohmann::ordered_json> WriteGpt2Config(const NetworkSpec& network);
 absl::StatusOr<nlohmann::ordered_json> WriteLlamaConfig(const NetworkSpec& network);
 

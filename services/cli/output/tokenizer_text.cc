@@ -42,7 +42,9 @@ std::string ForPeople(const std::string& path, const Tokenizer& tokenizer, int32
       "tokenizer   ", ShownName(path), "\nkind        ", tokenizer.kind_name(), "\nids         ",
       tokenizer.ids(), "\nspecial     pad ", IdText(tokenizer.pad()), ", unk ",
       IdText(tokenizer.unknown()), ", bos ", IdText(tokenizer.begin()), ", eos ",
-      IdText(tokenizer.end()), "\nbytes       ", BytesText(tokenizer), "\nnormalizer  ",
+      IdText(tokenizer.end()),
+      tokenizer.mask() < 0 ? "" : absl::StrCat(", mask ", tokenizer.mask()), "\nbytes       ",
+      BytesText(tokenizer), "\nnormalizer  ",
       tokenizer.normalizer_name().empty() ? "none" : ShownName(tokenizer.normalizer_name()),
       "\ndigest      sha256:", tokenizer.digest(), "\n");
   if (first == 0) return text;
@@ -73,6 +75,7 @@ std::string ForPrograms(const std::string& path, const Tokenizer& tokenizer, int
                                        {"unk", id(tokenizer.unknown())},
                                        {"bos", id(tokenizer.begin())},
                                        {"eos", id(tokenizer.end())},
+                                       {"mask", id(tokenizer.mask())},
                                        {"byte_fallback", tokenizer.byte_fallback()},
                                        {"normalizer", tokenizer.normalizer_name()},
                                        {"digest", absl::StrCat("sha256:", tokenizer.digest())},

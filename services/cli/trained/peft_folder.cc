@@ -14,6 +14,7 @@
 #include "base/errors/status.h"
 #include "checkpoint/names.h"
 #include "network/names/weight_names.h"
+#include "network/passes/later_rows.h"
 #include "services/cli/output/new_file.h"
 #include "services/cli/trained/adapter_file.h"
 
@@ -116,11 +117,17 @@ nlohmann::ordered_json BaseOf(const InitializeSpec& initialize) {
   return file ? FolderOf(initialize.from) : initialize.from;
 }
 
-std::string ConfigText(const JobSpec& job, const PeftModules& found) {
+// A network that sees later tokens writes no text; peft has no name for what it does.
+nlohmann::ordered_json TaskOf(const Network& network) {
+  if (!ReaderOfLaterRows(network).empty()) return nullptr;
+  return "CAUSAL_LM";
+}
+
+std::string ConfigText(const JobSpec& job, const Network& network, const PeftModules& found) {
   const LoraSpec& lora = job.training.lora;
   const nlohmann::ordered_json config = {
       {"peft_type", "LORA"},
-      {"task_type", "CAUSAL_LM"},
+      {"task_type", TaskOf(network)},
       {"base_model_name_or_path", BaseOf(job.initialize)},
       {"r", lora.rank},
       {"lora_alpha", NumberOf(lora.alpha == 0 ? static_cast<double>(lora.rank) : lora.alpha)},
@@ -165,7 +172,7 @@ absl::Status WritePeftFolder(FileSystem& files, const JobSpec& job,
   ASSIGN_OR_RETURN(const PeftModules found, ModulesOf(network, adapters.adapters()));
   return WriteNewFolder(files, target, [&](const std::string& folder) -> absl::Status {
     RETURN_IF_ERROR(
-        WriteText(files, JoinPath(folder, "adapter_config.json"), ConfigText(job, found)));
+        WriteText(files, JoinPath(folder, "adapter_config.json"), ConfigText(job, network, found)));
     return WriteAdapters(files, JoinPath(folder, "adapter_model.safetensors"), found, adapters);
   });
 }

@@ -26,7 +26,9 @@ absl::Status CheckVocabulary(const std::string& where, const Tokenizer& tokenize
   return absl::OkStatus();
 }
 
-bool IsOfJson(const Tokenizer& tokenizer) { return tokenizer.kind_name() == "byte_level_bpe"; }
+bool IsOfJson(const Tokenizer& tokenizer) {
+  return tokenizer.kind_name() == "byte_level_bpe" || tokenizer.kind_name() == "word_piece";
+}
 
 const char* RemedyForMarks(const Tokenizer& tokenizer) {
   return IsOfJson(tokenizer)

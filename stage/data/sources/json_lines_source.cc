@@ -147,6 +147,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> JsonLinesDataSource(const JobSpec& 
   };
   TokenFiles files{.prefix = "data.json_lines", .digest_facts = reader.Facts()};
   if (data.packed) files.document_end = reader.end();
+  ASSIGN_OR_RETURN(files.masked,
+                   MaskedTokensOf(spec, network, "data.json_lines", data.masked, tokenizer.get()));
   ASSIGN_OR_RETURN(files.train, OpenEach(files.prefix + ".files", data.files, open));
   ASSIGN_OR_RETURN(files.test, OpenEach(files.prefix + ".test", data.test, open));
   return SourceOfFiles(spec, network, std::move(files));

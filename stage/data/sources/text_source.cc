@@ -69,11 +69,14 @@ absl::StatusOr<std::unique_ptr<BatchSource>> TextDataSource(const JobSpec& spec,
                                                             std::span<const std::string>,
                                                             const DataRoots& roots,
                                                             SourceLook look) {
-  const int64_t context = ContextOf(network), vocabulary = VocabularyOf(network);
+  const int64_t vocabulary = VocabularyOf(network);
   const auto data = spec.data.As<TextData>();
   Texts texts;
   ASSIGN_OR_RETURN(texts.tokenizer,
                    OpenTokenizer(spec, "data.text.tokenizer", data.tokenizer, vocabulary, roots));
+  ASSIGN_OR_RETURN(const std::optional<MaskedTokens> masked,
+                   MaskedTokensOf(spec, network, "data.text", data.masked, texts.tokenizer.get()));
+  const int64_t context = ContextOf(network) - (masked.has_value() ? masked->added() : 0);
   const auto open = [&](const char* field, const std::string& path) {
     const TextToOpen text{.spec = &spec,
                           .field = field,
@@ -100,6 +103,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> TextDataSource(const JobSpec& spec,
                    .test = texts.test.has_value() ? texts.test->tokens : nullptr,
                    .split = split,
                    .context = context,
+                   .masked = masked,
                    .bytes = texts.train.bytes + (texts.test.has_value() ? texts.test->bytes : 0),
                    .sha256 = DigestOf(texts),
                    .found = found});

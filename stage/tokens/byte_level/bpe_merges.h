@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,11 +17,9 @@
 #include "absl/status/status.h"
 #include "stage/tokens/byte_level/byte_characters.h"
 #include "stage/tokens/byte_level/word_cache.h"
+#include "stage/tokens/tokenizer_json/token_list.h"
 
 namespace stagecoach {
-
-using Vocabulary = absl::flat_hash_map<std::string_view, int32_t, std::hash<std::string_view>,
-                                       std::equal_to<std::string_view>>;
 
 struct BpeRules {
   // A word that is a piece is that piece, whatever the merges make of it.

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
-#include "stage/tokens/byte_level/unicode_versions.h"
+#include "stage/tokens/tokenizer_json/unicode_versions.h"
 
 namespace stagecoach {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/errors/status.h"
 #include "stage/tokens/byte_level/byte_characters.h"
 #include "stage/tokens/byte_level/split_behavior.h"
-#include "stage/tokens/byte_level/unicode_versions.h"
+#include "stage/tokens/tokenizer_json/unicode_versions.h"
 
 namespace stagecoach {
 namespace {
@@ -123,10 +123,7 @@ class ByteLevelStep final : public PreTokenizerStep {
 using Steps = std::vector<std::unique_ptr<const PreTokenizerStep>>;
 
 absl::Status AddByteLevel(const JsonField& field, Steps* steps) {
-  if (field.Of("add_prefix_space").missing()) {
-    return field.Of("add_prefix_space").Refused("must be true or false");
-  }
-  ASSIGN_OR_RETURN(const bool add_space, field.Of("add_prefix_space").Flag(true));
+  ASSIGN_OR_RETURN(const bool add_space, field.Of("add_prefix_space").Flag());
   ASSIGN_OR_RETURN(const bool use_regex, field.Of("use_regex").Flag(true));
   std::unique_ptr<const Pattern> pattern;
   if (use_regex) {

@@ -1,5 +1,5 @@
-// TokenizerFile: the content of a tokenizer.json, checked: its pieces, merges and added tokens, and
-// the steps before them.
+// TokenizerFile: the content of a tokenizer.json of byte-level BPE, checked: its pieces, merges and
+// added tokens, and the steps before them.
 // Errors: INVALID_ARGUMENT naming the field, its value and the remedy.
 #ifndef STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_TOKENIZER_FILE_H_
 #define STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_TOKENIZER_FILE_H_
@@ -8,28 +8,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "stage/tokens/byte_level/added_tokens.h"
+#include "base/json/json_field.h"
 #include "stage/tokens/byte_level/bpe_merges.h"
 #include "stage/tokens/byte_level/pre_tokenizer.h"
-#include "stage/tokens/byte_level/special_ids.h"
-#include "stage/tokens/byte_level/unicode_normalizer.h"
-#include "stage/tokens/model/piece.h"
+#include "stage/tokens/tokenizer_json/token_list.h"
+#include "stage/tokens/tokenizer_json/unicode_normalizer.h"
 
 namespace stagecoach {
 
 struct TokenizerFile {
-  std::vector<Piece> pieces;           // by id, added ones too; no two texts are the same
-  std::vector<int32_t> in_vocabulary;  // ids of the pieces that the model joins
+  TokenList tokens;
   std::vector<BpeMerges::Merge> merges;
   BpeRules rules;
-  std::vector<AddedToken> added;
   UnicodeNormalizer normalizer;
   PreTokenizer pre_tokenizer;
-  SpecialIds special;
   int32_t unknown = -1;
 };
 
-absl::StatusOr<TokenizerFile> ParseTokenizerFile(std::string_view bytes, std::string_view config);
+// tokenizer: the whole tokenizer.json. config: the content of tokenizer_config.json; empty: there is
+// none.
+absl::StatusOr<TokenizerFile> ReadTokenizerFile(const JsonField& tokenizer,
+                                                std::string_view config);
 
 }  // namespace stagecoach
 

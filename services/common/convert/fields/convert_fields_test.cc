@@ -38,12 +38,14 @@ struct PathFields {
   std::string path;
   bool bytes = false;
   std::string tokenizer, test;
+  double masked = 0;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Text("path", path);
     visit.Flag("bytes", bytes);
     visit.Text("tokenizer", tokenizer);
     visit.Text("test", test);
+    visit.Rate("masked", masked);
   }
 };
 

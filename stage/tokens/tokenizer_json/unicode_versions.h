@@ -2,8 +2,8 @@
 // patterns 16.0, Digits 17.0, words beside an added token 16.0. ICU has the version of the system,
 // on Debian 12 version 15.0. What came later stands in a table here.
 // Threads: pure functions.
-#ifndef STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_UNICODE_VERSIONS_H_
-#define STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_UNICODE_VERSIONS_H_
+#ifndef STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_UNICODE_VERSIONS_H_
+#define STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_UNICODE_VERSIONS_H_
 
 #include <string>
 #include <string_view>
@@ -22,4 +22,4 @@ bool IsUnicodeSpace(char32_t character);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_UNICODE_VERSIONS_H_
+#endif  // STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_UNICODE_VERSIONS_H_

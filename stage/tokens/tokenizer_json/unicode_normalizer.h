@@ -2,8 +2,8 @@
 // `tokenizers` makes them: with the characters of Unicode 9.0. It leaves later ones as they are.
 // Ownership: borrows from ICU.  Threads: immutable.
 // Errors:    Make: INVALID_ARGUMENT naming the field and the value: another normalizer.
-#ifndef STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_UNICODE_NORMALIZER_H_
-#define STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_UNICODE_NORMALIZER_H_
+#ifndef STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_UNICODE_NORMALIZER_H_
+#define STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_UNICODE_NORMALIZER_H_
 
 #include <string>
 #include <string_view>
@@ -21,6 +21,8 @@ class UnicodeNormalizer {
   // The field "normalizer" of a tokenizer.json; missing: none.
   static absl::StatusOr<UnicodeNormalizer> Make(const JsonField& field);
 
+  static UnicodeNormalizer Of(UnicodeForm form);
+
   // text: UTF-8.
   std::string Normalize(std::string_view text) const;
   std::string name() const;  // "NFC"; empty: none
@@ -31,4 +33,4 @@ class UnicodeNormalizer {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_UNICODE_NORMALIZER_H_
+#endif  // STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_UNICODE_NORMALIZER_H_

@@ -1,8 +1,8 @@
 // IdOf: an id in a file tokenizer.json.
 // Threads: pure functions.
 // Errors:  INVALID_ARGUMENT as base/json/json_field.h.
-#ifndef STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_JSON_ID_H_
-#define STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_JSON_ID_H_
+#ifndef STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_JSON_ID_H_
+#define STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_JSON_ID_H_
 
 #include <cstdint>
 
@@ -24,4 +24,4 @@ inline absl::StatusOr<int32_t> IdOf(const JsonField& field) {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_JSON_ID_H_
+#endif  // STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_JSON_ID_H_

@@ -1,4 +1,4 @@
-#include "stage/tokens/byte_level/special_ids.h"
+#include "stage/tokens/tokenizer_json/special_ids.h"
 
 #include <string>
 #include <utility>
@@ -13,18 +13,23 @@ namespace {
 using Names = std::vector<std::string>;
 
 const Names& UsualBegins() {
-  static const auto* const names =
-      new Names{"<s>", "<|begin_of_text|>", "<|startoftext|>", "<bos>", "[BOS]", "<|endoftext|>"};
+  static const auto* const names = new Names{
+      "<s>", "<|begin_of_text|>", "<|startoftext|>", "<bos>", "[BOS]", "[CLS]", "<|endoftext|>"};
   return *names;
 }
 const Names& UsualEnds() {
-  static const auto* const names = new Names{
-      "</s>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>", "<eos>", "[EOS]", "<|eot_id|>"};
+  static const auto* const names =
+      new Names{"</s>",  "<|end_of_text|>", "<|endoftext|>", "<|im_end|>",
+                "<eos>", "[EOS]",           "[SEP]",         "<|eot_id|>"};
   return *names;
 }
 const Names& UsualPads() {
   static const auto* const names =
       new Names{"<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>"};
+  return *names;
+}
+const Names& UsualMasks() {
+  static const auto* const names = new Names{"[MASK]", "<mask>"};
   return *names;
 }
 
@@ -97,6 +102,12 @@ absl::StatusOr<int32_t> Choose(const JsonField& of_config, const Names& of_file,
   return -1;
 }
 
+// Of two fields with one meaning the first that names a token.
+JsonField FirstOf(const JsonField& config, const char* name, const char* other) {
+  const JsonField field = config.Of(name), second = config.Of(other);
+  return field.missing() && !second.missing() ? second : field;
+}
+
 }  // namespace
 
 absl::StatusOr<SpecialIds> FindSpecialIds(const JsonField& tokenizer, const JsonField& config,
@@ -109,9 +120,12 @@ absl::StatusOr<SpecialIds> FindSpecialIds(const JsonField& tokenizer, const Json
     pads.push_back(std::move(name));
   }
   SpecialIds ids;
-  ASSIGN_OR_RETURN(ids.begin, Choose(config.Of("bos_token"), marks.begin, UsualBegins(), find));
-  ASSIGN_OR_RETURN(ids.end, Choose(config.Of("eos_token"), marks.end, UsualEnds(), find));
+  ASSIGN_OR_RETURN(ids.begin, Choose(FirstOf(config, "bos_token", "cls_token"), marks.begin,
+                                     UsualBegins(), find));
+  ASSIGN_OR_RETURN(ids.end,
+                   Choose(FirstOf(config, "eos_token", "sep_token"), marks.end, UsualEnds(), find));
   ASSIGN_OR_RETURN(ids.pad, Choose(config.Of("pad_token"), pads, UsualPads(), find));
+  ASSIGN_OR_RETURN(ids.mask, Choose(config.Of("mask_token"), {}, UsualMasks(), find));
   ids.begins_texts =
       ids.begin >= 0 && !marks.begin.empty() && find(marks.begin.back(), false) == ids.begin;
   // This class makes a post-processor of its own.

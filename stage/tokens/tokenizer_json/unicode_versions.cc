@@ -1,4 +1,4 @@
-#include "stage/tokens/byte_level/unicode_versions.h"
+#include "stage/tokens/tokenizer_json/unicode_versions.h"
 
 #include <unicode/uchar.h>
 

@@ -1,4 +1,4 @@
-#include "stage/tokens/byte_level/unicode_normalizer.h"
+#include "stage/tokens/tokenizer_json/unicode_normalizer.h"
 
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
@@ -65,6 +65,12 @@ absl::Status AddForms(const JsonField& field, std::vector<UnicodeForm>* forms) {
 absl::StatusOr<UnicodeNormalizer> UnicodeNormalizer::Make(const JsonField& field) {
   UnicodeNormalizer normalizer;
   if (!field.missing()) RETURN_IF_ERROR(AddForms(field, &normalizer.forms_));
+  return normalizer;
+}
+
+UnicodeNormalizer UnicodeNormalizer::Of(UnicodeForm form) {
+  UnicodeNormalizer normalizer;
+  normalizer.forms_ = {form};
   return normalizer;
 }
 

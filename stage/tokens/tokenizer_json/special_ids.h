@@ -1,13 +1,15 @@
-// Special ids: which tokens begin and end a text, and fill a mini-batch. Of each the first that is
-// known, and that the tokenizer has:
-//   1. bos_token, eos_token, pad_token of tokenizer_config.json; null: none.
+// Special ids: which tokens begin and end a text, fill a mini-batch, and mask a token. Of each the first
+// that is known, and that the tokenizer has:
+//   1. bos_token, eos_token, pad_token, mask_token of tokenizer_config.json; null: none. Without the
+//      first or second cls_token or sep_token.
 //   2. What the post-processor of tokenizer.json puts in front of a text and behind it; its padding.
-//   3. An added token with a usual name, as "</s>". A vocabulary may have such a piece too: of HTML.
+//   3. An added token with a usual name, as "</s>" or "[MASK]". A vocabulary may have such a piece too:
+//      of HTML.
 // Threads: pure functions.
 // Errors:  INVALID_ARGUMENT naming field, value and remedy; a token of tokenizer_config.json that
 //          the tokenizer does not have; a post-processor of another kind.
-#ifndef STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_SPECIAL_IDS_H_
-#define STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_SPECIAL_IDS_H_
+#ifndef STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_SPECIAL_IDS_H_
+#define STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_SPECIAL_IDS_H_
 
 #include <cstdint>
 #include <string_view>
@@ -19,7 +21,7 @@
 namespace stagecoach {
 
 struct SpecialIds {
-  int32_t begin = -1, end = -1, pad = -1;  // -1: none
+  int32_t begin = -1, end = -1, pad = -1, mask = -1;  // -1: none
   bool begins_texts = false;  // the post-processor puts `begin` in front of a text
 };
 
@@ -32,4 +34,4 @@ absl::StatusOr<SpecialIds> FindSpecialIds(const JsonField& tokenizer, const Json
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_TOKENS_BYTE_LEVEL_SPECIAL_IDS_H_
+#endif  // STAGECOACH_STAGE_TOKENS_TOKENIZER_JSON_SPECIAL_IDS_H_

@@ -1,4 +1,4 @@
-#include "stage/tokens/byte_level/added_tokens.h"
+#include "stage/tokens/tokenizer_json/added_tokens.h"
 
 #include <unicode/utf8.h>
 
@@ -7,12 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "stage/tokens/byte_level/json_id.h"
-#include "stage/tokens/byte_level/unicode_versions.h"
+#include "base/utf8.h"
 #include "stage/tokens/model/piece.h"
+#include "stage/tokens/model/tokenizer_model.h"
+#include "stage/tokens/tokenizer_json/json_id.h"
+#include "stage/tokens/tokenizer_json/unicode_versions.h"
 
 namespace stagecoach {
 namespace {
+
+constexpr size_t kMostEncodedBytes = size_t{64} << 20;
 
 // The last character before `at`, and where it begins.
 std::pair<char32_t, size_t> CharacterBefore(std::string_view text, size_t at) {
@@ -89,7 +93,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(const JsonField& field) 
 }
 
 AddedTokens::Set AddedTokens::MakeSet(const std::vector<AddedToken>& tokens, bool normalized,
-                                      const UnicodeNormalizer& normalizer) {
+                                      NormalizeText normalize) {
   std::vector<size_t> places;
   std::vector<std::string> contents;
   std::set<std::string> seen;
@@ -98,8 +102,7 @@ AddedTokens::Set AddedTokens::MakeSet(const std::vector<AddedToken>& tokens, boo
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (tokens[i].special != special || tokens[i].normalized != normalized) continue;
-      std::string content =
-          normalized ? normalizer.Normalize(tokens[i].content) : tokens[i].content;
+      std::string content = normalized ? normalize(tokens[i].content) : tokens[i].content;
       if (content.empty() || !seen.insert(content).second) continue;
       first_bytes[static_cast<uint8_t>(content.front())] = true;
       places.push_back(i);
@@ -113,10 +116,45 @@ AddedTokens::Set AddedTokens::MakeSet(const std::vector<AddedToken>& tokens, boo
   return Set{std::move(places), PieceTrie(std::move(entries)), first_bytes};
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const UnicodeNormalizer& normalizer)
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, NormalizeText normalize)
     : tokens_(std::move(tokens)),
-      raw_(MakeSet(tokens_, false, normalizer)),
-      normalized_(MakeSet(tokens_, true, normalizer)) {}
+      raw_(MakeSet(tokens_, false, normalize)),
+      normalized_(MakeSet(tokens_, true, normalize)) {
+  for (const AddedToken& token : tokens_) {
+    if (token.normalized) normalized_texts_.emplace(token.id, normalize(token.content));
+  }
+}
+
+std::string_view AddedTokens::DecodedText(int32_t id, std::string_view piece) const {
+  const auto found = normalized_texts_.find(id);
+  return found == normalized_texts_.end() ? piece : found->second;
+}
+
+absl::StatusOr<std::vector<int32_t>> AddedTokens::Encode(std::string_view text,
+                                                         NormalizeText normalize,
+                                                         EncodeWords encode) const {
+  if (!IsUtf8Text(text)) return NoUtf8Text();
+  if (text.size() > kMostEncodedBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the text has ", text.size(), " bytes, of ",
+                                                   kMostEncodedBytes, " at most; divide it"));
+  }
+  std::vector<int32_t> ids;
+  for (const Part& raw : Cut(text, /*normalized=*/false)) {
+    if (raw.id >= 0) {
+      ids.push_back(raw.id);
+      continue;
+    }
+    const std::string normalized = normalize(raw.text);
+    for (const Part& part : Cut(normalized, /*normalized=*/true)) {
+      if (part.id >= 0) {
+        ids.push_back(part.id);
+      } else {
+        RETURN_IF_ERROR(Annotate(encode(part.text, &ids), "the tokenizer"));
+      }
+    }
+  }
+  return ids;
+}
 
 // As the library: the search goes on right behind a token's own text, also if that took spaces with
 // it in which the next token begins.

@@ -1,0 +1,85 @@
+#include "stage/data/masked_tokens.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/errors/check.h"
+#include "base/errors/field_check.h"
+#include "base/numbers/random.h"
+#include "plan/data/token_inputs.h"
+
+namespace stagecoach {
+namespace {
+
+// Marks of the draws' counters, apart from those of pictures and permutations.
+constexpr uint32_t kTraining = 0x3a5c0000, kEvaluation = 0x3a5d0000;
+
+PhiloxCounter CounterOf(const MaskPlace& place, uint64_t row) {
+  const uint64_t epoch = place.epoch.value_or(0);
+  const uint32_t mark = place.epoch.has_value() ? kTraining : kEvaluation;
+  return {static_cast<uint32_t>(row + (place.sample >> 32 << 16)),
+          static_cast<uint32_t>(place.sample), static_cast<uint32_t>(epoch),
+          static_cast<uint32_t>(epoch >> 32) ^ mark};
+}
+
+// One of `count`.
+int32_t Choose(uint32_t draw, size_t count) {
+  return static_cast<int32_t>(uint64_t{draw} * count >> 32);
+}
+
+}  // namespace
+
+void MaskedTokens::Add(std::span<const int32_t> tokens, const MaskPlace& place,
+                       std::vector<int32_t>* inputs, std::vector<int32_t>* targets) const {
+  const Rule& rule = *rule_;
+  const uint32_t share = DropoutThreshold(rule.share);
+  constexpr uint32_t kMaskBelow = 0xcccccccc, kAnyBelow = 0xe6666666;  // 80 %, 90 %
+  if (rule.begin.has_value()) {
+    inputs->push_back(*rule.begin);
+    targets->push_back(rule.ignored);
+  }
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    const int32_t token = tokens[row];
+    const auto draws = Philox4x32(CounterOf(place, row), SeedKey(rule.seed));
+    if (draws[0] >= share || rule.control.at(static_cast<size_t>(token))) {
+      inputs->push_back(token);
+      targets->push_back(rule.ignored);
+      continue;
+    }
+    targets->push_back(token);
+    inputs->push_back(draws[1] < kMaskBelow  ? rule.mask
+                      : draws[1] < kAnyBelow ? Choose(draws[2], rule.control.size())
+                                             : token);
+  }
+}
+
+absl::StatusOr<std::optional<MaskedTokens>> MaskedTokensOf(const JobSpec& spec,
+                                                           const Network& network,
+                                                           const std::string& prefix, double masked,
+                                                           const Tokenizer* tokenizer) {
+  if (masked == 0) return std::nullopt;
+  CHECK(tokenizer != nullptr && network.objective.ignored.has_value()) << "CheckMaskedInputs";
+  const std::string field = prefix + ".masked", share = absl::StrCat(masked);
+  if (tokenizer->mask() < 0) {
+    return FieldError(
+        field, share,
+        "the tokenizer has no mask token: name mask_token in tokenizer_config.json, or "
+        "give a tokenizer that has one, as BERT's [MASK]");
+  }
+  MaskedTokens::Rule rule{.seed = spec.seed,
+                          .share = masked,
+                          .mask = tokenizer->mask(),
+                          .ignored = static_cast<int32_t>(*network.objective.ignored)};
+  if (tokenizer->begin() >= 0) rule.begin = tokenizer->begin();
+  for (int32_t id = 0; id < tokenizer->ids(); ++id) {
+    rule.control.push_back(tokenizer->piece(id).type == PieceType::kControl);
+  }
+  if (rule.begin.has_value() && ContextOf(network) < 2) {
+    return FieldError(absl::StrCat("model.", spec.network.kind, ".context"), "1",
+                      absl::StrCat("must be at least 2 with ", field,
+                                   ": the tokenizer's begin token is the first"));
+  }
+  return MaskedTokens(std::move(rule));
+}
+
+}  // namespace stagecoach
