@@ -9,7 +9,7 @@
 Face's; sequences of 256 tokens, AdamW. Adapters have rank 8 at all seven products of a block. Ours is `stagecoach local` with
 K stages of one thread, nothing recomputed: seconds of a step. PyTorch (which --python has, with transformers and peft) is one
 process of K threads: LlamaForCausalLM with AdamW fused, with bfloat16 under autocast; compiled is through torch.compile,
-compiling not counted. `generate` is one thread, float32: seconds of a token, from texts of 16 and of 144 tokens, whole
+compiling not counted. `generate` is one thread, in the precision: seconds of a token, from texts of 16 and of 144 tokens, whole
 `stagecoach generate` commands beside calls of generate() with its cache. A round runs all sides once; each has the
 micro-batches that are fastest of those listed, found in a round that does not count. A line a side: the medians and the
 median of the rounds' ratios. --keep: the folder stays for the next run.
@@ -105,7 +105,8 @@ class Ours:
         seconds = []
         for tokens in (SHORT, LONG):
             begin = time.perf_counter()
-            self.run("generate", self.folder / "model", "--prompt", PROMPT, "--tokens", tokens, "--temperature", 0, "--threads", 1)
+            self.run("generate", self.folder / "model", "--prompt", PROMPT, "--tokens", tokens, "--temperature", 0, "--threads", 1,
+                     "--precision", self.options.precision)
             seconds.append(time.perf_counter() - begin)
         return (seconds[1] - seconds[0]) / (LONG - SHORT)
 
@@ -144,7 +145,7 @@ def write(options):
     import torch
     import transformers
     torch.set_num_threads(1)
-    model = transformers.LlamaForCausalLM.from_pretrained(options.write / "model", dtype=torch.float32).eval()
+    model = transformers.LlamaForCausalLM.from_pretrained(options.write / "model", dtype=getattr(torch, options.precision)).eval()
     ids = torch.tensor([[5, 6, 7, 8]])
     seconds = []
     for tokens in (SHORT, SHORT, LONG):  # the first call does not count
@@ -158,7 +159,7 @@ def sides_of(options, ours, what):
     """By their names: a function of the micro-batches, and those to try."""
     if what == "generate":
         return {"stagecoach": (lambda _: ours.generate(), [1]),
-                "transformers": (lambda _: child(options, "--write", ours.folder), [1])}
+                "transformers": (lambda _: child(options, "--write", ours.folder, "--precision", options.precision), [1])}
     sides = {"stagecoach": (lambda count: ours.step(count, what == "adapters"), options.micro_batches)}
     for side in options.sides.split(","):
         arguments = ["--train", ours.folder, "--what", what, "--stages", options.stages, "--batch", options.batch, "--precision",

@@ -104,6 +104,13 @@ absl::StatusOr<Network> FreezeAll(Network network) {
   return WithGradientsOfTrained(std::move(network));
 }
 
+absl::StatusOr<Network> AsBase(Network network) {
+  for (NetworkLayer& layer : network.layers) {
+    for (ParameterSpec& parameter : layer.parameters) parameter.part = ParameterSpec::Part::kBase;
+  }
+  return FreezeAll(std::move(network));
+}
+
 absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
                                const std::string& path) {
   if (patterns.empty()) return network;

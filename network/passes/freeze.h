@@ -21,6 +21,10 @@ absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& 
 // The same network with nothing to train: for jobs that write texts.
 absl::StatusOr<Network> FreezeAll(Network network);
 
+// FreezeAll, and all parameters are a base (ParameterSpec::Part): in 16 bits no float32 master is kept
+// beside them. For processes that take all weights from a file and write no checkpoint.
+absl::StatusOr<Network> AsBase(Network network);
+
 // The same network with the gradients that ParameterSpec::trained asks for, and no others: of
 // parameters, and of the wires that lead to them.
 absl::StatusOr<Network> WithGradientsOfTrained(Network network);

@@ -19,7 +19,9 @@ absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
     ASSIGN_OR_RETURN(network, WithSampleWeights(std::move(network), weights));
   }
   ASSIGN_OR_RETURN(network, AddAdapters(std::move(network), spec.training.lora, "training.lora"));
-  if (spec.write.has_value()) return FreezeAll(std::move(network));
+  if (spec.write.has_value()) {
+    return spec.initialize.given() ? AsBase(std::move(network)) : FreezeAll(std::move(network));
+  }
   return Freeze(std::move(network), spec.training.freeze, "training.freeze");
 }
 

@@ -1,4 +1,5 @@
 // The commands that use trained weights.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,20 @@ void AddBatch(CLI::App* command, const std::string& what, const GroupSizes& usua
       ->check(CLI::Range(int64_t{1}, int64_t{1024}));
 }
 
+void AddPrecision(CLI::App* command, std::optional<Precision>* precision) {
+  command
+      ->add_option_function<std::string>(
+          "--precision",
+          [precision](const std::string& name) {
+            *precision = name == PrecisionName(Precision::kBfloat16) ? Precision::kBfloat16
+                                                                     : Precision::kFloat32;
+          },
+          "bfloat16 takes half the memory, and less time; default: float32 on this machine, on "
+          "stages that of the job that trained")
+      ->check(
+          CLI::IsMember({PrecisionName(Precision::kFloat32), PrecisionName(Precision::kBfloat16)}));
+}
+
 void AddWritingStages(CLI::App* command, WritingStages* stages) {
   CLI::Option* const cluster =
       command
@@ -109,6 +124,7 @@ void AddGenerate(CommandTree& tree) {
       ->type_name("FILE")
       ->excludes(prompt);
   AddTokenizer(command, &options.tokenizer);
+  AddPrecision(command, &options.weights.precision);
   command->add_option("--tokens", options.tokens, "how many to write")
       ->check(CLI::Range(int64_t{1}, kMaxSteps))
       ->capture_default_str();
@@ -146,6 +162,7 @@ void AddTranslate(CommandTree& tree) {
                    "one sentence a line, plain or gzip; default: standard input")
       ->type_name("FILE");
   AddTokenizer(command, &options.tokenizer);
+  AddPrecision(command, &options.weights.precision);
   command->add_option("--tag", options.tag, "of the language to translate into, as <2de>");
   command->add_option("--beam", options.beam, "hypotheses of each sentence; 1: greedy")
       ->check(CLI::Range(int64_t{1}, int64_t{64}))
@@ -169,6 +186,7 @@ void AddPerplexity(CommandTree& tree) {
   AddWeightOptions(command, "weights,--weights", &options.weights);
   command->add_option("file", options.file, "the text")->type_name("FILE")->required();
   AddTokenizer(command, &options.tokenizer);
+  AddPrecision(command, &options.weights.precision);
 }
 
 }  // namespace

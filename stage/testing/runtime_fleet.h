@@ -82,6 +82,7 @@ class RuntimeFleet {
     bool tied_embeddings = false;
     Precision precision = Precision::kFloat32;
     SnapshotPeers* snapshot_peers = nullptr;
+    ReadableFiles* weight_files = nullptr;                         // null: those of the fleet
     std::function<void(const TemporaryFolder&, JobSpec*)> change;  // of the job; empty: none
   };
 
@@ -117,7 +118,7 @@ class RuntimeFleet {
     runtime.on_fault = options.on_fault;
     runtime.progress = options.progress;
     runtime.data_roots = &AnyFile();
-    runtime.weight_files = &file_system_;
+    runtime.weight_files = options.weight_files != nullptr ? options.weight_files : &file_system_;
     make_runtime_ = [this, options, runtime, connector](int k) {
       StageRuntime::Options own = runtime;
       own.trace = traces_[static_cast<size_t>(k)].get();

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/numbers/precision.h"
 #include "services/cli/client/job_client.h"
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/output/console.h"
@@ -96,6 +98,8 @@ struct WeightOptions {
   std::string job_file;  // job that trained a checkpoint's weights; empty: none
   int64_t step = -1;     // of a cluster's job; negative: the newest
   int64_t threads = 0;   // 0: all cores
+  // To compute in, of commands on text; none: float32 here, the one of the job that trained on stages.
+  std::optional<Precision> precision;
 };
 
 // Stages that write texts, in the place of this machine: of the coordinator's cluster, or of one

@@ -54,7 +54,9 @@ absl::StatusOr<FoundWriter> FindWriter(Writes writes, const WeightOptions& optio
                                        const std::string& tokenizer, const CommandContext& context,
                                        const std::function<absl::Status(const JobSpec&)>& check) {
   ASSIGN_OR_RETURN(FoundWeights found, FindWeights(options, context, tokenizer));
-  ASSIGN_OR_RETURN(Network expanded, NetworkThatWrites(writes, found.spec));
+  ASSIGN_OR_RETURN(
+      Network expanded,
+      NetworkThatWrites(writes, found.spec, options.precision.value_or(Precision::kFloat32)));
   if (check) RETURN_IF_ERROR(check(found.spec));
   ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> loaded, TokenizerOfJob(found.spec, tokenizer));
   ASSIGN_OR_RETURN(DecodingNetwork network,

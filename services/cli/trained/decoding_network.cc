@@ -16,8 +16,8 @@
 
 namespace stagecoach {
 
-absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec) {
-  ASSIGN_OR_RETURN(Network network, ExpandNetwork(spec.network));
+absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec, Precision precision) {
+  ASSIGN_OR_RETURN(Network network, ExpandNetwork(spec.network, precision));
   RETURN_IF_ERROR(writes == Writes::kText ? CheckWritesText(spec, network)
                                           : CheckTranslates(spec, network));
   return network;

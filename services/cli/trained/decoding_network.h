@@ -1,7 +1,7 @@
 // DecodingNetwork: a whole network with trained weights on one cell, ready to write text token by
 // token, for commands.
 // Ownership: owns back end, cell and tokenizer.  Threads: one thread.
-// Precision: float32, as trained_network.h.
+// Precision: as trained_network.h.
 // Errors:    INVALID_ARGUMENT: the job's network cannot write text; a tokenizer of another number of
 //            ids, or without the begin or end that is needed. Of the weights as trained_network.h.
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_DECODING_NETWORK_H_
@@ -32,7 +32,8 @@ struct DecodingNetwork {
 enum class Writes { kText, kTranslations };
 
 // The job's network, if it can write that. The reason names its kind.
-absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec);
+absl::StatusOr<Network> NetworkThatWrites(Writes writes, const JobSpec& spec,
+                                          Precision precision = Precision::kFloat32);
 
 // weights: an exported model.safetensors with our names, or those of another program. network:
 // NetworkThatWrites'.

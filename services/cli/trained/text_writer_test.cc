@@ -66,8 +66,8 @@ class TextWriterTest : public testing::Test {
     return path;
   }
 
-  absl::StatusOr<DecodingNetwork> Load() {
-    ASSIGN_OR_RETURN(Network network, NetworkThatWrites(Writes::kText, spec_));
+  absl::StatusOr<DecodingNetwork> Load(Precision precision = Precision::kFloat32) {
+    ASSIGN_OR_RETURN(Network network, NetworkThatWrites(Writes::kText, spec_, precision));
     return LoadDecodingNetwork(Writes::kText, {.from = path_}, std::move(network),
                                MakeReferenceBackend({}), nullptr);
   }
@@ -99,6 +99,28 @@ TEST_F(TextWriterTest, IsAFunctionOfWeightsPromptAndSeed) {
   EXPECT_EQ(text.size(), 12u);
   EXPECT_EQ(Text("ab", options), text);
   EXPECT_NE(Text("ab", {.tokens = 12, .temperature = 1, .seed = 10}), text);
+}
+
+// Beside gradients that nobody wants, a master in float32 was kept for each weight in 16 bits.
+TEST_F(TextWriterTest, WeightsAreInMemoryOnceInTheTypeThatIsRead) {
+  path_ = WriteWeights(5);
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    const auto network = Load(precision);
+    ASSERT_TRUE(network.ok()) << network.status();
+    int64_t bytes = 0;
+    for (const Parameter* parameter : network->trained.cell->parameters()) {
+      EXPECT_EQ(parameter->value.bytes(), parameter->compute.bytes()) << parameter->spec.name;
+      bytes += (parameter->compute.bytes() + 63) / 64 * 64;  // as the allocator counts
+    }
+    const MemoryUse use = network->trained.backend->allocator().Use();
+    EXPECT_EQ(use.current[static_cast<size_t>(MemoryKind::kParameters)], bytes);
+    EXPECT_EQ(use.current[static_cast<size_t>(MemoryKind::kGradients)], 0);
+    EXPECT_EQ(use.current[static_cast<size_t>(MemoryKind::kOptimizer)], 0);
+    const auto texts =
+        WriteTexts(*network, {"ab"}, {.tokens = 12, .temperature = 0}, {.on_text = GoOn});
+    ASSERT_TRUE(texts.ok()) << texts.status();
+    EXPECT_EQ(texts->front().text.size(), 12u);
+  }
 }
 
 // Each text is what it would be alone, also where the others' prompts are longer or end before.

@@ -1,6 +1,7 @@
 // TrainedNetwork: a whole network with trained weights on one cell, for commands.
 // Ownership: owns back end and cell.  Threads: one thread.
-// Precision: float32, whatever the job's was: exported weights are the float32 masters.
+// Precision: the network's. Its weights are kept once, in the type that operations read, and nothing
+//            is trained.
 // Errors:    NOT_FOUND, DATA_LOSS naming file and tensor: the weights are not those of the network.
 #ifndef STAGECOACH_SERVICES_CLI_TRAINED_TRAINED_NETWORK_H_
 #define STAGECOACH_SERVICES_CLI_TRAINED_TRAINED_NETWORK_H_

@@ -82,6 +82,7 @@ absl::StatusOr<JobSpec> MakeWritingJob(JobSpec trained, const WritingJobOptions&
   job.initialize = options.initialize;
   job.resume = options.resume;
   job.seed = options.seed.value_or(job.seed);
+  job.precision = options.precision.value_or(job.precision);
   job.write = options.write;
   if (!options.tokenizer.empty()) RETURN_IF_ERROR(SetTokenizer(options.tokenizer, &job.data));
   const int64_t stages = options.stages, lines = std::ssize(options.write.lines);

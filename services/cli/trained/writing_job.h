@@ -24,9 +24,10 @@ struct WritingJobOptions {
   ResumeSpec resume;          // or a checkpoint of a job of the coordinator
   std::string tokenizer;      // absolute path; empty: the one of the job that trained
   int64_t stages = 1;
-  int64_t group_lines = 1;       // lines of a group, as LinesOfGroup gives them
-  std::optional<uint64_t> seed;  // nullopt: the one of the job that trained
-  WriteSpec write;               // one line at least
+  int64_t group_lines = 1;             // lines of a group, as LinesOfGroup gives them
+  std::optional<uint64_t> seed;        // nullopt: the one of the job that trained
+  std::optional<Precision> precision;  // nullopt: the same
+  WriteSpec write;                     // one line at least
 };
 
 // trained: the job that trained the weights.

@@ -70,8 +70,10 @@ TEST(WritingJob, TakesACheckpointOfAJob) {
   options.initialize = {};
   options.resume = {.job = "my-run", .step = 7, .fresh_optimizer = true};
   options.seed = 9;
+  options.precision = Precision::kFloat32;
   const JobSpec job = MakeWritingJob(TrainedJob(), options).value();
   EXPECT_EQ(job.resume, options.resume);
+  EXPECT_EQ(job.precision, Precision::kFloat32);
   EXPECT_EQ(job.initialize, InitializeSpec());
   EXPECT_EQ(job.seed, 9u);
 }

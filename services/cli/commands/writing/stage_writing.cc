@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/numbers/saturate.h"
 #include "checkpoint/names.h"
+#include "plan/costs/decoding_memory.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/local/local_run.h"
@@ -16,6 +18,7 @@
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/state_notes.h"
+#include "services/cli/output/text.h"
 #include "services/cli/trained/writing_job.h"
 #include "services/common/convert/spec/convert_spec.h"
 
@@ -142,6 +145,16 @@ class WritingSink final : public RecordSink {
   WrittenTexts texts_;
 };
 
+// 0: of a job that the coordinator refuses with its own words.
+int64_t KeyBytesOf(const JobSpec& job) {
+  const absl::StatusOr<Network> network = ExpandValidJob(job);
+  if (!network.ok()) return 0;
+  const DecodingSizes sizes = *DecodingSizesOf(job, *network);
+  int64_t bytes = 0;
+  for (const int64_t layer : sizes.layers) bytes = SaturatingAdd(bytes, layer);
+  return bytes;
+}
+
 class WritingRun {
  public:
   WritingRun(const StageWriting& writing, const WrittenTextEvents& events, CommandContext& context)
@@ -157,6 +170,10 @@ class WritingRun {
       return console_.Fail(submitted);
     }
     console_.Note(absl::StrCat("job ", id_));
+    if (writing_.key_bytes > 0) {
+      console_.Note(absl::StrCat("keys and values: at most ", FormatBytes(writing_.key_bytes),
+                                 " on all stages together"));
+    }
     return Follow(**client);
   }
 
@@ -253,10 +270,11 @@ absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
   options.stages = std::max(request.stages.cluster, request.stages.local);
   options.group_lines = request.group_lines;
   options.seed = request.seed;
+  options.precision = request.weights.precision;
   options.write = request.write;
   ASSIGN_OR_RETURN(const JobSpec job, MakeWritingJob(std::move(trained.spec), options));
   return StageWriting{std::move(request), std::move(trained.weights), ToProto(job),
-                      std::move(trained.source)};
+                      std::move(trained.source), KeyBytesOf(job)};
 }
 
 int RunStageWriting(const StageWriting& writing, const WrittenTextEvents& events,

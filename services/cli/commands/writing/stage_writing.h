@@ -37,6 +37,7 @@ struct StageWriting {
   std::string weights;  // their name
   v1::JobSpec job;
   std::optional<WeightSource> source;  // weights that the stages read, while the job runs
+  int64_t key_bytes = 0;               // that keys, values and sources take of all stages at most
 };
 absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
                                                  CommandContext& context);

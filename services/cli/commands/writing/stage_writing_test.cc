@@ -223,7 +223,9 @@ TEST_F(StageWritingTest, AServersRemedyNamesOptions) {
   Ends(v1::JOB_STATE_FAILED, "write.generate.stops[1]: \"ab\" is not one of the 256 bytes");
   EXPECT_EQ(Generate({.stops = {"a", "ab"}}), 1);
   EXPECT_EQ(notes_.str(), "job " + client_.job.id() +
-                              "\njob is submitted: a stage lacks memory: use a smaller --tokens\n"
+                              // 17 rows of 8 keys and 8 values in each of 2 layers
+                              "\nkeys and values: at most 2.1 KiB on all stages together\n"
+                              "job is submitted: a stage lacks memory: use a smaller --tokens\n"
                               "recovery: no memory; give a smaller --batch\n"
                               "stagecoach: job " +
                               client_.job.id() + ": --stop: \"ab\" is not one of the 256 bytes\n");
