@@ -112,12 +112,7 @@ void AddOldNorm(const ModelNames& family, const std::string& tensor, WeightPart*
 
 // Saved without its head, a network has none of the base in front.
 void SetNames(const ModelNames& family, const std::string& block, WeightPart* part) {
-  if (part->tensor.starts_with(family.head)) {
-    if (family.head_bias != nullptr && part->tensor == family.head_bias) {
-      part->aliases = {family.head_bias_copy};
-    }
-    return AddOldNorm(family, part->tensor, part);
-  }
+  if (part->tensor.starts_with(family.head)) return AddOldNorm(family, part->tensor, part);
   const std::string within = block + part->tensor;
   part->tensor = family.base + within;
   part->aliases = {within};

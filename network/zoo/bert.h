@@ -7,7 +7,7 @@
 //   linear to the logits, with the embedding's tokens as its weight and a bias of its own
 // L blocks give 2L + 3 layers. Dropout appears only if the rate is > 0.
 // Inputs: "tokens", "segments" and "targets", ids [context]. A segment tells the parts of a sequence
-// apart. Targets that count for nothing are a class that the objective ignores.
+// apart. Where no token is to be found, the target is a class that the objective ignores.
 #ifndef STAGECOACH_NETWORK_ZOO_BERT_H_
 #define STAGECOACH_NETWORK_ZOO_BERT_H_
 

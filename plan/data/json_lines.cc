@@ -32,6 +32,12 @@ class JsonLines final : public FieldKindOf<DataKind, JsonLinesData> {
                         "must name the files to train on");
     }
     RETURN_IF_ERROR(CheckMaskedInputs(kJsonLines, json.masked, json.tokenizer, network));
+    if (json.packed && json.masked > 0) {
+      return FieldError(
+          absl::StrCat(kJsonLines, ".packed"), "true",
+          "keeps documents apart in networks that look back, and masked tokens are for "
+          "others: leave out one of the two");
+    }
     RETURN_IF_ERROR(CheckPacked(kJsonLines, json.packed, network));
     constexpr int64_t kBytes = 256;
     if (!json.tokenizer.empty() || VocabularyOf(network) >= kBytes) return absl::OkStatus();

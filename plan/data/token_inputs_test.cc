@@ -99,6 +99,15 @@ TEST(TokenInputs, MaskedTokensNeedATokenizerAndTargetsThatDoNotCount) {
             "does, as bert, or leave out masked");
 }
 
+TEST(TokenInputs, MaskedTokensAreNotPacked) {
+  JobSpec spec = MaskedJob();
+  spec.data = JsonLinesData{
+      .files = {"/lines"}, .tokenizer = "/tokenizer.json", .packed = true, .masked = 0.15};
+  EXPECT_EQ(RefusalOf(spec),
+            "data.json_lines.packed: true; keeps documents apart in networks that look back, and "
+            "masked tokens are for others: leave out one of the two");
+}
+
 TEST(TokenInputs, ABertNeedsMaskedTokens) {
   JobSpec spec = MaskedJob();
   spec.network = BertSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 256};

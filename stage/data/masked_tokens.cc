@@ -1,11 +1,15 @@
 #include "stage/data/masked_tokens.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/field_check.h"
+#include "base/errors/status.h"
 #include "base/numbers/random.h"
+#include "base/utf8.h"
 #include "plan/data/token_inputs.h"
 
 namespace stagecoach {
@@ -22,9 +26,24 @@ PhiloxCounter CounterOf(const MaskPlace& place, uint64_t row) {
           static_cast<uint32_t>(epoch >> 32) ^ mark};
 }
 
-// One of `count`.
-int32_t Choose(uint32_t draw, size_t count) {
-  return static_cast<int32_t>(uint64_t{draw} * count >> 32);
+int32_t Choose(uint32_t draw, const std::vector<int32_t>& tokens) {
+  return tokens[static_cast<size_t>(uint64_t{draw} * tokens.size() >> 32)];
+}
+
+// Masked ones of a word that is ignored would not count.
+absl::Status CheckIgnored(int64_t ignored, const Tokenizer& tokenizer) {
+  if (ignored >= tokenizer.ids()) return absl::OkStatus();
+  const Piece& piece = tokenizer.piece(static_cast<int32_t>(ignored));
+  if (piece.type == PieceType::kControl || piece.type == PieceType::kUnused ||
+      ignored == tokenizer.pad()) {
+    return absl::OkStatus();
+  }
+  return FieldError(
+      "model.objective.cross_entropy.ignore_index", absl::StrCat(ignored),
+      absl::StrCat("is the token \"", ShownName(piece.text),
+                   "\" of the tokenizer, which would never be learnt: set it to ",
+                   tokenizer.pad() < 0 ? "the id of a control token"
+                                       : absl::StrCat("the padding, ", tokenizer.pad())));
 }
 
 }  // namespace
@@ -48,10 +67,12 @@ void MaskedTokens::Add(std::span<const int32_t> tokens, const MaskPlace& place,
     }
     targets->push_back(token);
     inputs->push_back(draws[1] < kMaskBelow  ? rule.mask
-                      : draws[1] < kAnyBelow ? Choose(draws[2], rule.control.size())
+                      : draws[1] < kAnyBelow ? Choose(draws[2], rule.tokens)
                                              : token);
   }
 }
+
+std::string MaskedTokens::facts() const { return absl::StrCat("mask ", rule_->mask, "\n"); }
 
 absl::StatusOr<std::optional<MaskedTokens>> MaskedTokensOf(const JobSpec& spec,
                                                            const Network& network,
@@ -63,16 +84,22 @@ absl::StatusOr<std::optional<MaskedTokens>> MaskedTokensOf(const JobSpec& spec,
   if (tokenizer->mask() < 0) {
     return FieldError(
         field, share,
-        "the tokenizer has no mask token: name mask_token in tokenizer_config.json, or "
-        "give a tokenizer that has one, as BERT's [MASK]");
+        "the tokenizer has no mask token: give a tokenizer.json that has one, as BERT's "
+        "[MASK], by that name or as mask_token of tokenizer_config.json");
   }
+  RETURN_IF_ERROR(CheckIgnored(*network.objective.ignored, *tokenizer));
   MaskedTokens::Rule rule{.seed = spec.seed,
                           .share = masked,
                           .mask = tokenizer->mask(),
                           .ignored = static_cast<int32_t>(*network.objective.ignored)};
   if (tokenizer->begin() >= 0) rule.begin = tokenizer->begin();
+  const int32_t marks[] = {tokenizer->begin(), tokenizer->end(), tokenizer->pad(),
+                           tokenizer->mask(), tokenizer->unknown()};
   for (int32_t id = 0; id < tokenizer->ids(); ++id) {
-    rule.control.push_back(tokenizer->piece(id).type == PieceType::kControl);
+    const PieceType type = tokenizer->piece(id).type;
+    const bool mark = std::find(std::begin(marks), std::end(marks), id) != std::end(marks);
+    rule.control.push_back(mark || type == PieceType::kControl);
+    if (type != PieceType::kUnused) rule.tokens.push_back(id);
   }
   if (rule.begin.has_value() && ContextOf(network) < 2) {
     return FieldError(absl::StrCat("model.", spec.network.kind, ".context"), "1",

@@ -3,6 +3,7 @@
 // token, as the tokenizer's end. A masked one becomes the mask token in 80 % of the cases and any
 // token in 10 %; in the others it stays. Its id is its target. A tokenizer's begin token stands in
 // front of each sequence.
+// Any token: any id that has a piece.
 // Draws are a pure function of seed, sample, epoch and place (docs/formats.md, "Random numbers"). An
 // evaluation has the same ones every time.
 // Ownership: a plain value.  Threads: immutable.
@@ -36,10 +37,13 @@ class MaskedTokens {
     int32_t mask = 0;                   // the mask token
     std::optional<int32_t> begin = {};  // in front of each sequence
     int32_t ignored = 0;                // target of a token that is not masked
-    std::vector<bool> control = {};     // by id: never masked; its size is the number of ids
+    std::vector<bool> control = {};     // by id: never masked
+    std::vector<int32_t> tokens = {};   // ids that may stand in the place of a masked one
   };
   explicit MaskedTokens(Rule rule) : rule_(std::make_shared<const Rule>(std::move(rule))) {}
 
+  // For the digest of the data: what tokens of a file do not depend on.
+  std::string facts() const;
   // Tokens that a sequence has beside those of the text.
   int64_t added() const { return rule_->begin.has_value() ? 1 : 0; }
   // Adds what the network reads and its targets, tokens.size() + added() each.
@@ -51,7 +55,7 @@ class MaskedTokens {
 };
 
 // As the job says; nullopt: it masks nothing. prefix: "data.text". INVALID_ARGUMENT: the tokenizer has no
-// mask token; the context has no place for a token of the text.
+// mask token; the ignored target is a word; the context has no place for a token of the text.
 absl::StatusOr<std::optional<MaskedTokens>> MaskedTokensOf(const JobSpec& spec,
                                                            const Network& network,
                                                            const std::string& prefix, double masked,

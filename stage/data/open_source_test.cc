@@ -34,10 +34,11 @@ std::string RefusalOfText(const std::vector<ReadInput>& inputs) {
 
 TEST(OpenSource, ATextForANetworkOfSomethingElseIsToldWhatItReads) {
   const ValueType image = ActivationType({28, 28, 1});
-  EXPECT_THAT(RefusalOfText({{"sounds", image}, {"targets", kIds8}}),
-              testing::StartsWith(
-                  "data.text: gives tokens, targets and segments; the network reads \"sounds\": no data "
-                  "source gives all its inputs"));
+  EXPECT_THAT(
+      RefusalOfText({{"sounds", image}, {"targets", kIds8}}),
+      testing::StartsWith(
+          "data.text: gives tokens, targets and segments; the network reads \"sounds\": no data "
+          "source gives all its inputs"));
   EXPECT_EQ(RefusalOfText({{"source", kIds8},
                            {"source_length", {Element::kIds, Leading::kSamples, {}}},
                            {"tokens", kIds8},
@@ -45,7 +46,8 @@ TEST(OpenSource, ATextForANetworkOfSomethingElseIsToldWhatItReads) {
             "data.text: gives tokens, targets and segments; the network reads \"source\": give it "
             "data.parallel_text");
   EXPECT_EQ(RefusalOfText({{"images", image}, {"labels", {Element::kIds, Leading::kSamples, {}}}}),
-            "data.text: gives tokens, targets and segments; the network reads \"images\": give it data.cifar "
+            "data.text: gives tokens, targets and segments; the network reads \"images\": give it "
+            "data.cifar "
             "or data.idx or data.image_folder or data.webdataset");
   EXPECT_THAT(RefusalOfText({{"tokens", image}, {"targets", kIds8}}),
               testing::StartsWith("data.text: gives tokens as ids[context]; the network reads "

@@ -211,14 +211,14 @@ TEST(BadTokenizerJson, StepsThatAreNotThoseOfBert) {
       },
       {"normalizer.type: \"NFC\"; is not supported", "BertNormalizer"});
   ExpectWordPieceRefused([](json& file) { file["normalizer"] = nullptr; },
-                         {"normalizer: null; must be an object"});
+                         {"normalizer: null; that of WordPiece must be BertNormalizer"});
   ExpectWordPieceRefused(
       [](json& file) {
         file["pre_tokenizer"] = {{"type", "Whitespace"}};
       },
       {"pre_tokenizer.type: \"Whitespace\"; is not supported", "BertPreTokenizer"});
   ExpectWordPieceRefused([](json& file) { file.erase("pre_tokenizer"); },
-                         {"pre_tokenizer: missing; must be an object"});
+                         {"pre_tokenizer: missing; that of WordPiece must be BertPreTokenizer"});
   ExpectWordPieceRefused(
       [](json& file) {
         file["decoder"] = {{"type", "ByteLevel"}};

@@ -34,7 +34,7 @@ absl::Status CheckVersion(const JsonField& field) {
   return version == "1.0" ? absl::OkStatus() : field.Refused("is not known; must be \"1.0\"");
 }
 
-// "BPE". Old files do not say it.
+// "BPE" or "WordPiece". Old files do not say it.
 absl::StatusOr<std::string> TypeOfModel(const JsonField& model) {
   const bool lacks_merges = model.Of("merges").value() == nullptr;
   const bool is_word_piece =

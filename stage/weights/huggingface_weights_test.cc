@@ -215,6 +215,16 @@ TEST_F(HuggingFaceWeightsTest, BuffersAreLeftOut) {
   EXPECT_TRUE(Open(Llama(true)).ok()) << Open(Llama(true)).status();
 }
 
+TEST_F(HuggingFaceWeightsTest, TwoNamesOfOneArrayAreRefused) {
+  Theirs tensors = TheirsOf(Bert());
+  tensors["bert.embeddings.LayerNorm.gamma"] = tensors["bert.embeddings.LayerNorm.weight"];
+  WriteFile(tensors, "model.safetensors");
+  EXPECT_THAT(Refusal(Bert()),
+              HasSubstr("tensors bert.embeddings.LayerNorm.weight and "
+                        "bert.embeddings.LayerNorm.gamma are both the job's "
+                        "model/0000/layer_norm.weight; save the file with one of them"));
+}
+
 // As bert-base-uncased of 2018 has them.
 TEST_F(HuggingFaceWeightsTest, BertsPoolerAndItsOtherHeadAreLeftOut) {
   Theirs tensors = TheirsOf(Bert());
@@ -236,7 +246,12 @@ TEST_F(HuggingFaceWeightsTest, BertsPoolerAndItsOtherHeadAreLeftOut) {
   const auto differs = Open(bert);
   ASSERT_TRUE(differs.ok()) << differs.status();
   EXPECT_THAT(std::string(ReadAll(**differs, bert).status().message()),
-              HasSubstr("cls.predictions.decoder.bias and cls.predictions.bias differ"));
+              AllOf(HasSubstr("cls.predictions.decoder.bias and cls.predictions.bias differ"),
+                    HasSubstr("is both: put \"cls.predictions.decoder.bias\" into")));
+  const auto without = Open(bert, {"cls.predictions.decoder.bias"});
+  ASSERT_TRUE(without.ok()) << without.status();
+  std::vector<float> bias(7);
+  EXPECT_TRUE(*(*without)->Read("model/0006/bias", bias)) << "the head's own stays";
 }
 
 TEST_F(HuggingFaceWeightsTest, AStoredCopyOfATiedHeadHasToBeEqual) {

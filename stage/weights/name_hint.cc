@@ -87,6 +87,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {".attn.c_attn.weight", ".mlp.c_fc.weight", "GPT-2", "model.gpt"},
+    {".attention.self.query.weight", ".intermediate.dense.weight", "BERT", "model.bert"},
     {".self_attn.q_proj.weight", ".mlp.gate_proj.weight", "Llama", "model.llama"},
 };
 

@@ -220,6 +220,14 @@ const TensorEntry* WeightFile::Find(const WeightPart& part) const {
   return entry;
 }
 
+const TensorEntry* WeightFile::FindOther(const WeightPart& part, const TensorEntry& found) const {
+  for (const std::string& alias : part.aliases) {
+    const TensorEntry* const entry = shards_.Find(alias);
+    if (entry != nullptr && entry != &found) return entry;
+  }
+  return nullptr;
+}
+
 absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& table) {
   Exceptions exceptions(spec.except);
   Misfits misfits;
@@ -237,6 +245,10 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& ta
       const TensorEntry* const entry = Find(part);
       if (entry == nullptr) {
         AddMissing(name, part, &misfits);
+      } else if (const TensorEntry* const other = FindOther(part, *entry); other != nullptr) {
+        misfits.AddArray(absl::StrCat("tensors ", entry->name, " and ", other->name,
+                                      " are both the job's ", name.ours),
+                         "; save the file with one of them");
       } else if (!IsFloat(entry->dtype) || !Fits(name, part, entry->shape)) {
         AddMisshapen(name, part, *entry, &misfits);
       } else {
@@ -267,8 +279,9 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const WeightTable& ta
 absl::Status WeightFile::CopiesDiffer(const std::string& ours, const TensorEntry& copy) const {
   return absl::InvalidArgumentError(absl::StrCat(
       Where(), ": tensors ", copy.name, " and ", found_.at(ours).entries.front()->name,
-      " differ, and the job's ", ours, " is both: set tied_embeddings: false if the network has that field, or put \"", copy.name,
-      "\" into initialize.except to leave it out"));
+      " differ, and the job's ", ours, " is both: ",
+      copy.shape.rank() == 2 ? "set tied_embeddings: false if the network has that field, or " : "",
+      "put \"", copy.name, "\" into initialize.except to leave it out"));
 }
 
 absl::Status WeightFile::MatchCopies(const WeightTable& table) {

@@ -58,7 +58,10 @@ class WeightFile {
   // Finds the file's copies of tied parameters.
   absl::Status MatchCopies(const WeightTable& table);
   absl::Status CopiesDiffer(const std::string& ours, const TensorEntry& copy) const;
-  const TensorEntry* Find(const WeightPart& part) const;  // null if absent
+  const TensorEntry* Find(const WeightPart& part) const;
+  // Another tensor with a name of the part; null: there is none.
+  const TensorEntry* FindOther(const WeightPart& part,
+                               const TensorEntry& found) const;  // null if absent
   // Reads and hashes. The same tensor has the same hash each time.
   absl::StatusOr<std::string> ReadBytes(const TensorEntry& entry, std::vector<std::byte>* bytes);
   absl::StatusOr<std::vector<float>> ReadTensor(const TensorEntry& entry);

@@ -28,16 +28,20 @@ IMAGE = {"image": [28, 28, 1], "classes": 10}
 PIECES = 288
 PAIRS = {"parallel_text": {"tokenizer": "pieces.model", "sources": ["left.txt", "other.txt.gz"],
                            "targets": ["right.txt", "right.txt"], "tags": ["<2b>", ""], "sampling": 0.7, "buckets": 3}}
+BERT_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(mark + letter for letter in "abcde" for mark in ("", "##"))]
+WORDS = {"json_lines": {"files": ["documents.jsonl"], "tokenizer": "tokenizer.json", "masked": 0.4}}
 MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
-MIXED = ("transformer", "llama")  # their mini-batches have lengths of their own, or parts of many documents
+MIXED = ("transformer", "llama", "bert")  # their mini-batches have lengths, parts of many documents, or masks of their own
 RESUMED_AT = 20  # in the middle of an epoch
-OBJECTIVES = {"transformer": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}}
+OBJECTIVES = {"bert": {"cross_entropy": {"ignore_index": 0}}, "transformer": {"cross_entropy": {"ignore_index": 0, "label_smoothing": 0.1}}}
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
     "amoebanet_b": ({"layers": 3, "filters": 4, "stem": "small", "dropout": 0.1, "auxiliary_weight": 0.4,
                      "auxiliary_scale": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
     "amoebanet_d": ({"layers": 3, "filters": 4, "stem": "small", **IMAGE}, IMAGES, []),
+    "bert": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": len(BERT_PIECES), "dropout": 0.1,
+              "attention_dropout": 0.1}, WORDS, []),
     "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1,
              "tied_embeddings": True}, TEXT, []),
     "llama": ({"layers": 3, "width": 48, "heads": 4, "key_heads": 2, "hidden": 64, "context": 32, "vocabulary": 256,
@@ -72,6 +76,19 @@ def write_documents(folder, count=300):
     draws = random.Random(3)
     texts = ("".join(draws.choices("abcde ", k=draws.randrange(40))) for _ in range(count))
     (folder / "documents.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+
+def write_bert_tokenizer(folder):
+    """Letters, at the beginning of a word and within."""
+    special = [{"id": i, "content": piece, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                "special": True} for i, piece in enumerate(BERT_PIECES[:5])]
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": special, "post_processor": None, "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+                       "lowercase": True},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+                  "vocab": {piece: i for i, piece in enumerate(BERT_PIECES)}}}))
 
 
 def write_pairs(cli, folder, count=200):
@@ -109,6 +126,7 @@ class Zoo(harness.EndToEndTest):
     def test_a_killed_stage_costs_no_bit(self):
         digests.write_data(self.folder)
         write_documents(self.folder)
+        write_bert_tokenizer(self.folder)
         write_masks(self.folder)
         write_pairs(self.cli, self.folder)
         digests_of = {}
@@ -126,6 +144,7 @@ class Zoo(harness.EndToEndTest):
 
     def test_resumes_in_mid_epoch_with_another_number_of_stages(self):
         write_documents(self.folder)
+        write_bert_tokenizer(self.folder)
         write_pairs(self.cli, self.folder)
         for name in MIXED:
             whole = self.run_job(self.job(name, 3, "gpipe", "always"), 3, "state", "--id", name)

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "plan/job/job_spec.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/hugging_face/imported_job.h"
 #include "services/cli/hugging_face/model_folder.h"
@@ -13,6 +14,7 @@
 #include "services/cli/output/new_file.h"
 #include "services/cli/spec/spec_reader.h"
 #include "stage/files/data_roots.h"
+#include "stage/weights/weight_file.h"
 
 namespace stagecoach {
 namespace {
@@ -37,6 +39,10 @@ absl::StatusOr<ImportedJob> Import(const ImportOptions& options) {
                                                               .context = options.context}));
   ASSIGN_OR_RETURN(ValidSpecFile valid,
                    CheckImportedJob(folder, text, options.to.empty() ? "job.yaml" : options.to));
+  // A damaged file is told now, and not when the job begins.
+  ASSIGN_OR_RETURN(const Network network, ExpandJob(valid.job));
+  RETURN_IF_ERROR(
+      WeightFile::Open(*DataRoots::Everything(), valid.job.initialize, network).status());
   return ImportedJob{std::move(text), std::move(valid.spec), folder.note};
 }
 

@@ -49,8 +49,18 @@ absl::StatusOr<ModelConfig> ReadBert(const JsonField& config) {
   NetworkSpec network(spec);
   network.objective.kind = CrossEntropySpec::kKind;
   network.objective.attributes = ToAttributes(loss);
+  std::vector<std::string> except;
+  ASSIGN_OR_RETURN(const std::vector<JsonField> architectures, config.Of("architectures").Items());
+  for (const JsonField& architecture : architectures) {
+    ASSIGN_OR_RETURN(const std::string name, architecture.Text());
+    if (name == "BertModel") except = {"cls.*"};
+  }
   // Each position has a row of weights, so a shorter context is another network.
-  return ModelConfig{.architecture = "", .network = network, .any_context = false, .masked = true};
+  return ModelConfig{.architecture = "",
+                     .network = network,
+                     .any_context = false,
+                     .masked = true,
+                     .except = except};
 }
 
 // The padding's id; 0 as the library has it by itself.

@@ -21,7 +21,7 @@ namespace stagecoach {
 namespace {
 
 // $0 architecture, $1 folder, $2 name, $3 network, $4 context, $5 text, $6 tokenizer, $7 targets of
-// adapters, $8 more lines of the text, $9 of the model.
+// adapters, $8 more lines of the text, $9 of initialize.
 constexpr char kJob[] = R"(# Trains $0 on, from the weights in $1
 #   stagecoach plan FILE                      partition, memory and time; nothing runs
 #   stagecoach local --stages 2 FILE          trains on this machine
@@ -29,10 +29,10 @@ name: $2
 seed: 1
 precision: float32              # bfloat16 takes less time and memory; masters stay float32
 model:
-  $3$9
+  $3
 initialize:
   from: $1
-  names: huggingface
+  names: huggingface$9
 data:
   text:
     path: $5
@@ -101,7 +101,14 @@ std::string ObjectiveLine(const KindSpec& objective) {
   const absl::StatusOr<const ObjectiveKind*> kind = FindObjectiveKind(objective.kind);
   CHECK_OK(kind.status());
   const std::string text = KindText(objective.kind, objective.attributes, (*kind)->Defaults());
-  return absl::StrCat("\n  objective: {", text, "}  # of tokens that are not masked");
+  return absl::StrCat("\n  objective: {", text,
+                      "}  # the padding: the target of tokens that are not masked");
+}
+
+std::string ExceptLine(const ModelConfig& config) {
+  if (config.except.empty()) return "";
+  return absl::StrCat("\n  except: ", nlohmann::json(config.except).dump(),
+                      "  # the folder has no head, which begins with the seed's values");
 }
 
 std::string MaskedLine(const ModelConfig& config) {
@@ -145,11 +152,11 @@ absl::StatusOr<std::string> ImportedJobText(const ModelFolder& folder,
   ASSIGN_OR_RETURN(const int64_t context, ContextOf(folder, options.context));
   NetworkSpec network = folder.config.network;
   network.attributes.Set("context", context);
-  return absl::Substitute(kJob, folder.config.architecture, Quoted(folder.path),
-                          JobName(folder.path), NetworkText(network), context, Quoted(options.text),
-                          Quoted(folder.tokenizer),
-                          network.kind == GptSpec::kNetwork ? "qkv" : "query, value",
-                          MaskedLine(folder.config), ObjectiveLine(network.objective));
+  return absl::Substitute(
+      kJob, folder.config.architecture, Quoted(folder.path), JobName(folder.path),
+      NetworkText(network) + ObjectiveLine(network.objective), context, Quoted(options.text),
+      Quoted(folder.tokenizer), network.kind == GptSpec::kNetwork ? "qkv" : "query, value",
+      MaskedLine(folder.config), ExceptLine(folder.config));
 }
 
 absl::StatusOr<ValidSpecFile> CheckImportedJob(const ModelFolder& folder, const std::string& text,

@@ -86,6 +86,13 @@ TEST(ImportedJob, OfBertMasksTokens) {
   EXPECT_EQ(job.data.As<TextData>().masked, 0.15);
 }
 
+TEST(ImportedJob, BeginsAHeadThatTheFolderLacks) {
+  ModelFolder folder = BertFolder();
+  folder.config.except = {"cls.*"};
+  EXPECT_THAT(ReadImportedJob(folder, {.text = "a"}).initialize.except,
+              testing::ElementsAre("cls.*"));
+}
+
 TEST(ImportedJob, HasTheContextThatIsAskedFor) {
   EXPECT_THAT(*ImportedJobText(LlamaFolder(), {.text = "a", .context = 2048}),
               HasSubstr("context: 2048,"));

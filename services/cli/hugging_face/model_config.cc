@@ -33,9 +33,9 @@ absl::Status CheckArchitecture(const JsonField& config, const ModelFamily& famil
     if (name == family.architecture || other != family.others.end()) return absl::OkStatus();
   }
   if (architectures.empty()) return absl::OkStatus();
-  return architectures[0].Refused(
-      absl::StrCat("must be ", family.architecture, " or ", absl::StrJoin(family.others, " or "),
-                   ": save the model with the head of a language model"));
+  return architectures[0].Refused(absl::StrCat("must be ", family.architecture, " or ",
+                                               absl::StrJoin(family.others, " or "),
+                                               ": save the model as ", family.architecture));
 }
 
 }  // namespace

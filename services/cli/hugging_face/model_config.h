@@ -23,6 +23,9 @@ struct ModelConfig {
   NetworkSpec network;       // of the longest context that the model takes
   bool any_context = true;   // whether a shorter context is the same network
   bool masked = false;       // learns masked tokens, and writes no text
+  // Patterns of the head's tensors, if the folder's model is saved without them and they are not the
+  // embedding's.
+  std::vector<std::string> except = {};
 };
 absl::StatusOr<ModelConfig> ReadModelConfig(const JsonField& config);
 

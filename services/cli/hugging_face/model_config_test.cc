@@ -92,6 +92,9 @@ TEST(ModelConfig, OfBertIsOursWithTheDefaultsOfItsClass) {
   const absl::StatusOr<ModelConfig> read = ReadModelConfig(JsonField(&padded));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(ExpandNetwork(read->network)->objective.ignored, 3) << "as targets without a mask";
+  EXPECT_THAT(read->except, testing::IsEmpty());
+  const json headless = WithField(BertJson(), "architectures", json::array({"BertModel"}));
+  EXPECT_THAT(ReadModelConfig(JsonField(&headless))->except, testing::ElementsAre("cls.*"));
   EXPECT_EQ(ConfigNetwork(WithField(BertJson(), "position_embedding_type", "relative_key")),
             "position_embedding_type: \"relative_key\"; must be \"absolute\": no network here has "
             "another");
@@ -102,7 +105,7 @@ TEST(ModelConfig, OfBertIsOursWithTheDefaultsOfItsClass) {
   EXPECT_EQ(ConfigNetwork(WithField(BertJson(), "architectures",
                                     json::array({"BertForSequenceClassification"}))),
             "architectures[0]: \"BertForSequenceClassification\"; must be BertForMaskedLM or "
-            "BertModel or BertForPreTraining: save the model with the head of a language model");
+            "BertModel or BertForPreTraining: save the model as BertForMaskedLM");
 }
 
 TEST(ModelConfig, OfModelsOfLlamasFormSayWhatTheyHaveOfTheirOwn) {
@@ -178,7 +181,7 @@ TEST(ModelConfig, ThatNoNetworkHereHasIsRefused) {
   EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "architectures",
                                     json::array({"LlamaForSequenceClassification"}))),
             "architectures[0]: \"LlamaForSequenceClassification\"; must be LlamaForCausalLM or "
-            "LlamaModel: save the model with the head of a language model");
+            "LlamaModel: save the model as LlamaForCausalLM");
   EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "hidden_act", "gelu")),
             "hidden_act: \"gelu\"; must be \"silu\": no network here has another");
   EXPECT_EQ(ConfigNetwork(WithField(LlamaJson(), "attention_bias", true)),

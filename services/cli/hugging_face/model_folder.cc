@@ -69,35 +69,49 @@ absl::Status CheckWeights(ReadableFiles& files, const std::string& folder) {
                     : other));
 }
 
+// Of a network's field that all language models have.
+int64_t CountOf(const NetworkSpec& network, const char* field) {
+  const auto* const count = std::get_if<int64_t>(network.attributes.Find(field));
+  CHECK(count != nullptr) << network.kind << " has no " << field;
+  return *count;
+}
+
 // A model may have rows for more ids than its tokenizer.json has.
 absl::Status CheckTokenizer(const std::string& path, const Tokenizer& tokenizer,
-                            int64_t vocabulary) {
+                            const ModelConfig& config) {
+  const int64_t vocabulary = CountOf(config.network, "vocabulary");
   if (!tokenizer.Fits(vocabulary)) {
     return absl::InvalidArgumentError(absl::StrCat(
         ShownName(path), ": has ", tokenizer.ids(), " ids, and the model's vocab_size is ",
         vocabulary, ": it is the tokenizer of another model; name this one's with --tokenizer"));
   }
-  if (tokenizer.end() >= 0) return absl::OkStatus();
+  if (tokenizer.end() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ShownName(path), ": has no end id (eos); name eos_token in tokenizer_config.json"));
+  }
+  if (!config.masked || tokenizer.mask() >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      ShownName(path), ": has no end id (eos); name eos_token in tokenizer_config.json"));
+      ShownName(path),
+      ": has no mask token, and the model learns masked tokens; name one with --tokenizer that has "
+      "it, a tokenizer.json with [MASK] or with mask_token in tokenizer_config.json"));
 }
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadFitting(ReadableFiles& files,
                                                              const std::string& path,
-                                                             int64_t vocabulary) {
+                                                             const ModelConfig& config) {
   ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer, Tokenizer::Load(files, path));
-  RETURN_IF_ERROR(CheckTokenizer(path, *tokenizer, vocabulary));
+  RETURN_IF_ERROR(CheckTokenizer(path, *tokenizer, config));
   return tokenizer;
 }
 
 // A folder of Llama 2 has both files, and its tokenizer.json is of a kind that is not read.
-absl::Status FindTokenizer(ReadableFiles& files, int64_t vocabulary, ModelFolder* folder) {
+absl::Status FindTokenizer(ReadableFiles& files, ModelFolder* folder) {
   absl::Status refused;
   for (const char* const name : {kTokenizerJsonFile, kTokenizerPiecesFile}) {
     ASSIGN_OR_RETURN(const bool there, Holds(files, folder->path, name));
     if (!there) continue;
     const std::string path = JoinPath(folder->path, name);
-    const absl::Status status = LoadFitting(files, path, vocabulary).status();
+    const absl::Status status = LoadFitting(files, path, folder->config).status();
     if (status.ok()) {
       folder->tokenizer = path;
       if (!refused.ok()) {
@@ -108,19 +122,16 @@ absl::Status FindTokenizer(ReadableFiles& files, int64_t vocabulary, ModelFolder
     if (refused.ok()) refused = status;
   }
   if (!refused.ok()) return refused;
-  ASSIGN_OR_RETURN(const bool old, Holds(files, folder->path, "merges.txt"));
+  bool old = false;  // files of earlier versions of the library
+  for (const char* const name : {"merges.txt", "vocab.txt"}) {
+    ASSIGN_OR_RETURN(const bool there, Holds(files, folder->path, name));
+    old = old || there;
+  }
   return absl::NotFoundError(absl::StrCat(
       ShownName(folder->path), ": no ", kTokenizerJsonFile, " and no ", kTokenizerPiecesFile, "; ",
       old ? "AutoTokenizer.from_pretrained(folder).save_pretrained(folder) of transformers makes "
-            "one of vocab.json and merges.txt"
+            "one of its older files"
           : "name the tokenizer's file with --tokenizer"));
-}
-
-// Of a network's field that all language models have.
-int64_t CountOf(const NetworkSpec& network, const char* field) {
-  const auto* const count = std::get_if<int64_t>(network.attributes.Find(field));
-  CHECK(count != nullptr) << network.kind << " has no " << field;
-  return *count;
 }
 
 absl::StatusOr<std::string> AbsoluteFolderPath(const std::string& path) {
@@ -150,13 +161,12 @@ absl::StatusOr<ModelFolder> OpenModelFolder(ReadableFiles& files, const std::str
   ASSIGN_OR_RETURN(folder.path, AbsoluteFolderPath(path));
   ASSIGN_OR_RETURN(folder.config, ConfigIn(files, folder.path));
   RETURN_IF_ERROR(CheckWeights(files, folder.path));
-  const int64_t vocabulary = CountOf(folder.config.network, "vocabulary");
   if (tokenizer.empty()) {
-    RETURN_IF_ERROR(FindTokenizer(files, vocabulary, &folder));
+    RETURN_IF_ERROR(FindTokenizer(files, &folder));
     return folder;
   }
   ASSIGN_OR_RETURN(folder.tokenizer, AbsoluteFolderPath(tokenizer));
-  RETURN_IF_ERROR(LoadFitting(files, folder.tokenizer, vocabulary).status());
+  RETURN_IF_ERROR(LoadFitting(files, folder.tokenizer, folder.config).status());
   return folder;
 }
 

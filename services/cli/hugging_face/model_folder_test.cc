@@ -71,6 +71,18 @@ TEST_F(ModelFolderTest, MayHaveLinks) {
   EXPECT_TRUE(Open().ok()) << Open().status();
 }
 
+TEST_F(ModelFolderTest, OfBertNeedsAMaskToken) {
+  folder_.Write("model/config.json", R"({"model_type": "bert", "vocab_size": 300})");
+  EXPECT_THAT(Refusal(), HasSubstr("tokenizer.json: has no mask token, and the model learns masked "
+                                   "tokens; name one with --tokenizer that has it"));
+  folder_.Write("model/tokenizer.json", WordPieceJson({"a"}).dump());
+  ASSERT_TRUE(Open().ok()) << Open().status();
+  Remove("tokenizer.json");
+  folder_.Write("model/vocab.txt", "[PAD]");
+  EXPECT_THAT(Refusal(),
+              HasSubstr("AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"));
+}
+
 TEST_F(ModelFolderTest, TakesAnotherTokenizer) {
   const std::string other = folder_.Write("other.json", Tokenizer());
   EXPECT_EQ(Open(other)->tokenizer, other);

@@ -120,6 +120,9 @@ TEST_F(TextWriterTest, WeightsAreInMemoryOnceInTheTypeThatIsRead) {
         WriteTexts(*network, {"ab"}, {.tokens = 12, .temperature = 0}, {.on_text = GoOn});
     ASSERT_TRUE(texts.ok()) << texts.status();
     EXPECT_EQ(texts->front().text.size(), 12u);
+    const auto loss = LossOfText(*network, "abcdefghabcdefgh", [] { return true; });
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    EXPECT_EQ(loss->tokens, 15);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "base/numbers/bfloat16.h"
 #include "checkpoint/content_digest.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "network/passes/freeze.h"
@@ -112,10 +113,16 @@ absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tenso
   context.training = false;
   ASSIGN_OR_RETURN(const Tensors outputs, trained.cell->Evaluate(std::move(inputs), context));
   const Tensor& output = outputs.at(trained.network.objective.output_place());
-  std::vector<float> numbers(static_cast<size_t>(output.shape().elements()));
-  trained.backend->CopyToHost(output, std::as_writable_bytes(std::span(numbers)));
-  RETURN_IF_ERROR(trained.backend->Synchronize());
-  return numbers;
+  const auto read = [&]<typename Number>(Number) -> absl::StatusOr<std::vector<Number>> {
+    std::vector<Number> numbers(static_cast<size_t>(output.shape().elements()));
+    trained.backend->CopyToHost(output, std::as_writable_bytes(std::span(numbers)));
+    RETURN_IF_ERROR(trained.backend->Synchronize());
+    return numbers;
+  };
+  if (output.dtype() == DType::kF32) return read(float());
+  CHECK(output.dtype() == DType::kBF16) << DTypeName(output.dtype());
+  ASSIGN_OR_RETURN(const std::vector<Bfloat16> narrow, read(Bfloat16()));
+  return std::vector<float>(narrow.begin(), narrow.end());
 }
 
 }  // namespace stagecoach

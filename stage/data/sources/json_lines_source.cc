@@ -149,6 +149,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> JsonLinesDataSource(const JobSpec& 
   if (data.packed) files.document_end = reader.end();
   ASSIGN_OR_RETURN(files.masked,
                    MaskedTokensOf(spec, network, "data.json_lines", data.masked, tokenizer.get()));
+  if (files.masked.has_value()) files.digest_facts += files.masked->facts();
   ASSIGN_OR_RETURN(files.train, OpenEach(files.prefix + ".files", data.files, open));
   ASSIGN_OR_RETURN(files.test, OpenEach(files.prefix + ".test", data.test, open));
   return SourceOfFiles(spec, network, std::move(files));

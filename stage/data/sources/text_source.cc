@@ -98,15 +98,16 @@ absl::StatusOr<std::unique_ptr<BatchSource>> TextDataSource(const JobSpec& spec,
   split.train_sequences = std::max<int64_t>(split.train_sequences, 1);  // of a part, in a survey
   const std::string found = FoundText(texts, split, vocabulary);
   return std::make_unique<SequenceSource>(
-      spec,
-      SequenceData{.train = texts.train.tokens,
-                   .test = texts.test.has_value() ? texts.test->tokens : nullptr,
-                   .split = split,
-                   .context = context,
-                   .masked = masked,
-                   .bytes = texts.train.bytes + (texts.test.has_value() ? texts.test->bytes : 0),
-                   .sha256 = DigestOf(texts),
-                   .found = found});
+      spec, SequenceData{
+                .train = texts.train.tokens,
+                .test = texts.test.has_value() ? texts.test->tokens : nullptr,
+                .split = split,
+                .context = context,
+                .masked = masked,
+                .bytes = texts.train.bytes + (texts.test.has_value() ? texts.test->bytes : 0),
+                .sha256 = masked.has_value() ? Sha256Hex(DigestOf(texts) + "\n" + masked->facts())
+                                             : DigestOf(texts),
+                .found = found});
 }
 
 }  // namespace stagecoach

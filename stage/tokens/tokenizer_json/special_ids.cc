@@ -102,10 +102,10 @@ absl::StatusOr<int32_t> Choose(const JsonField& of_config, const Names& of_file,
   return -1;
 }
 
-// Of two fields with one meaning the first that names a token.
+// Of two fields with one meaning the first that names a token, or else says that there is none.
 JsonField FirstOf(const JsonField& config, const char* name, const char* other) {
   const JsonField field = config.Of(name), second = config.Of(other);
-  return field.missing() && !second.missing() ? second : field;
+  return field.missing() && second.value() != nullptr ? second : field;
 }
 
 }  // namespace

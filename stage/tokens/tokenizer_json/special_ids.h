@@ -1,7 +1,7 @@
 // Special ids: which tokens begin and end a text, fill a mini-batch, and mask a token. Of each the first
 // that is known, and that the tokenizer has:
-//   1. bos_token, eos_token, pad_token, mask_token of tokenizer_config.json; null: none. Without the
-//      first or second cls_token or sep_token.
+//   1. bos_token, eos_token, pad_token, mask_token of tokenizer_config.json; null: none. If there
+//      is no bos_token, cls_token; if there is no eos_token, sep_token.
 //   2. What the post-processor of tokenizer.json puts in front of a text and behind it; its padding.
 //   3. An added token with a usual name, as "</s>" or "[MASK]". A vocabulary may have such a piece too:
 //      of HTML.

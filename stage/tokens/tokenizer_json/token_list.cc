@@ -49,7 +49,7 @@ absl::Status AddTokens(const JsonField& field, const Vocabulary& ids, TokenList*
 
 absl::StatusOr<Vocabulary> ReadVocabulary(const JsonField& field, TokenList* tokens) {
   if (!field.is_object() || field.value()->empty()) {
-    return field.Refused("must be an object of pieces and their ids");
+    return field.Refused("must be an object of pieces and their ids, with one at least");
   }
   std::vector<Piece>& pieces = tokens->pieces;
   Vocabulary ids;

@@ -12,6 +12,7 @@ constexpr char32_t kReplacement = 0xfffd;
 }  // namespace
 
 absl::StatusOr<BertNormalizer> BertNormalizer::Make(const JsonField& field) {
+  if (field.missing()) return field.Refused("that of WordPiece must be BertNormalizer");
   ASSIGN_OR_RETURN(const std::string type, field.Type());
   if (type != "BertNormalizer") {
     return field.Of("type").Refused("is not supported: that of WordPiece must be BertNormalizer");

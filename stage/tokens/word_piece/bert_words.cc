@@ -9,6 +9,7 @@
 namespace stagecoach {
 
 absl::Status CheckBertPreTokenizer(const JsonField& field) {
+  if (field.missing()) return field.Refused("that of WordPiece must be BertPreTokenizer");
   ASSIGN_OR_RETURN(const std::string type, field.Type());
   if (type == "BertPreTokenizer") return absl::OkStatus();
   return field.Of("type").Refused("is not supported: that of WordPiece must be BertPreTokenizer");

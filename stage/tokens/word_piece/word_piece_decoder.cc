@@ -22,6 +22,7 @@ std::string CleanedUp(std::string text) {
 }  // namespace
 
 absl::StatusOr<WordPieceDecoder> WordPieceDecoder::Make(const JsonField& field) {
+  if (field.missing()) return field.Refused("that of WordPiece must be WordPiece");
   ASSIGN_OR_RETURN(const std::string type, field.Type());
   if (type != "WordPiece") {
     return field.Of("type").Refused("is not supported: that of WordPiece must be WordPiece");
