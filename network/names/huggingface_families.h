@@ -28,7 +28,7 @@ struct FamilyRow {
 struct ModelNames {
   const char *base, *blocks;  // prefixes of names; a whole network's and, within it, a block's
   const char *norm, *mlp;     // kinds of layers
-  // Beginnings of the functions of the first layer and of the one in front of the head.
+  // Patterns of the functions of the first layer and of the one in front of the head.
   const char *embedding, *before_head;
   bool post_norm = false;  // of a block, behind the sum
   bool rotary = false;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
+#include "base/files/name_patterns.h"
 #include "network/names/huggingface_families.h"
 #include "network/names/name_tables.h"
 
@@ -50,7 +51,7 @@ bool IsBlock(const ModelNames& family, std::string_view function, std::string_vi
 bool IsOf(const ModelNames& family, Place place, const std::string& function) {
   switch (place) {
     case Place::kEmbedding:
-      return family.post_norm ? IsKind(function, family.embedding) : function == family.embedding;
+      return MatchesPattern(family.embedding, function);
     case Place::kAttention:
       return IsBlock(family, function, "attention") &&
              absl::StrContains(function, ":full") != family.causal &&
@@ -58,7 +59,7 @@ bool IsOf(const ModelNames& family, Place place, const std::string& function) {
     case Place::kMlp:
       return IsBlock(family, function, family.mlp);
     case Place::kBeforeHead:
-      return function.starts_with(family.before_head);
+      return MatchesPattern(family.before_head, function);
     case Place::kHead:
       return IsKind(function, "linear");
   }

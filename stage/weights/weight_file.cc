@@ -168,20 +168,37 @@ absl::StatusOr<bool> IsExcepted(const WeightName& name, Exceptions& exceptions) 
                    ", which are one array here: name all of it, as by \"", name.ours, "\""));
 }
 
-// As float32, in the file's layout.
-std::vector<float> Widened(DType dtype, std::span<const std::byte> bytes) {
-  std::vector<float> values(bytes.size() / static_cast<size_t>(DTypeSize(dtype)));
-  const auto widen = [&]<typename Narrow>(Narrow) {
-    for (size_t i = 0; i < values.size(); ++i) {
+// The end of `numbers`, in the file's type: there is no second copy of a large tensor.
+std::span<std::byte> EndOf(std::span<float> numbers, const TensorEntry& entry) {
+  return std::as_writable_bytes(numbers).last(static_cast<size_t>(entry.bytes()));
+}
+
+// Widens what stands at EndOf(numbers). Number i is read before it is written over: it ends where the
+// unread ones begin, or in front of them.
+void WidenInPlace(DType dtype, std::span<float> numbers) {
+  const auto widen = [numbers]<typename Narrow>(Narrow) {
+    const std::byte* const from =
+        std::as_writable_bytes(numbers).data() + numbers.size() * (sizeof(float) - sizeof(Narrow));
+    for (size_t i = 0; i < numbers.size(); ++i) {
       Narrow number;
-      std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
-      values[i] = static_cast<float>(number);
+      std::memcpy(&number, from + i * sizeof(number), sizeof(number));
+      numbers[i] = static_cast<float>(number);
     }
   };
-  if (dtype == DType::kF32) widen(float());
   if (dtype == DType::kF16) widen(Float16());
   if (dtype == DType::kBF16) widen(Bfloat16());
-  return values;
+}
+
+// Where the whole tensor stands in our array as it is in the file; empty: nowhere.
+std::span<float> PlaceOf(const WeightName& name, size_t index, std::span<float> ours) {
+  const WeightPart& part = name.parts[index];
+  int64_t row = 0;
+  for (size_t i = 0; i < index; ++i) row += name.parts[i].rows;
+  const int64_t elements = part.shape.elements();
+  const int64_t of_row = name.shape.elements() / name.shape[0];
+  if (part.first != 0 || part.rows * of_row != elements) return {};
+  if (!std::is_sorted(part.axes.begin(), part.axes.end())) return {};
+  return ours.subspan(static_cast<size_t>(row * of_row), static_cast<size_t>(elements));
 }
 
 }  // namespace
@@ -303,9 +320,8 @@ absl::Status WeightFile::MatchCopies(const WeightTable& table) {
 }
 
 absl::StatusOr<std::string> WeightFile::ReadBytes(const TensorEntry& entry,
-                                                  std::vector<std::byte>* bytes) {
-  bytes->resize(static_cast<size_t>(entry.bytes()));
-  ASSIGN_OR_RETURN(const std::string digest, Annotate(shards_.Read(entry, *bytes), Where()));
+                                                  std::span<std::byte> bytes) {
+  ASSIGN_OR_RETURN(const std::string digest, Annotate(shards_.Read(entry, bytes), Where()));
   const auto [before, first] = read_.try_emplace(entry.name, digest);
   if (first || before->second == digest) return digest;
   return absl::FailedPreconditionError(
@@ -316,43 +332,50 @@ absl::StatusOr<std::string> WeightFile::ReadBytes(const TensorEntry& entry,
 absl::Status WeightFile::CheckCopies(const std::string& ours, const TensorEntry& owner) {
   const auto [begin, end] = copies_.equal_range(ours);
   for (auto copy = begin; copy != end; ++copy) {
-    std::vector<std::byte> bytes;
-    ASSIGN_OR_RETURN(const std::string digest, ReadBytes(*copy->second, &bytes));
+    std::vector<std::byte> bytes(static_cast<size_t>(copy->second->bytes()));
+    ASSIGN_OR_RETURN(const std::string digest, ReadBytes(*copy->second, bytes));
     if (digest != read_.at(owner.name)) return CopiesDiffer(ours, *copy->second);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<float>> WeightFile::ReadTensor(const TensorEntry& entry) {
-  std::vector<std::byte> bytes;
-  RETURN_IF_ERROR(ReadBytes(entry, &bytes).status());
-  std::vector<float> numbers = Widened(entry.dtype, bytes);
+absl::Status WeightFile::ReadTensor(const TensorEntry& entry, std::span<float> numbers) {
+  RETURN_IF_ERROR(ReadBytes(entry, EndOf(numbers, entry)).status());
+  WidenInPlace(entry.dtype, numbers);
   const auto bad = std::find_if_not(numbers.begin(), numbers.end(),
                                     [](float number) { return std::isfinite(number); });
-  if (bad != numbers.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(Where(), ": number ", bad - numbers.begin(),
-                                                   " of tensor ", entry.name, " is ", *bad,
-                                                   "; weights are finite: give another file"));
+  if (bad == numbers.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(Where(), ": number ", bad - numbers.begin(),
+                                                 " of tensor ", entry.name, " is ", *bad,
+                                                 "; weights are finite: give another file"));
+}
+
+absl::Status WeightFile::ReadPart(const Found& found, size_t index, std::span<float> values) {
+  const auto& [name, entries] = found;
+  const WeightPart& part = name.parts[index];
+  const TensorEntry& entry = *entries[index];
+  const bool same = entry.shape == part.shape;
+  if (const std::span<float> place = PlaceOf(name, index, values); same && !place.empty()) {
+    return ReadTensor(entry, place);
   }
-  return numbers;
+  std::vector<float> numbers(static_cast<size_t>(entry.shape.elements()));
+  RETURN_IF_ERROR(ReadTensor(entry, numbers));
+  if (!same) {
+    numbers = ResampledPositions(name, part, entry.shape, numbers);
+    resampled_.insert(ResampledText(name, part, entry.shape));
+  }
+  FromTensor(name, index, numbers, values);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> values) {
   const auto found = found_.find(ours);
   if (found == found_.end()) return false;
   if (values.empty()) return true;
-  const auto& [name, entries] = found->second;
-  for (size_t part = 0; part < entries.size(); ++part) {
-    const WeightPart& there = name.parts[part];
-    const Shape& shape = entries[part]->shape;
-    ASSIGN_OR_RETURN(std::vector<float> numbers, ReadTensor(*entries[part]));
-    if (shape != there.shape) {
-      numbers = ResampledPositions(name, there, shape, numbers);
-      resampled_.insert(ResampledText(name, there, shape));
-    }
-    FromTensor(name, part, numbers, values);
+  for (size_t i = 0; i < found->second.entries.size(); ++i) {
+    RETURN_IF_ERROR(ReadPart(found->second, i, values));
   }
-  RETURN_IF_ERROR(CheckCopies(ours, *entries.front()));
+  RETURN_IF_ERROR(CheckCopies(ours, *found->second.entries.front()));
   return true;
 }
 

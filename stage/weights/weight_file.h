@@ -60,11 +60,12 @@ class WeightFile {
   absl::Status CopiesDiffer(const std::string& ours, const TensorEntry& copy) const;
   const TensorEntry* Find(const WeightPart& part) const;
   // Another tensor with a name of the part; null: there is none.
-  const TensorEntry* FindOther(const WeightPart& part,
-                               const TensorEntry& found) const;  // null if absent
+  const TensorEntry* FindOther(const WeightPart& part, const TensorEntry& found) const;
   // Reads and hashes. The same tensor has the same hash each time.
-  absl::StatusOr<std::string> ReadBytes(const TensorEntry& entry, std::vector<std::byte>* bytes);
-  absl::StatusOr<std::vector<float>> ReadTensor(const TensorEntry& entry);
+  absl::StatusOr<std::string> ReadBytes(const TensorEntry& entry, std::span<std::byte> bytes);
+  // As float32, in the file's layout.
+  absl::Status ReadTensor(const TensorEntry& entry, std::span<float> numbers);
+  absl::Status ReadPart(const Found& found, size_t index, std::span<float> values);
   absl::Status CheckCopies(const std::string& ours, const TensorEntry& owner);
   std::string Where() const;
 
