@@ -1,5 +1,5 @@
 // IsStored: whether checkpoints hold a parameter. They hold no tied one, whose value is its owner's,
-// and no base of adapters, which is in the file of weights (network/passes/lora.h).
+// and no base, which is in the file of weights (ParameterSpec::Part).
 // Threads: pure function.
 #ifndef STAGECOACH_NETWORK_STORED_H_
 #define STAGECOACH_NETWORK_STORED_H_

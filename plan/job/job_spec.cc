@@ -20,7 +20,8 @@ absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
   }
   ASSIGN_OR_RETURN(network, AddAdapters(std::move(network), spec.training.lora, "training.lora"));
   if (spec.write.has_value()) {
-    return spec.initialize.given() ? AsBase(std::move(network)) : FreezeAll(std::move(network));
+    const bool whole = spec.initialize.given() && spec.initialize.except.empty();
+    return whole ? AsBase(std::move(network)) : FreezeAll(std::move(network));
   }
   return Freeze(std::move(network), spec.training.freeze, "training.freeze");
 }

@@ -43,9 +43,7 @@ void AddTrain(CommandTree& tree, CLI::App* tokenizer) {
 }
 
 void AddModel(CLI::App* command, TokenizerOptions* options) {
-  command
-      ->add_option("model", options->model,
-                   "a SentencePiece model, or a tokenizer.json")
+  command->add_option("model", options->model, "a SentencePiece model, or a tokenizer.json")
       ->type_name("PATH")
       ->required();
 }

@@ -92,7 +92,8 @@ void AddPrecision(CLI::App* command, std::optional<Precision>* precision) {
             *precision = name == PrecisionName(Precision::kBfloat16) ? Precision::kBfloat16
                                                                      : Precision::kFloat32;
           },
-          "bfloat16 takes half the memory, and less time; default: float32 on this machine, on "
+          "bfloat16 takes half the memory for weights, and less time; default: float32 on this "
+          "machine, on "
           "stages that of the job that trained")
       ->check(
           CLI::IsMember({PrecisionName(Precision::kFloat32), PrecisionName(Precision::kBfloat16)}));

@@ -30,14 +30,20 @@ int32_t Choose(uint32_t draw, const std::vector<int32_t>& tokens) {
   return tokens[static_cast<size_t>(uint64_t{draw} * tokens.size() >> 32)];
 }
 
+// Never masked. A file may name its marks without making them control tokens.
+bool IsControl(const Tokenizer& tokenizer, int32_t id) {
+  const int32_t marks[] = {tokenizer.begin(), tokenizer.end(), tokenizer.pad(), tokenizer.mask(),
+                           tokenizer.unknown()};
+  return tokenizer.piece(id).type == PieceType::kControl ||
+         std::find(std::begin(marks), std::end(marks), id) != std::end(marks);
+}
+
 // Masked ones of a word that is ignored would not count.
 absl::Status CheckIgnored(int64_t ignored, const Tokenizer& tokenizer) {
   if (ignored >= tokenizer.ids()) return absl::OkStatus();
-  const Piece& piece = tokenizer.piece(static_cast<int32_t>(ignored));
-  if (piece.type == PieceType::kControl || piece.type == PieceType::kUnused ||
-      ignored == tokenizer.pad()) {
-    return absl::OkStatus();
-  }
+  const auto id = static_cast<int32_t>(ignored);
+  const Piece& piece = tokenizer.piece(id);
+  if (IsControl(tokenizer, id) || piece.type == PieceType::kUnused) return absl::OkStatus();
   return FieldError(
       "model.objective.cross_entropy.ignore_index", absl::StrCat(ignored),
       absl::StrCat("is the token \"", ShownName(piece.text),
@@ -93,13 +99,9 @@ absl::StatusOr<std::optional<MaskedTokens>> MaskedTokensOf(const JobSpec& spec,
                           .mask = tokenizer->mask(),
                           .ignored = static_cast<int32_t>(*network.objective.ignored)};
   if (tokenizer->begin() >= 0) rule.begin = tokenizer->begin();
-  const int32_t marks[] = {tokenizer->begin(), tokenizer->end(), tokenizer->pad(),
-                           tokenizer->mask(), tokenizer->unknown()};
   for (int32_t id = 0; id < tokenizer->ids(); ++id) {
-    const PieceType type = tokenizer->piece(id).type;
-    const bool mark = std::find(std::begin(marks), std::end(marks), id) != std::end(marks);
-    rule.control.push_back(mark || type == PieceType::kControl);
-    if (type != PieceType::kUnused) rule.tokens.push_back(id);
+    rule.control.push_back(IsControl(*tokenizer, id));
+    if (tokenizer->piece(id).type != PieceType::kUnused) rule.tokens.push_back(id);
   }
   if (rule.begin.has_value() && ContextOf(network) < 2) {
     return FieldError(absl::StrCat("model.", spec.network.kind, ".context"), "1",

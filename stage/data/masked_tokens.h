@@ -3,7 +3,8 @@
 // token, as the tokenizer's end. A masked one becomes the mask token in 80 % of the cases and any
 // token in 10 %; in the others it stays. Its id is its target. A tokenizer's begin token stands in
 // front of each sequence.
-// Any token: any id that has a piece.
+// Any token: any id that has a piece, also a control token's. Control tokens are the tokenizer's own
+// and its begin, end, padding, mask and unknown.
 // Draws are a pure function of seed, sample, epoch and place (docs/formats.md, "Random numbers"). An
 // evaluation has the same ones every time.
 // Ownership: a plain value.  Threads: immutable.

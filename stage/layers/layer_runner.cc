@@ -46,7 +46,7 @@ absl::StatusOr<Tensor> MakeParameter(Allocator& allocator, DType dtype, const Sh
   return tensor;
 }
 
-// Tied ones and the base of adapters are in the type that operations read alone.
+// Tied ones and a base are in the type that operations read alone.
 bool HasMaster(const ParameterSpec& spec) { return IsStored(spec); }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Initial weights by Hugging Face's names, in a file and in a folder of shards.
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
+#include "base/numbers/bfloat16.h"
 #include "base/testing/temporary_folder.h"
 #include "checkpoint/names.h"
 #include "checkpoint/testing/fault_file_system.h"
@@ -213,6 +215,30 @@ TEST_F(HuggingFaceWeightsTest, BuffersAreLeftOut) {
   tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {{1}, {1}};
   WriteFile(tensors, "model.safetensors");
   EXPECT_TRUE(Open(Llama(true)).ok()) << Open(Llama(true)).status();
+}
+
+// Query, key and value are three places of one array; GPT-2's matrices are transposed.
+TEST_F(HuggingFaceWeightsTest, PartsInSixteenBitsAreWidenedInTheirPlaces) {
+  for (const Network& network : {Llama(true), Gpt(true), Bert()}) {
+    Theirs tensors = TheirsOf(network);
+    std::vector<std::vector<Bfloat16>> narrow;
+    std::vector<TensorSource> sources;
+    narrow.reserve(tensors.size());
+    for (auto& [name, tensor] : tensors) {
+      for (float& value : tensor.values) value = std::fmod(value, 251.0f);  // exact in 8 bits
+      narrow.emplace_back(tensor.values.begin(), tensor.values.end());
+      sources.push_back({name, DType::kBF16, tensor.shape, [&numbers = narrow.back()] {
+                           return absl::StatusOr<std::span<const std::byte>>(
+                               std::as_bytes(std::span(numbers)));
+                         }});
+    }
+    const std::string path = JoinPath(kFolder, "model.safetensors");
+    CHECK_OK(files_.RemoveAll(path));
+    CHECK_OK(WriteSafetensors(files_, path, sources, {{"format", "pt"}}).status());
+    const auto file = Open(network);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ExpectAllRead(**file, network, tensors);
+  }
 }
 
 TEST_F(HuggingFaceWeightsTest, TwoNamesOfOneArrayAreRefused) {

@@ -173,8 +173,8 @@ std::span<std::byte> EndOf(std::span<float> numbers, const TensorEntry& entry) {
   return std::as_writable_bytes(numbers).last(static_cast<size_t>(entry.bytes()));
 }
 
-// Widens what stands at EndOf(numbers). Number i is read before it is written over: it ends where the
-// unread ones begin, or in front of them.
+// Widens what stands at EndOf(numbers). A number that is written ends where the unread ones begin, or in
+// front of them.
 void WidenInPlace(DType dtype, std::span<float> numbers) {
   const auto widen = [numbers]<typename Narrow>(Narrow) {
     const std::byte* const from =
@@ -192,6 +192,8 @@ void WidenInPlace(DType dtype, std::span<float> numbers) {
 // Where the whole tensor stands in our array as it is in the file; empty: nowhere.
 std::span<float> PlaceOf(const WeightName& name, size_t index, std::span<float> ours) {
   const WeightPart& part = name.parts[index];
+  CHECK_GE(name.shape.rank(), 1) << name.ours;
+  CHECK_EQ(std::ssize(ours), name.shape.elements()) << name.ours;
   int64_t row = 0;
   for (size_t i = 0; i < index; ++i) row += name.parts[i].rows;
   const int64_t elements = part.shape.elements();

@@ -39,7 +39,7 @@ absl::StatusOr<ImportedJob> Import(const ImportOptions& options) {
                                                               .context = options.context}));
   ASSIGN_OR_RETURN(ValidSpecFile valid,
                    CheckImportedJob(folder, text, options.to.empty() ? "job.yaml" : options.to));
-  // A damaged file is told now, and not when the job begins.
+  // Weights that do not fit are told now, and not when the job begins.
   ASSIGN_OR_RETURN(const Network network, ExpandJob(valid.job));
   RETURN_IF_ERROR(
       WeightFile::Open(*DataRoots::Everything(), valid.job.initialize, network).status());

@@ -49,10 +49,10 @@ absl::StatusOr<ModelConfig> ReadBert(const JsonField& config) {
   NetworkSpec network(spec);
   network.objective.kind = CrossEntropySpec::kKind;
   network.objective.attributes = ToAttributes(loss);
-  std::vector<std::string> except;
   ASSIGN_OR_RETURN(const std::vector<JsonField> architectures, config.Of("architectures").Items());
-  for (const JsonField& architecture : architectures) {
-    ASSIGN_OR_RETURN(const std::string name, architecture.Text());
+  std::vector<std::string> except;
+  if (architectures.size() == 1) {
+    ASSIGN_OR_RETURN(const std::string name, architectures[0].Text());
     if (name == "BertModel") except = {"cls.*"};
   }
   // Each position has a row of weights, so a shorter context is another network.

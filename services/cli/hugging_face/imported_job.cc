@@ -20,7 +20,7 @@
 namespace stagecoach {
 namespace {
 
-// $0 architecture, $1 folder, $2 name, $3 network, $4 context, $5 text, $6 tokenizer, $7 targets of
+// $0 architecture, $1 folder, $2 name, $3 network, $4 context, $5 text, $6 tokenizer, $7 lines about
 // adapters, $8 more lines of the text, $9 of initialize.
 constexpr char kJob[] = R"(# Trains $0 on, from the weights in $1
 #   stagecoach plan FILE                      partition, memory and time; nothing runs
@@ -44,9 +44,7 @@ training:
   optimizer: {adamw: {beta1: 0.9, beta2: 0.95, weight_decay: 0.01}}
   learning_rate: {cosine: {peak: 2.0e-5, warmup_steps: 50, final: 2.0e-6}}
   gradient_clip_norm: 1.0
-  # Adapters in the place of all weights, which take less memory and a larger rate, as 2.0e-4:
-  # lora: {rank: 8, alpha: 16, targets: [$7]}
-pipeline:
+$7pipeline:
   stages: auto                  # all that are free
   schedule: one_forward_one_backward
   rematerialization: always     # never takes less time and more memory
@@ -105,6 +103,15 @@ std::string ObjectiveLine(const KindSpec& objective) {
                       "}  # the padding: the target of tokens that are not masked");
 }
 
+// Adapters need weights that are whole.
+std::string AdapterLines(const ModelConfig& config) {
+  if (!config.except.empty()) return "";
+  return absl::StrCat(
+      "  # Adapters in the place of all weights, which take less memory and a larger rate, as "
+      "2.0e-4:\n  # lora: {rank: 8, alpha: 16, targets: [",
+      config.network.kind == GptSpec::kNetwork ? "qkv" : "query, value", "]}\n");
+}
+
 std::string ExceptLine(const ModelConfig& config) {
   if (config.except.empty()) return "";
   return absl::StrCat("\n  except: ", nlohmann::json(config.except).dump(),
@@ -155,8 +162,8 @@ absl::StatusOr<std::string> ImportedJobText(const ModelFolder& folder,
   return absl::Substitute(
       kJob, folder.config.architecture, Quoted(folder.path), JobName(folder.path),
       NetworkText(network) + ObjectiveLine(network.objective), context, Quoted(options.text),
-      Quoted(folder.tokenizer), network.kind == GptSpec::kNetwork ? "qkv" : "query, value",
-      MaskedLine(folder.config), ExceptLine(folder.config));
+      Quoted(folder.tokenizer), AdapterLines(folder.config), MaskedLine(folder.config),
+      ExceptLine(folder.config));
 }
 
 absl::StatusOr<ValidSpecFile> CheckImportedJob(const ModelFolder& folder, const std::string& text,

@@ -21,6 +21,7 @@ namespace stagecoach {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 ModelFolder LlamaFolder() {
   return {.path = "/models/Llama-3.2_tiny",
@@ -91,6 +92,7 @@ TEST(ImportedJob, BeginsAHeadThatTheFolderLacks) {
   folder.config.except = {"cls.*"};
   EXPECT_THAT(ReadImportedJob(folder, {.text = "a"}).initialize.except,
               testing::ElementsAre("cls.*"));
+  EXPECT_THAT(*ImportedJobText(folder, {.text = "a"}), Not(HasSubstr("lora")));
 }
 
 TEST(ImportedJob, HasTheContextThatIsAskedFor) {

@@ -192,7 +192,7 @@ class FormReader {
     parameter.trained = !proto.frozen();
     ASSIGN_OR_RETURN(parameter.part, ReadPart(proto.part()));
     if (parameter.part == ParameterSpec::Part::kBase && parameter.trained) {
-      return Refused(proto.path(), ": is the base of adapters; must be frozen");
+      return Refused(proto.path(), ": is a base; must be frozen");
     }
     layer_.parameters.push_back(std::move(parameter));
     writer_.Parameter(element, type.shape, !proto.frozen());
