@@ -43,7 +43,7 @@ class MaskedTokens {
   };
   explicit MaskedTokens(Rule rule) : rule_(std::make_shared<const Rule>(std::move(rule))) {}
 
-  // For the digest of the data: what tokens of a file do not depend on.
+  // What sequences depend on beside the tokens of the file, for the digest of the data.
   std::string facts() const;
   // Tokens that a sequence has beside those of the text.
   int64_t added() const { return rule_->begin.has_value() ? 1 : 0; }

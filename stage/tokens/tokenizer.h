@@ -50,9 +50,12 @@ class Tokenizer {
                                                                 std::string_view config = "");
 
   int32_t ids() const { return static_cast<int32_t>(model_->pieces().size()); }
-  // Whether a network of that vocabulary reads its ids.
+  // Of a tokenizer.json, in either form.
+  bool of_json() const { return model_->facts().of_json; }
+  // Whether a network of that vocabulary reads its ids. Networks of a tokenizer.json often have rows for
+  // more ids.
   bool Fits(int64_t vocabulary) const {
-    return model_->facts().more_rows ? ids() <= vocabulary : ids() == vocabulary;
+    return of_json() ? ids() <= vocabulary : ids() == vocabulary;
   }
   const std::string& kind_name() const { return model_->facts().kind; }
   bool byte_fallback() const { return model_->facts().byte_fallback; }

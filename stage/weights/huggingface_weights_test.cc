@@ -1,7 +1,5 @@
 // Initial weights by Hugging Face's names, in a file and in a folder of shards.
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,12 +7,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/errors/status.h"
 #include "base/numbers/bfloat16.h"
 #include "base/testing/temporary_folder.h"
 #include "checkpoint/names.h"
 #include "checkpoint/testing/fault_file_system.h"
+#include "checkpoint/testing/sparse_shards.h"
 #include "checkpoint/weight_index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -586,39 +584,14 @@ TEST_F(HuggingFaceWeightsTest, ACellOfALargeFolderIsReadByRanges) {
                                                .hidden = 11008,
                                                .context = 64,
                                                .vocabulary = 32000});
-  TemporaryFolder folder;
-  WeightIndex index;
+  const TemporaryFolder folder;
+  std::vector<std::pair<std::string, Shape>> tensors;
   const WeightTable table = *WeightNames(network, kHuggingFaceNames);
-  constexpr int kShards = 3;
-  std::string headers[kShards];
-  int64_t ends[kShards] = {};
-  const auto file_of = [](int shard) {
-    return absl::StrCat("model-0000", shard + 1, "-of-00003.safetensors");
-  };
-  size_t next = 0;
   for (const WeightName& name : table.names) {
-    for (const WeightPart& part : name.parts) {
-      const int shard = static_cast<int>(next++ * kShards / (table.names.size() * 2));
-      const int64_t bytes = part.shape.elements() * 2;
-      absl::StrAppend(&headers[shard], headers[shard].empty() ? "{" : ",", "\"", part.tensor,
-                      "\":{\"dtype\":\"F16\",\"shape\":[", absl::StrJoin(part.shape.extents(), ","),
-                      "],\"data_offsets\":[", ends[shard], ",", ends[shard] + bytes, "]}");
-      ends[shard] += bytes;
-      index.files[part.tensor] = file_of(shard);
-    }
+    for (const WeightPart& part : name.parts) tensors.emplace_back(part.tensor, part.shape);
   }
-  int64_t all = 0;
-  for (int shard = 0; shard < kShards && !headers[shard].empty(); ++shard) {
-    std::string text(8, '\0');
-    const uint64_t size = headers[shard].size() + 1;
-    std::memcpy(text.data(), &size, sizeof(size));
-    const std::string path = folder.Write(file_of(shard), text + headers[shard] + "}");
-    std::filesystem::resize_file(
-        path, std::filesystem::file_size(path) + static_cast<uint64_t>(ends[shard]));
-    all += ends[shard];
-  }
-  EXPECT_GT(all, int64_t{12} << 30);
-  folder.Write(kWeightIndexFile, FormatWeightIndex(index));
+  const SparseShards shards = WriteSparseShards(folder, DType::kF16, tensors, 3);
+  EXPECT_GT(shards.bytes(), int64_t{12} << 30);
   const auto file = WeightFile::Open(*PosixFileSystem(),
                                      {.from = folder.path(), .names = "huggingface"}, network);
   ASSERT_TRUE(file.ok()) << file.status();

@@ -13,8 +13,8 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/new_file.h"
 #include "services/cli/spec/spec_reader.h"
+#include "services/cli/spec/weights_here.h"
 #include "stage/files/data_roots.h"
-#include "stage/weights/weight_file.h"
 
 namespace stagecoach {
 namespace {
@@ -41,8 +41,7 @@ absl::StatusOr<ImportedJob> Import(const ImportOptions& options) {
                    CheckImportedJob(folder, text, options.to.empty() ? "job.yaml" : options.to));
   // Weights that do not fit are told now, and not when the job begins.
   ASSIGN_OR_RETURN(const Network network, ExpandJob(valid.job));
-  RETURN_IF_ERROR(
-      WeightFile::Open(*DataRoots::Everything(), valid.job.initialize, network).status());
+  RETURN_IF_ERROR(CheckWeightsHere(valid.job, network));
   return ImportedJob{std::move(text), std::move(valid.spec), folder.note};
 }
 

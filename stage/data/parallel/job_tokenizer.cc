@@ -26,12 +26,8 @@ absl::Status CheckVocabulary(const std::string& where, const Tokenizer& tokenize
   return absl::OkStatus();
 }
 
-bool IsOfJson(const Tokenizer& tokenizer) {
-  return tokenizer.kind_name() == "byte_level_bpe" || tokenizer.kind_name() == "word_piece";
-}
-
 const char* RemedyForMarks(const Tokenizer& tokenizer) {
-  return IsOfJson(tokenizer)
+  return tokenizer.of_json()
              ? "name bos_token, eos_token and pad_token in tokenizer_config.json beside it"
              : "train one that has it (stagecoach tokenizer train, or spm_train with --bos_id, "
                "--eos_id and --pad_id)";
@@ -91,7 +87,7 @@ absl::StatusOr<int32_t> TagId(const Tokenizer& tokenizer, const std::string& fie
   return FieldError(
       field, absl::StrCat("\"", ShownName(tag), "\""),
       absl::StrCat("must be one piece of the tokenizer, which splits it into ", pieces,
-                   IsOfJson(tokenizer)
+                   tokenizer.of_json()
                        ? ": add it to the tokenizer (add_tokens of the library `tokenizers`)"
                        : ": train it with the tag as a symbol (stagecoach tokenizer train "
                          "--user-symbols)"));

@@ -27,7 +27,7 @@ TokenizerFacts FactsOf(const TokenizerFile& file) {
           .byte_fallback = file.rules.byte_fallback,
           .adds_space = file.pre_tokenizer.adds_space(),
           .line_ends = true,
-          .more_rows = true,
+          .of_json = true,
           .begins_texts = file.tokens.special.begins_texts,
           .unknown = file.unknown,
           .begin = file.tokens.special.begin,

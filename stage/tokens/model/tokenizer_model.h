@@ -27,8 +27,7 @@ struct TokenizerFacts {
   bool adds_space = true;
   // Line ends are part of a text, which the end id ends. If false, the end id stands for a line's end.
   bool line_ends = false;
-  bool more_rows =
-      false;  // networks may have rows for more ids, as those of a tokenizer.json often do
+  bool of_json = false;       // the file is a tokenizer.json
   bool begins_texts = false;  // a text to continue has the begin id in front
   // Ids with a meaning; -1: the model has none.
   int32_t unknown = -1, begin = -1, end = -1, pad = -1, mask = -1;

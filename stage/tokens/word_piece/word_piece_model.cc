@@ -18,7 +18,7 @@ namespace {
 TokenizerFacts FactsOf(const SpecialIds& special, int32_t unknown) {
   return {.kind = "word_piece",
           .normalizer = "BertNormalizer",
-          .more_rows = true,
+          .of_json = true,
           .begins_texts = special.begins_texts,
           .unknown = unknown,
           .begin = special.begin,

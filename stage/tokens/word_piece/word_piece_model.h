@@ -1,7 +1,7 @@
 // MakeWordPieceModel: a tokenizer.json of Hugging Face in BERT's form: WordPiece, BertNormalizer and
 // BertPreTokenizer. It gives the same ids as the library `tokenizers` gives without special tokens
-// around the text, and the same text. What is in the file and not supported is refused; truncation
-// and padding are not applied.
+// around the text, and the same text. Fields that are not supported are refused. Truncation and
+// padding are not applied.
 //
 // A text goes through these: added tokens are found in it (tokenizer_json/added_tokens.h); the rest is
 // normalized (bert_normalizer.h), cut into words (bert_words.h), and each word into pieces
