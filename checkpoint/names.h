@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 
@@ -35,6 +36,12 @@ std::string FormatStepFolder(uint64_t step);  // "step-000000000050"
 std::optional<uint64_t> ParseStepFolder(const std::string& name);
 std::string FormatTemporaryFolder(const TemporaryName& name, const std::string& nonce);
 std::optional<TemporaryName> ParseTemporaryFolder(const std::string& name);
+
+// Names of the coordinator's store stand where a path is expected: "store:/checkpoints/JOB/FOLDER".
+// They mean the same at the coordinator, which has the files, and at a stage, which asks it for
+// them (services/common/store).
+inline constexpr char kStorePrefix[] = "store:/";
+inline bool IsStoreName(std::string_view path) { return path.starts_with(kStorePrefix); }
 
 std::string JoinPath(const std::string& folder, const std::string& name);
 std::string FolderOf(const std::string& path);  // without the last component

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/errors/error_place.h"
 #include "base/errors/status.h"
+#include "checkpoint/names.h"
 #include "coordinator/job/job_transition.h"
 
 namespace stagecoach {
@@ -80,10 +81,16 @@ std::string RefusalText(const JobState& state, const std::map<int, absl::Status>
     return absl::StrCat("the folder of checkpoints cannot be read or written now: ",
                         absl::StrJoin(seen, "; "));
   }
+  if (IsStoreName(state.checkpoints.probe.folder)) {
+    return absl::StrCat(
+        "not every stage can use the coordinator's store: ", absl::StrJoin(seen, "; "),
+        "; it is reached at the stage's --coordinator: give both the same version, or start the "
+        "coordinator with --store=folder");
+  }
   return absl::StrCat(
       "not every stage uses the coordinator's folder of checkpoints: ", absl::StrJoin(seen, "; "),
       "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, where all "
-      "of them may write");
+      "of them may write, or start the coordinator with --store=embedded");
 }
 
 // Other jobs pass these stages over while others suffice.

@@ -105,9 +105,10 @@ void AddExport(CommandTree& tree) {
           ->type_name("{huggingface,peft,torchvision,timm}");
   CLI::Option* to =
       command
-          ->add_option("--to", options.to, "for --names: a file; for huggingface and peft a folder")
-          ->type_name("PATH")
-          ->needs(names);
+          ->add_option("--to", options.to,
+                       "a new folder of this machine for the weights; with --names a file, for "
+                       "huggingface and peft a folder")
+          ->type_name("PATH");
   names->needs(to)->excludes(average);
   command->add_option("--job-file", options.job_file, "with --names, the job of a checkpoint")
       ->type_name("FILE")

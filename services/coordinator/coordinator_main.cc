@@ -18,9 +18,11 @@ int main(int argc, char** argv) {
   CoordinatorFlags flags;
   AddServerFlags(parser, &flags.server);
   parser.Path("--state-dir", &flags.state_dir, "journal and exports; one coordinator per folder");
-  parser.Text(
-      "--checkpoint-dir", &flags.checkpoint_dir,
-      "checkpoints, shared with the stages under the same path; default: below --state-dir");
+  parser.OneOf("--store", &flags.store,
+               "how checkpoints reach the stages; embedded: over gRPC, kept here; folder: they see "
+               "--checkpoint-dir under the same path, on this machine or a shared file system",
+               {"embedded", "folder"});
+  parser.Text("--checkpoint-dir", &flags.checkpoint_dir, "checkpoints; default: below --state-dir");
   parser.Number("--lease-secs", &flags.lease_seconds, "a stage that is silent for so long is lost",
                 0.3, 3600.0);
   parser.Switch("--checkpoint-on-exit", &flags.checkpoint_on_exit,

@@ -38,6 +38,10 @@
 #include "services/coordinator/http/http_api.h"
 #include "services/coordinator/http/live_state.h"
 #include "services/coordinator/stages/grpc_stage_client.h"
+#include "services/coordinator/store/local_store_files.h"
+#include "services/coordinator/store/object_files.h"
+#include "services/coordinator/store/object_grants.h"
+#include "services/coordinator/store/store_service.h"
 #include "services/coordinator/watch/coordinator_metrics.h"
 #include "services/coordinator/watch/folder_room.h"
 #include "services/coordinator/watch/job_log.h"
@@ -49,6 +53,7 @@ namespace {
 
 constexpr char kJobServiceName[] = "stagecoach.v1.JobService";
 constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
+constexpr char kStoreServiceName[] = "stagecoach.v1.StoreService";
 // Requests of the page and of scrapers; more of them wait in line.
 constexpr int kHttpThreads = 16;
 constexpr double kMostRecordsSeconds = 2;  // for files at the end
@@ -66,7 +71,7 @@ struct CoordinatorServer::State {
   State(const CoordinatorFlags& f, std::function<void()> fault_hook)
       : flags(f),
         on_fault(std::move(fault_hook)),
-        rpc_metrics({kJobServiceName, kFleetServiceName}) {}
+        rpc_metrics({kJobServiceName, kFleetServiceName, kStoreServiceName}) {}
 
   CoordinatorFlags flags;
   const std::function<void()> on_fault;
@@ -76,6 +81,9 @@ struct CoordinatorServer::State {
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   ProtoJobCodec codec;
+  std::unique_ptr<FileSystem> files;  // also by the store's names
+  const ObjectGrants grants;
+  std::unique_ptr<ObjectFiles> objects;
   std::unique_ptr<CheckpointStore> checkpoints;
   std::unique_ptr<GrpcStageClient> stages;
   std::unique_ptr<TraceCollector> traces;
@@ -91,12 +99,15 @@ struct CoordinatorServer::State {
   std::unique_ptr<Callers> callers;
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
+  std::unique_ptr<StoreService> store_service;
   std::unique_ptr<GrpcServer> grpc;
   HttpServer http, probes;
   std::atomic<bool> following{false};  // job_metrics is there
   std::atomic<bool> ready{false};
   std::atomic<bool> unreachable{false};
 
+  bool embedded() const { return flags.store == "embedded"; }
+  std::string ExportFolder() const { return absl::StrCat(flags.state_dir, "/exports"); }
   void KeepFault(const absl::Status& status);
   absl::Status CopyShownRuns();
   absl::Status MakeFolders();
@@ -170,7 +181,9 @@ absl::Status CoordinatorServer::State::MakeFolders() {
 absl::Status CoordinatorServer::State::StartManager() {
   RETURN_IF_ERROR(MakeFolders());
   ASSIGN_OR_RETURN(identity, TlsIdentity::Load(flags.server.tls));
-  checkpoints = std::make_unique<CheckpointStore>(PosixFileSystem(), flags.checkpoint_dir);
+  files = std::make_unique<LocalStoreFiles>(PosixFileSystem(), flags.checkpoint_dir);
+  checkpoints = std::make_unique<CheckpointStore>(
+      files.get(), embedded() ? LocalStoreFiles::Root() : flags.checkpoint_dir);
   stages = std::make_unique<GrpcStageClient>(
       [of = identity.get(),
        any = flags.server.tls.any_certificate_i_know](const std::string& stage) {
@@ -178,12 +191,13 @@ absl::Status CoordinatorServer::State::StartManager() {
         return of->MakeChannelCredentials([stage, any](std::span<const std::string> uris) {
           return CheckIsStage(uris, stage, any);
         });
-      });
+      },
+      &grants);
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   RETURN_IF_ERROR(CopyShownRuns());
   ASSIGN_OR_RETURN(manager, JobManager::Start(ManagerOptions(), ManagerParts()));
-  spdlog::info("coordinator term {}, state in {}, checkpoints in {}", manager->term(),
-               flags.state_dir, flags.checkpoint_dir);
+  spdlog::info("coordinator term {}, state in {}, checkpoints in {} ({})", manager->term(),
+               flags.state_dir, flags.checkpoint_dir, flags.store);
   FollowJobs();
   return absl::OkStatus();
 }
@@ -207,7 +221,7 @@ JobManager::Parts CoordinatorServer::State::ManagerParts() {
   JobManager::Parts parts;
   parts.stages = stages.get();
   parts.checkpoints = checkpoints.get();
-  parts.file_system = PosixFileSystem();
+  parts.file_system = files.get();
   parts.codec = &codec;
   parts.clock = SystemClock::Get();
   parts.on_record = LogRecord;
@@ -263,17 +277,20 @@ void CoordinatorServer::State::FollowJobs() {
 
 absl::Status CoordinatorServer::State::StartGrpc() {
   ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file, guesses));
-  job_service = std::make_unique<JobServiceAdapter>(
-      JobServiceAdapter::Parts{.manager = manager.get(),
-                               .checkpoints = checkpoints.get(),
-                               .file_system = PosixFileSystem(),
-                               .codec = &codec,
-                               .callers = callers.get(),
-                               .export_folder = absl::StrCat(flags.state_dir, "/exports"),
-                               .stages = stages.get(),
-                               .traces = traces.get(),
-                               .log = ProcessLogRing()});
+  job_service =
+      std::make_unique<JobServiceAdapter>(JobServiceAdapter::Parts{.manager = manager.get(),
+                                                                   .checkpoints = checkpoints.get(),
+                                                                   .file_system = files.get(),
+                                                                   .codec = &codec,
+                                                                   .callers = callers.get(),
+                                                                   .export_folder = ExportFolder(),
+                                                                   .grants = &grants,
+                                                                   .stages = stages.get(),
+                                                                   .traces = traces.get(),
+                                                                   .log = ProcessLogRing()});
   fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
+  objects = std::make_unique<ObjectFiles>(flags.checkpoint_dir, ExportFolder());
+  store_service = std::make_unique<StoreService>(objects.get(), &grants);
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
@@ -287,7 +304,8 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   grpc = std::make_unique<GrpcServer>(
       options,
       std::vector<GrpcServer::NamedService>{{kJobServiceName, job_service.get()},
-                                            {kFleetServiceName, fleet_service.get()}},
+                                            {kFleetServiceName, fleet_service.get()},
+                                            {kStoreServiceName, store_service.get()}},
       &rpc_metrics);
   RETURN_IF_ERROR(grpc->Start());
   spdlog::info("coordinator serves gRPC on port {}", grpc->port());

@@ -19,6 +19,8 @@ struct CoordinatorFlags {
   ServerFlags server = {.listen = "127.0.0.1:8001", .http = "127.0.0.1:8000"};
   std::string state_dir = "stagecoach-state";
   std::string checkpoint_dir;  // default: <state_dir>/checkpoints
+  // "embedded": stages put and fetch checkpoints over gRPC. "folder": they see checkpoint_dir, too.
+  std::string store = "embedded";
   double lease_seconds = 1.5;
   bool checkpoint_on_exit = false;
   bool hold_jobs = false;

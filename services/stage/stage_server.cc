@@ -134,6 +134,7 @@ struct StageServer::State {
   std::unique_ptr<DataRoots> data_roots;
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<SnapshotClient> snapshot_client;
+  std::unique_ptr<RemoteStoreFiles> store;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
   std::unique_ptr<SnapshotServiceAdapter> snapshot_service;
@@ -240,10 +241,15 @@ absl::Status StageServer::State::StartRuntime() {
   connector = std::make_unique<GrpcLinkConnector>(link);
   snapshot_client = std::make_unique<SnapshotClient>(credentials);
   options.snapshot_peers = snapshot_client.get();
+  store = std::make_unique<RemoteStoreFiles>(
+      PosixFileSystem(), StoreClient::Options{.dial = [this] {
+        return MakeControlChannel(flags.coordinator, credentials);
+      }});
   runtime = std::make_unique<StageRuntime>(options, std::move(backend), connector.get(),
-                                           PosixFileSystem(), SystemClock::Get());
+                                           store.get(), SystemClock::Get());
   service = std::make_unique<StageServiceAdapter>(
       StageServiceAdapter::Parts{.runtime = runtime.get(),
+                                 .store = store.get(),
                                  .trace = &trace,
                                  .logs = ProcessLogRing(),
                                  .clock = SystemClock::Get()});
@@ -408,6 +414,7 @@ void StageServer::Shutdown() {
   state_->http.Stop();
   state_->probes.Stop();
   state_->snapshot_client->Shutdown();
+  state_->store->Shutdown();
   state_->runtime->Shutdown();
   state_->connector->Shutdown();
   state_->grpc->Shutdown(1.0);

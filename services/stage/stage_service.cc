@@ -137,6 +137,10 @@ absl::Status StageServiceAdapter::CheckMeantFor(const std::string& stage) const 
                    "--advertise, or end it"));
 }
 
+void StageServiceAdapter::Admit(const std::string& folder, const std::string& grant) {
+  if (parts_.store != nullptr) parts_.store->Admit(folder, grant);
+}
+
 void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
                                    v1::LoadCellResponse* response, Answer answer) {
   if (const absl::Status meant = CheckMeantFor(request.stage_name()); !meant.ok()) {
@@ -150,6 +154,8 @@ void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
   }
   const Fence fence = command->fence;
   const int stage = command->stage.value;
+  Admit(command->checkpoint_folder, request.checkpoint_grant());
+  Admit(command->probe_folder, request.probe_grant());
   LogJob(info, fence.job, fence.step, "load as stage {} of {}, generation {}{}{}", stage,
          command->partition.stages(), fence.generation, command->resumes() ? ", from " : "",
          command->snapshot.manifest.empty() ? command->checkpoint_folder : "memory");
@@ -184,6 +190,7 @@ void StageServiceAdapter::WriteShard(const v1::WriteShardRequest& request,
                                      v1::WriteShardResponse* response, Answer answer) {
   WriteShardCommand command = FromProto(request);
   const Fence fence = command.fence;
+  Admit(command.folder, request.grant());
   parts_.runtime->WriteShard(std::move(command), Reply<ShardInfo>(std::move(answer), response,
                                                                   [fence](const auto& result) {
                                                                     LogShard(fence, result);

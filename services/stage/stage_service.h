@@ -12,6 +12,7 @@
 
 #include "base/threads/clock.h"
 #include "services/common/observe/log_ring.h"
+#include "services/common/store/remote_store_files.h"
 #include "services/stage/snapshots/unary_call.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/watch/trace_ring.h"
@@ -23,6 +24,8 @@ class StageServiceAdapter final {
  public:
   struct Parts {
     StageRuntime* runtime = nullptr;
+    // Is told of the grants that come with commands; null: nobody is.
+    RemoteStoreFiles* store = nullptr;
     const TraceRing* trace = nullptr;
     const LogRing* logs = nullptr;
     const Clock* clock = nullptr;
@@ -56,6 +59,7 @@ class StageServiceAdapter final {
   void GetStageLogs(const v1::GetStageLogsRequest& request, v1::GetStageLogsResponse* response,
                     Answer answer);
 
+  void Admit(const std::string& folder, const std::string& grant);
   std::string name() const;
   absl::Status CheckMeantFor(const std::string& stage) const;  // empty: any
 

@@ -1,5 +1,7 @@
 """A coordinator and stages as processes of their own, which outlive a job."""
 import json
+import os
+import subprocess
 import urllib.error
 import urllib.request
 
@@ -21,7 +23,19 @@ def fetch(http, path):
     return harness.wait_until(f"an answer to {path}", answer, 60)
 
 
+def own_mounts():
+    """Words that run a command in a mount namespace of its own, or None where that is not allowed."""
+    words = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    try:
+        allowed = subprocess.run([*words, "true"], capture_output=True, timeout=20).returncode == 0
+    except FileNotFoundError:
+        return None
+    return words if allowed else None
+
+
 class FleetTest(harness.EndToEndTest):
+    coordinator_arguments = ()
+
     def setUp(self):
         super().setUp()
         self.processes = {}
@@ -29,7 +43,8 @@ class FleetTest(harness.EndToEndTest):
         self.checkpoints = self.folder / "checkpoints"
         self.checkpoints.mkdir()
         self.address, self.http = self.launch("coordinator", "stagecoach-coordinator", "--state-dir",
-                                              self.folder / "state", "--checkpoint-dir", self.checkpoints)
+                                              self.folder / "state", "--checkpoint-dir", self.checkpoints,
+                                              *self.coordinator_arguments)
 
     def kill_all(self):
         for process in self.processes.values():
@@ -46,6 +61,14 @@ class FleetTest(harness.EndToEndTest):
     def launch_stage(self, name, title=None, before=(), arguments=()):
         return self.launch(title or name, "stagecoach-stage", "--name", name, "--coordinator", self.address,
                            "--threads", 1, *arguments, before=before)
+
+    def own_disk(self, *paths):
+        """Words that run a command on a machine that has empty disks of its own in the place of these folders."""
+        words = own_mounts()
+        if words is None:
+            self.skipTest("no mount namespaces here: unshare --mount is not allowed")
+        script = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1"; shift; done; shift; exec "$@"'
+        return [*words, "sh", "-ec", script, "sh", *map(str, paths), "--"]
 
     def submit(self, job_id="job", **changes):
         submitted = self.cli("submit", self.job_file(**changes), "--id", job_id, "--detach", "--address", self.address)

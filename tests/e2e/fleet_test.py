@@ -1,21 +1,9 @@
 """Stages that are not what the coordinator takes them for: a second one with a name in use, and one with a
 folder of checkpoints of its own."""
-import os
 import re
-import subprocess
 
 import fleet
 import harness
-
-
-def own_mounts():
-    """Words that run a command in a mount namespace of its own, or None where that is not allowed."""
-    words = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
-    try:
-        allowed = subprocess.run([*words, "true"], capture_output=True, timeout=20).returncode == 0
-    except FileNotFoundError:
-        return None
-    return words if allowed else None
 
 
 class Fleet(fleet.FleetTest):
@@ -79,14 +67,14 @@ class Fleet(fleet.FleetTest):
         self.submit("good", name="good", data={"text": {"path": str(data / "input.txt")}})
         self.assertEqual(self.ended("good")["state"], "JOB_STATE_SUCCEEDED")
 
+
+class SharedFolder(fleet.FleetTest):
+    coordinator_arguments = ("--store", "folder")
+
     def test_a_stage_with_a_folder_of_its_own_fails_the_job_before_its_first_step(self):
-        words = own_mounts()
-        if words is None:
-            self.skipTest("no mount namespaces here: unshare --mount is not allowed")
+        other_disk = self.own_disk(self.checkpoints)  # as on a machine that lacks the shared mount
         self.launch_stage("stage-0")
-        # Another disk under the same path, as on a machine that lacks the shared mount.
-        script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
-        self.launch_stage("stage-1", before=[*words, "sh", "-c", script, "sh", self.checkpoints])
+        self.launch_stage("stage-1", before=other_disk)
         self.submit(checkpoint={"every_steps": 0})
         harness.wait_until("the job failed", lambda: self.job()["state"] == "JOB_STATE_FAILED", 60)
         job = self.job()

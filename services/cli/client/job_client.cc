@@ -47,8 +47,13 @@ void SetDeadline(grpc::ClientContext* context, double seconds) {
 
 class GrpcJobClient final : public JobClient {
  public:
-  GrpcJobClient(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel)
+  using Dial = std::function<std::shared_ptr<grpc::Channel>()>;
+  GrpcJobClient(const ClientOptions& options, const Dial& dial)
+      : GrpcJobClient(options, dial, dial()) {}
+  GrpcJobClient(const ClientOptions& options, const Dial& dial,
+                const std::shared_ptr<grpc::Channel>& channel)
       : options_(options),
+        dial_(dial),
         jobs_(v1::JobService::NewStub(channel)),
         fleet_(v1::FleetService::NewStub(channel)) {}
 
@@ -149,6 +154,13 @@ class GrpcJobClient final : public JobClient {
     return response;
   }
 
+  absl::Status Fetch(const v1::ExportWeightsResponse& exported, const std::string& folder,
+                     const OnFetched& on_fetched) override {
+    StoreClient store({.dial = dial_});
+    return Annotate(FetchExport(store, exported, *PosixFileSystem(), folder, on_fetched),
+                    absl::StrCat("coordinator ", options_.address));
+  }
+
   absl::StatusOr<v1::ListStagesResponse> ListStages() override {
     v1::ListStagesResponse response;
     RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
@@ -227,6 +239,7 @@ class GrpcJobClient final : public JobClient {
   }
 
   const ClientOptions options_;
+  const Dial dial_;
   const std::unique_ptr<v1::JobService::Stub> jobs_;
   const std::unique_ptr<v1::FleetService::Stub> fleet_;
 };
@@ -242,7 +255,10 @@ absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions&
     return absl::InvalidArgumentError(credentials.status().message());
   }
   RETURN_IF_ERROR(credentials.status());
-  return std::make_unique<GrpcJobClient>(options, MakeApiChannel(options.address, *credentials));
+  return std::make_unique<GrpcJobClient>(options,
+                                         [address = options.address, credentials = *credentials] {
+                                           return MakeApiChannel(address, credentials);
+                                         });
 }
 
 }  // namespace stagecoach

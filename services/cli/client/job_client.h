@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "services/cli/client/fetch_export.h"
 #include "services/cli/client/stop_signal.h"
 #include "services/common/process/server_flags.h"
 #include "stagecoach/v1/fleet.pb.h"
@@ -34,6 +35,9 @@ class JobClient {
   // step < 0: the newest checkpoint. average: the averages of the weights.
   virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
                                                            bool average) = 0;
+  // Brings the files of an export into a folder, which exists and is empty.
+  virtual absl::Status Fetch(const v1::ExportWeightsResponse& exported, const std::string& folder,
+                             const OnFetched& on_fetched) = 0;
   virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
   // steps 0: all that the stages still hold.
   virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;

@@ -201,9 +201,11 @@ struct ExportOptions {
   std::string job;    // with names also a source as for `generate`
   int64_t step = -1;  // negative: the newest checkpoint
   bool average = false;
-  // A table of network/names/weight_names.h, and the file for the weights in its names, or the
-  // folder for Hugging Face's; empty: none.
-  std::string names, to;
+  // A table of network/names/weight_names.h; empty: none.
+  std::string names;
+  // The file for the weights in its names, or the folder for Hugging Face's; without names the
+  // folder for the export's files. Empty: they stay at the coordinator.
+  std::string to;
   std::string job_file;  // for a checkpoint's folder
 };
 int RunExport(const ExportOptions& options, CommandContext& context);

@@ -10,6 +10,8 @@
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/output/new_file.h"
+#include "services/cli/output/progress.h"
 #include "services/cli/spec/spec_reader.h"
 #include "services/cli/trained/model_files.h"
 #include "services/cli/trained/peft_folder.h"
@@ -86,6 +88,20 @@ absl::Status ThereAlready(const ExportOptions& options, const CommandContext& co
       "; to write them by the names of another program add --names and --to"));
 }
 
+absl::Status FetchTo(const std::string& to, const v1::ExportWeightsResponse& exported,
+                     JobClient& client, Console& console) {
+  const absl::Status fetched =
+      WriteNewFolder(*PosixFileSystem(), to, [&](const std::string& folder) {
+        return client.Fetch(exported, folder, [&console](int64_t done, int64_t total) {
+          if (!console.has_bar() || total == 0) return;
+          console.DrawBar(LoadingBar(
+              absl::StrCat("fetches the weights: ", 100 * done / total, " %"), console.columns()));
+        });
+      });
+  console.ClearBar();
+  return fetched;
+}
+
 }  // namespace
 
 int RunExport(const ExportOptions& options, CommandContext& context) {
@@ -100,9 +116,14 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
   }
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return context.console->Fail(client.status());
-  const absl::StatusOr<v1::ExportWeightsResponse> exported =
+  absl::StatusOr<v1::ExportWeightsResponse> exported =
       (*client)->Export(options.job, options.step, options.average);
   if (!exported.ok()) return context.console->Fail(exported.status());
+  if (!options.to.empty()) {
+    const absl::Status fetched = FetchTo(options.to, *exported, **client, *context.console);
+    if (!fetched.ok()) return context.console->Fail(fetched);
+    exported->set_folder(options.to);
+  }
   if (context.output == OutputFormat::kTable) {
     if (exported->damaged_size() > 0) {
       context.console->Note(

@@ -54,8 +54,9 @@ ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
   spec.arguments = [options, port_file = spec.port_file](const ProcessPorts& last) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-coordinator", port_file, last);
-    arguments.insert(arguments.end(), {"--state-dir", options.state_folder, "--checkpoint-on-exit",
-                                       "--exit-timeout-secs", absl::StrCat(kExitTimeoutSeconds)});
+    arguments.insert(arguments.end(), {"--state-dir", options.state_folder, "--store", "folder",
+                                       "--checkpoint-on-exit", "--exit-timeout-secs",
+                                       absl::StrCat(kExitTimeoutSeconds)});
     for (const std::string& run : options.shown_runs) {
       if (last.grpc == 0) arguments.insert(arguments.end(), {"--show-run", run});
     }

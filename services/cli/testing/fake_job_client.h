@@ -32,6 +32,9 @@ class FakeJobClient final : public JobClient {
   std::vector<std::string> cancelled;  // of every Cancel
   std::function<void()> on_watch;      // called at the beginning of every watch; empty: none
   v1::ExportWeightsResponse exported;
+  std::function<absl::Status(const v1::ExportWeightsResponse&, const std::string& folder,
+                             const OnFetched&)>
+      fetch;  // what Fetch does
   bool exported_average = false;
   std::vector<int64_t> exported_steps;      // `step` of every Export
   uint64_t resumed_after = 0;               // last record at the Resume
@@ -101,6 +104,11 @@ class FakeJobClient final : public JobClient {
     exported_steps.push_back(step);
     return exported;
   }
+  absl::Status Fetch(const v1::ExportWeightsResponse& of, const std::string& folder,
+                     const OnFetched& on_fetched) override {
+    if (!fetch) return absl::UnimplementedError("no files");
+    return fetch(of, folder, on_fetched);
+  }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return v1::ListStagesResponse(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& id, uint32_t steps) override {
     if (!reachable.ok()) return reachable;
@@ -162,6 +170,10 @@ class BorrowedJobClient final : public JobClient {
   absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
                                                    bool average) override {
     return to_->Export(job, step, average);
+  }
+  absl::Status Fetch(const v1::ExportWeightsResponse& of, const std::string& folder,
+                     const OnFetched& on_fetched) override {
+    return to_->Fetch(of, folder, on_fetched);
   }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {

@@ -171,18 +171,18 @@ absl::StatusOr<WeightSource> WeightSource::OfJob(const WeightRequest& request) {
   if (!client.ok()) return in_context(client.status());
   const absl::StatusOr<v1::Job> job = (*client)->Get(id);
   if (!job.ok()) return in_context(job.status());
-  std::string folder = request.step < 0 ? job->weights_folder() : "";
-  if (folder.empty()) {  // of a job that is still at work, or of an earlier step
-    const absl::StatusOr<v1::ExportWeightsResponse> exported =
-        (*client)->Export(id, request.step, /*average=*/false);
-    if (!exported.ok()) return in_context(exported.status());
-    folder = exported->folder();
-  }
-  if (IsFolder(folder)) return InFolder(folder);
-  return absl::NotFoundError(absl::StrCat(
-      "job ", id, ": its weights are in ", folder,
-      " on the coordinator's machine, and this one does not see that folder; copy it here and name "
-      "the copy"));
+  if (request.step < 0 && IsFolder(job->weights_folder())) return InFolder(job->weights_folder());
+  // Of a job that is still at work, of an earlier step, or of another machine.
+  const absl::StatusOr<v1::ExportWeightsResponse> exported =
+      (*client)->Export(id, request.step, /*average=*/false);
+  if (!exported.ok()) return in_context(exported.status());
+  if (IsFolder(exported->folder())) return InFolder(exported->folder());
+  ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("weights"));
+  RETURN_IF_ERROR(Annotate((*client)->Fetch(*exported, temporary->path(), [](int64_t, int64_t) {}),
+                           absl::StrCat("weights of job ", id)));
+  ASSIGN_OR_RETURN(WeightSource found, InFolder(temporary->path()));
+  found.temporary_ = std::move(temporary);
+  return found;
 }
 
 bool NamesAPath(const std::string& source) { return Exists(source); }

@@ -7,11 +7,11 @@
 //   - a checkpoint's folder (MANIFEST.json): it has no configuration, so the job file is required;
 //   - the state folder of a `stagecoach local` run: the weights exported last; the others are
 //     listed;
-//   - otherwise the id of a job: the coordinator names its exported weights, or exports them. Their
-//     folder must be reachable from this machine.
+//   - otherwise the id of a job: the coordinator names its exported weights, or exports them. If
+//     this machine does not see their folder, they are fetched.
 // Adapters of a job are merged with the weights that it began with (merged_weights.h). Then the job is
 // one without adapters.
-// Ownership: weights put together from a checkpoint or merged, and an imported job, lie in a temporary
+// Ownership: weights put together from a checkpoint, merged or fetched, and an imported job, lie in a temporary
 //            folder, which goes with the object.
 // Threads:   the command's.
 // Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS

@@ -162,13 +162,35 @@ TEST_F(WeightSourceTest, AJobsWeightsComeFromTheCoordinator) {
   client_.job.set_id("gpt-1");
   client_.job.set_weights_folder(path);
   EXPECT_EQ(Found("gpt-1"), path + "/model.safetensors");
-  client_.job.set_weights_folder("/only/there");
-  EXPECT_THAT(Found("gpt-1"), HasSubstr("are in /only/there on the coordinator's machine"));
   const absl::Status nobody = Find("nobody").status();
   EXPECT_EQ(nobody.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(nobody.message()),
               HasSubstr("nobody is no file or folder; as a job's id"));
   EXPECT_THAT(Found("/no/such/folder"), HasSubstr("no such file or folder"));
+}
+
+// Symptom: "its weights are in /only/there on the coordinator's machine".
+TEST_F(WeightSourceTest, WeightsOfAnotherMachineAreFetched) {
+  const std::string path = Export("exports/gpt-1");
+  client_.job.set_id("gpt-1");
+  client_.job.set_weights_folder("/only/there");
+  client_.exported.set_folder("/only/there.step-7");
+  client_.fetch = [&](const v1::ExportWeightsResponse&, const std::string& folder,
+                      const OnFetched&) {
+    std::filesystem::copy(path, folder);
+    return absl::OkStatus();
+  };
+  std::string fetched;
+  {
+    const absl::StatusOr<WeightSource> found = Find("gpt-1");
+    ASSERT_TRUE(found.ok()) << found.status();
+    fetched = found->weights_file();
+    EXPECT_TRUE(std::filesystem::exists(fetched));
+    EXPECT_TRUE(std::filesystem::exists(found->config_file()));
+  }
+  EXPECT_FALSE(std::filesystem::exists(fetched)) << "a copy that nobody needs";
+  client_.fetch = nullptr;
+  EXPECT_THAT(Found("gpt-1"), HasSubstr("weights of job gpt-1"));
 }
 
 TEST_F(WeightSourceTest, AJobAtWorkIsExportedAtTheStepAskedFor) {

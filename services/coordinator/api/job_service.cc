@@ -8,11 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "checkpoint/names.h"
 #include "coordinator/loop/hidden_places.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/convert/fields/known_fields.h"
 #include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/store/store_names.h"
 #include "services/coordinator/api/checkpoint_list.h"
 #include "services/coordinator/api/read_logs_reactor.h"
 #include "services/coordinator/api/watch_reactor.h"
@@ -48,6 +50,20 @@ class GivenUpReactor final : public grpc::ServerUnaryReactor {
 absl::Status SetAside(const JobView& view) {
   return absl::FailedPreconditionError(
       absl::StrCat("job ", view.id, ": its spec is not known: ", view.message));
+}
+
+// What a client fetches, in the order of names.
+absl::Status ListFiles(FileSystem& files, const std::string& folder,
+                       v1::ExportWeightsResponse* response) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(folder));
+  for (const std::string& name : names) {
+    if (name != kExportWeightsFile && name != kExportSpecFile && name != kExportFactsFile) continue;
+    ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files.Open(JoinPath(folder, name)));
+    v1::ExportedFile& listed = *response->add_files();
+    listed.set_name(name);
+    listed.set_bytes(file->size());
+  }
+  return absl::OkStatus();
 }
 
 // A field that is dropped is another job, and it would train without a word.
@@ -296,6 +312,10 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
                    ::stagecoach::ExportWeights(*parts_.file_system, ref, manifest, folder,
                                                parts_.codec->Encode(spec), request.average()));
   response->set_folder(folder);
+  const std::string store_folder = absl::StrCat(kExportsArea, "/", NameOf(folder));
+  response->set_store_folder(store_folder);
+  response->set_grant(parts_.grants->Make(store_folder, ObjectGrants::Use::kRead));
+  RETURN_IF_ERROR(ListFiles(*parts_.file_system, folder, response));
   response->set_weights_digest(digest);
   response->set_step(ref.step);
   // Of "FOLDER: why" the folder alone: the reason has paths, which users are not told.

@@ -18,6 +18,7 @@
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/api/callers_jobs.h"
 #include "services/coordinator/stages/stage_observer.h"
+#include "services/coordinator/store/object_grants.h"
 #include "services/coordinator/watch/trace_collector.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -32,6 +33,7 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     const JobCodec* codec = nullptr;
     const Callers* callers = nullptr;  // the server's; null: by certificates only
     std::string export_folder;
+    const ObjectGrants* grants = nullptr;  // for export_folder's folders
     StageObserver* stages = nullptr;
     TraceCollector* traces = nullptr;
     const LogRing* log = nullptr;  // the coordinator's own

@@ -122,12 +122,14 @@ class WaitingJobTest : public ::testing::Test {
             .file_system = PosixFileSystem(),
             .codec = &codec_,
             .export_folder = folder_.File("exports"),
+            .grants = &grants_,
             .stages = &observer_,
             .traces = &traces_,
             .log = &ring_};
   }
 
   const TemporaryFolder folder_;
+  const ObjectGrants grants_;
   CheckpointStore store_;
   ProtoJobCodec codec_;
   SilentStages stages_;

@@ -11,6 +11,7 @@
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
+#include "services/common/store/store_names.h"
 
 namespace stagecoach {
 namespace {
@@ -31,13 +32,19 @@ auto Converted(std::function<void(absl::StatusOr<T>)> done) {
 
 }  // namespace
 
-GrpcStageClient::GrpcStageClient(Credentials credentials) : credentials_(std::move(credentials)) {}
+GrpcStageClient::GrpcStageClient(Credentials credentials, const ObjectGrants* grants)
+    : credentials_(std::move(credentials)), grants_(grants) {}
 
 GrpcStageClient::~GrpcStageClient() {
   std::unique_lock<std::mutex> lock(mutex_);
   closing_ = true;  // an answer may ask the next question
   for (grpc::ClientContext* context : cancellable_) context->TryCancel();
   idle_.wait(lock, [this] { return calls_ == 0; });  // cancelled calls end at once
+}
+
+std::string GrpcStageClient::GrantFor(const std::string& folder, ObjectGrants::Use use) const {
+  if (grants_ == nullptr || !IsStoreName(folder)) return "";
+  return grants_->Make(ObjectOf(folder), use);
 }
 
 std::shared_ptr<GrpcStageClient::Peer> GrpcStageClient::PeerFor(const StagePeer& stage) {
@@ -155,6 +162,8 @@ void GrpcStageClient::Load(const StagePeer& stage, const LoadCommand& command,
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
   v1::LoadCellRequest request = ToProto(command, *MessageOf(command.network));
   request.set_stage_name(stage.name);
+  request.set_checkpoint_grant(GrantFor(command.checkpoint_folder, ObjectGrants::Use::kRead));
+  request.set_probe_grant(GrantFor(command.probe_folder, ObjectGrants::Use::kWrite));
   Command<v1::LoadCellRequest, v1::LoadCellResponse>(stage, std::move(request), deadline_seconds,
                                                      &Async::LoadCell, Converted(std::move(done)));
 }
@@ -169,8 +178,10 @@ void GrpcStageClient::Run(const StagePeer& stage, const RunCommand& command,
 void GrpcStageClient::WriteShard(const StagePeer& stage, const WriteShardCommand& command,
                                  double deadline_seconds,
                                  std::function<void(absl::StatusOr<ShardInfo>)> done) {
+  v1::WriteShardRequest request = ToProto(command);
+  request.set_grant(GrantFor(command.folder, ObjectGrants::Use::kWrite));
   Command<v1::WriteShardRequest, v1::WriteShardResponse>(
-      stage, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
+      stage, std::move(request), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
 }
 
 void GrpcStageClient::Profile(const StagePeer& stage, const ProfileCommand& command,

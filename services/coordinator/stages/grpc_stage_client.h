@@ -2,7 +2,7 @@
 // and address. A channel that met a dead process answers for up to a second without trying. So a
 // process that registers gets a channel of its own. If a stage refused the coordinator, the next
 // command goes over a new channel, with the certificate of that moment.
-// Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
+// Ownership: borrows the grants; owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
 // Errors:    every call has a deadline. If an error is not the stage's own, it is UNAVAILABLE
 //            (own_error.h). A broken connection is UNAVAILABLE at once, never retried here: the job
@@ -23,6 +23,7 @@
 
 #include "coordinator/loop/stage_client.h"
 #include "services/coordinator/stages/stage_observer.h"
+#include "services/coordinator/store/object_grants.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
 namespace stagecoach {
@@ -33,7 +34,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   using Credentials =
       std::function<std::shared_ptr<grpc::ChannelCredentials>(const std::string& stage_name)>;
 
-  explicit GrpcStageClient(Credentials credentials);
+  // grants: for the folders of commands that are the store's; null: none are.
+  explicit GrpcStageClient(Credentials credentials, const ObjectGrants* grants = nullptr);
   ~GrpcStageClient() override;
 
   void Load(const StagePeer& stage, const LoadCommand& command, double deadline_seconds,
@@ -70,6 +72,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   using Method = void (Async::*)(grpc::ClientContext*, const Request*, Response*,
                                  std::function<void(grpc::Status)>);
 
+  std::string GrantFor(const std::string& folder, ObjectGrants::Use use) const;
   std::shared_ptr<Peer> PeerFor(const StagePeer& stage);
   // Made once for all stages of a load: thousands of layers take long on the caller's thread.
   std::shared_ptr<const v1::Network> MessageOf(const std::shared_ptr<const Network>& network);
@@ -88,6 +91,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
                std::function<void(absl::StatusOr<Response>)> done);
 
   const Credentials credentials_;
+  const ObjectGrants* const grants_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_;
   std::map<StagePeer, std::shared_ptr<Peer>> peers_;

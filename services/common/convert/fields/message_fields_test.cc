@@ -89,7 +89,7 @@ TEST(MessageFields, EveryFieldOfControlMessagesComesBack) {
   ExpectWhole(Filled<v1::Fence>());
   ExpectWhole(Filled<v1::MemoryBytes>());
   ExpectWhole(Filled<v1::LoadCellResponse>({"checksum"}));
-  ExpectWhole(Filled<v1::WriteShardRequest>({"checksum"}));
+  ExpectWhole(Filled<v1::WriteShardRequest>({"checksum", "grant"}));
   ExpectWhole(Filled<v1::ProfileModelResponse>({"checksum"}));
   ExpectWhole(Filled<v1::Card>());
   ExpectWhole(Filled<v1::Processor>());
@@ -112,7 +112,8 @@ TEST(MessageFields, EveryFieldOfShardsComesBack) {
 }
 
 TEST(MessageFields, EveryFieldOfALoadComesBack) {
-  auto load = Filled<v1::LoadCellRequest>({"job", "network", "checksum", "stage_name"});
+  auto load = Filled<v1::LoadCellRequest>(
+      {"job", "network", "checksum", "stage_name", "checkpoint_grant", "probe_grant"});
   load.clear_first_layers();
   for (const int first : {0, 1, 2, 3}) load.add_first_layers(first);
   load.mutable_fence()->set_job("j");

@@ -15,6 +15,7 @@ constexpr char kJobApi[] = "stagecoach.v1.JobService";
 constexpr char kLinkApi[] = "stagecoach.v1.LinkService";
 constexpr char kSnapshotApi[] = "stagecoach.v1.SnapshotService";
 constexpr char kStageApi[] = "stagecoach.v1.StageService";
+constexpr char kStoreApi[] = "stagecoach.v1.StoreService";
 
 constexpr RoleSet kOfStages = SetOf(PeerRole::kStage);
 constexpr RoleSet kOfUsers = SetOf(PeerRole::kUser) | SetOf(PeerRole::kOperator);
@@ -52,6 +53,11 @@ constexpr MethodRoles kMethodTable[] = {
     {kJobApi, "GetTrace", kOfUsers},
     {kJobApi, "GetShownPictures", kOfUsers},
     {kJobApi, "ReadLogs", kOfUsers},
+    // Everybody needs a grant for the object's folder as well.
+    {kStoreApi, "FindObject", kOfStages | kOfUsers},
+    {kStoreApi, "ReadObject", kOfStages | kOfUsers},
+    {kStoreApi, "WriteObject", kOfStages},
+    {kStoreApi, "RemoveObject", kOfStages},
     // Probes come with the certificate that is at hand where they run.
     {kHealthApi, "Check", 0, true},
     {kHealthApi, "Watch", 0, true},

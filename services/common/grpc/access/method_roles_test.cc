@@ -202,6 +202,10 @@ TEST(MethodRoles, AreAsDocumented) {
     if (row.service == "stagecoach.v1.FleetService") {
       want = row.method == "ListStages" ? "user operator" : "stage";
     }
+    if (row.service == "stagecoach.v1.StoreService") {
+      const bool reads = row.method == "FindObject" || row.method == "ReadObject";
+      want = reads ? "stage user operator" : "stage";
+    }
     if (row.service == "grpc.health.v1.Health") want = "coordinator stage user operator";
     if (row.method == "ServerReflectionInfo") want = "user operator";
     EXPECT_EQ(callers(path.c_str()), want) << path;

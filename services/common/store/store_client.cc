@@ -1,0 +1,233 @@
+#include "services/common/store/store_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
+#include "base/threads/clock.h"
+#include "base/threads/progress.h"
+#include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
+#include "services/common/grpc/own_error.h"
+#include "services/common/store/store_names.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kFirstPause = 0.05, kLongestPause = 2;
+
+// Of a connection, or of a moment: another try may do.
+bool IsPassing(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsOutOfRange(status);
+}
+
+}  // namespace
+
+// How long to go on: the time since something moved, and the pause before the next try.
+class StoreClient::Tries {
+ public:
+  Tries(StoreClient& client, const StoredObject& object)
+      : client_(client), object_(object), moved_at_(Now()) {}
+
+  void Moved() {
+    moved_at_ = Now();
+    pause_ = kFirstPause;
+  }
+  // OK: try again. Otherwise what the caller is told.
+  absl::Status After(const absl::Status& error, int64_t offset) {
+    if (!IsPassing(error)) return error;
+    if (Now() - moved_at_ >= client_.options_.give_up_seconds) {
+      return absl::UnavailableError(
+          absl::StrCat("store object ", object_.name, ": at byte ", offset,
+                       " nothing has moved for ", client_.options_.give_up_seconds,
+                       " s: ", absl::StatusCodeToString(error.code()), ": ", error.message()));
+    }
+    if (client_.WaitClosed(std::exchange(pause_, std::min(2 * pause_, kLongestPause)))) {
+      return absl::CancelledError(
+          absl::StrCat("store object ", object_.name, ": this process is shutting down"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static double Now() { return SystemClock::Get()->MonotonicSeconds(); }
+
+  StoreClient& client_;
+  const StoredObject& object_;
+  double moved_at_;
+  double pause_ = kFirstPause;
+};
+
+void StoreClient::Shutdown() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  for (grpc::ClientContext* context : under_way_) context->TryCancel();
+  changed_.notify_all();
+}
+
+bool StoreClient::WaitClosed(double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [this] { return closed_; });
+}
+
+std::shared_ptr<StoreClient::Stub> StoreClient::StubNow() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (stub_ == nullptr) stub_ = v1::StoreService::NewStub(options_.dial());
+  return stub_;
+}
+
+void StoreClient::Forget(const std::shared_ptr<Stub>& stub) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (stub_ == stub) stub_ = nullptr;
+}
+
+template <typename Call>
+absl::Status StoreClient::Once(Call call) {
+  const std::shared_ptr<Stub> stub = StubNow();
+  grpc::ClientContext context;
+  context.set_deadline(
+      std::chrono::system_clock::now() +
+      std::chrono::microseconds(static_cast<int64_t>(options_.call_seconds * 1e6)));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return absl::CancelledError("this process is shutting down");
+    under_way_.insert(&context);
+  }
+  const grpc::Status answer = call(*stub, &context);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    under_way_.erase(&context);
+  }
+  absl::Status status = FromMarkingServer(answer, context);
+  // The connection's certificate may have been exchanged, or its peer be another process now.
+  if (absl::IsUnavailable(status)) Forget(stub);
+  return status;
+}
+
+template <typename Call>
+absl::Status StoreClient::Unary(const StoredObject& object, Call call) {
+  Tries tries(*this, object);
+  while (true) {
+    const absl::Status status = Once(call);
+    if (status.ok()) return status;
+    RETURN_IF_ERROR(tries.After(status, 0));
+  }
+}
+
+absl::StatusOr<StoreClient::Size> StoreClient::Find(const StoredObject& object) {
+  v1::FindObjectRequest request;
+  request.set_name(object.name);
+  request.set_grant(object.grant);
+  v1::FindObjectResponse response;
+  RETURN_IF_ERROR(Unary(object, [&](Stub& stub, grpc::ClientContext* context) {
+    return stub.FindObject(context, request, &response);
+  }));
+  return Size{response.committed_size(), response.complete()};
+}
+
+absl::Status StoreClient::Remove(const StoredObject& object) {
+  v1::RemoveObjectRequest request;
+  request.set_name(object.name);
+  request.set_grant(object.grant);
+  v1::RemoveObjectResponse response;
+  return Unary(object, [&](Stub& stub, grpc::ClientContext* context) {
+    return stub.RemoveObject(context, request, &response);
+  });
+}
+
+absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
+                               std::span<std::byte> target) {
+  v1::ReadObjectRequest request;
+  request.set_name(object.name);
+  request.set_grant(object.grant);
+  Tries tries(*this, object);
+  while (!target.empty()) {
+    request.set_offset(offset);
+    request.set_bytes(static_cast<int64_t>(target.size()));
+    absl::Status damaged;
+    absl::Status status = Once([&](Stub& stub, grpc::ClientContext* context) {
+      const auto stream = stub.ReadObject(context, request);
+      v1::ReadObjectResponse part;
+      while (damaged.ok() && stream->Read(&part)) {
+        damaged = CheckChecksum(&part);
+        if (!damaged.ok() || part.data().size() > target.size()) {
+          context->TryCancel();
+          break;
+        }
+        std::memcpy(target.data(), part.data().data(), part.data().size());
+        target = target.subspan(part.data().size());
+        offset += static_cast<int64_t>(part.data().size());
+        tries.Moved();
+        TickProgress();
+      }
+      return stream->Finish();
+    });
+    if (target.empty()) return absl::OkStatus();
+    if (status.ok()) {
+      return absl::DataLossError(absl::StrCat("store object ", object.name, ": ended at byte ",
+                                              offset, ", ", target.size(), " more were asked for"));
+    }
+    // Of a range that is not in the object: no matter of time.
+    if (absl::IsOutOfRange(status)) return absl::DataLossError(status.message());
+    if (!damaged.ok()) status = damaged;
+    RETURN_IF_ERROR(tries.After(status, offset));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreClient::Append(const StoredObject& object, int64_t offset,
+                                 std::span<const std::byte> bytes, bool finish) {
+  const int64_t end = offset + static_cast<int64_t>(bytes.size());
+  Tries tries(*this, object);
+  int64_t next = offset;
+  while (true) {
+    v1::WriteObjectResponse response;
+    const absl::Status status = Once([&](Stub& stub, grpc::ClientContext* context) {
+      const auto stream = stub.WriteObject(context, &response);
+      v1::WriteObjectRequest part;
+      part.set_name(object.name);
+      part.set_grant(object.grant);
+      for (int64_t at = next;;) {
+        const auto rest = bytes.subspan(static_cast<size_t>(at - offset));
+        const auto now = rest.first(std::min(rest.size(), kStorePartBytes));
+        part.set_write_offset(at);
+        part.set_data(now.data(), now.size());
+        at += static_cast<int64_t>(now.size());
+        part.set_finish_write(finish && at == end);
+        SetChecksum(&part);
+        if (!stream->Write(part)) break;  // Finish tells why
+        TickProgress();
+        if (at == end) break;
+        part.clear_name();
+        part.clear_grant();
+      }
+      stream->WritesDone();
+      return stream->Finish();
+    });
+    if (status.ok() && response.committed_size() == end) return absl::OkStatus();
+    const absl::Status error = status.ok()
+                                   ? absl::UnavailableError(absl::StrCat("the call ended at byte ",
+                                                                         response.committed_size()))
+                                   : status;
+    RETURN_IF_ERROR(tries.After(error, next));
+    absl::StatusOr<Size> found = Find(object);
+    if (absl::IsNotFound(found.status())) found = Size{};
+    RETURN_IF_ERROR(found.status());
+    if (found->committed < offset || found->committed > end) {
+      return absl::DataLossError(
+          absl::StrCat("store object ", object.name, " has ", found->committed,
+                       " bytes, and its writer stands between ", offset, " and ", end,
+                       ": somebody else has written or removed it"));
+    }
+    if (found->complete && finish && found->committed == end) return absl::OkStatus();
+    if (found->committed > next) tries.Moved();
+    next = found->committed;
+  }
+}
+
+}  // namespace stagecoach

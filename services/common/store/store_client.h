@@ -1,0 +1,80 @@
+// StoreClient: the coordinator's store for a stage or a person's client. A call that breaks on the
+// way goes on where it was: what was read stays, and FindObject tells what was written. It gives up
+// when nothing has moved for give_up_seconds.
+// Ownership: owns its channel, which no other traffic shares.
+// Threads:   thread-safe; calls wait, and tick progress (base/threads/progress.h) at each part.
+// Errors:    the server's own, as of proto/stagecoach/v1/store.proto. UNAVAILABLE: nothing moved, with
+//            the object, the place and the last error. CANCELLED after Shutdown. DATA_LOSS: the
+//            object is shorter than asked for.
+#ifndef STAGECOACH_SERVICES_COMMON_STORE_STORE_CLIENT_H_
+#define STAGECOACH_SERVICES_COMMON_STORE_STORE_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "stagecoach/v1/store.grpc.pb.h"
+
+namespace stagecoach {
+
+struct StoredObject {
+  std::string name;   // "checkpoints/JOB/FOLDER/FILE"
+  std::string grant;  // for its folder
+};
+
+class StoreClient {
+ public:
+  struct Options {
+    std::function<std::shared_ptr<grpc::Channel>()> dial;  // the coordinator, anew
+    double call_seconds = 30;     // of one call; a longer transfer has several
+    double give_up_seconds = 60;  // without a byte
+  };
+  struct Size {
+    int64_t committed = 0;
+    bool complete = false;
+  };
+
+  explicit StoreClient(Options options) : options_(std::move(options)) {}
+  void Shutdown();  // cancels running calls
+
+  absl::StatusOr<Size> Find(const StoredObject& object);
+  absl::Status Read(const StoredObject& object, int64_t offset, std::span<std::byte> target);
+  // Writes at the committed size, which must be `offset`. Returns once the bytes are there; with
+  // `finish` the object is then complete and durable.
+  absl::Status Append(const StoredObject& object, int64_t offset, std::span<const std::byte> bytes,
+                      bool finish);
+  absl::Status Remove(const StoredObject& object);
+
+ private:
+  class Tries;
+  using Stub = v1::StoreService::Stub;
+  std::shared_ptr<Stub> StubNow();
+  void Forget(const std::shared_ptr<Stub>& stub);  // the next call dials anew
+  // Makes one call with a deadline; `call` gets stub and context.
+  template <typename Call>
+  absl::Status Once(Call call);
+  // The same again until it succeeds, or its error is final.
+  template <typename Call>
+  absl::Status Unary(const StoredObject& object, Call call);
+  bool WaitClosed(double seconds);
+
+  const Options options_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool closed_ = false;
+  std::shared_ptr<Stub> stub_;
+  std::set<grpc::ClientContext*> under_way_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_STORE_STORE_CLIENT_H_

@@ -1,0 +1,62 @@
+// StoreService: the store's calls. Stages put and fetch checkpoints, clients fetch exports. Files
+// are read and written on threads of their own, so that no transfer delays a lease or a decision.
+// Each call under way has at most one part of 512 KiB in memory.
+// Ownership: borrows its parts, which outlive the server.
+// Threads:   gRPC callbacks post and return.
+// Errors:    as ObjectFiles and ObjectGrants. UNAVAILABLE: kMostCalls are under way; try again.
+//            INVALID_ARGUMENT: a call without a deadline, or with one that is too far.
+// See:       docs/formats.md, "Store".
+#ifndef STAGECOACH_SERVICES_COORDINATOR_STORE_STORE_SERVICE_H_
+#define STAGECOACH_SERVICES_COORDINATOR_STORE_STORE_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "base/threads/task_thread.h"
+#include "services/coordinator/store/object_files.h"
+#include "services/coordinator/store/object_grants.h"
+#include "stagecoach/v1/store.grpc.pb.h"
+
+namespace stagecoach {
+
+class StoreService final : public v1::StoreService::CallbackService {
+ public:
+  static constexpr int kMostCalls = 128;  // the next one: UNAVAILABLE
+
+  StoreService(ObjectFiles* files, const ObjectGrants* grants);
+
+  grpc::ServerUnaryReactor* FindObject(grpc::CallbackServerContext* context,
+                                       const v1::FindObjectRequest* request,
+                                       v1::FindObjectResponse* response) override;
+  grpc::ServerWriteReactor<v1::ReadObjectResponse>* ReadObject(
+      grpc::CallbackServerContext* context, const v1::ReadObjectRequest* request) override;
+  grpc::ServerReadReactor<v1::WriteObjectRequest>* WriteObject(
+      grpc::CallbackServerContext* context, v1::WriteObjectResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveObject(grpc::CallbackServerContext* context,
+                                         const v1::RemoveObjectRequest* request,
+                                         v1::RemoveObjectResponse* response) override;
+
+ private:
+  class Reader;
+  class Writer;
+  class Turn;  // one of the calls under way
+  absl::Status CheckCaller(const std::string& name, const std::string& grant,
+                           ObjectGrants::Use use) const;
+  grpc::ServerUnaryReactor* Unary(grpc::CallbackServerContext* context,
+                                  std::function<absl::Status()> work);
+  TaskThread* NextThread();
+
+  ObjectFiles* const files_;
+  const ObjectGrants* const grants_;
+  std::atomic<int> calls_{0};
+  std::atomic<uint32_t> next_{0};
+  TaskThread even_, odd_;  // a call stays on one
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_STORE_STORE_SERVICE_H_
