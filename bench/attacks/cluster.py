@@ -51,8 +51,7 @@ class Cluster:
         (self.data / "input.txt").write_text("To be held, or not to be held. " * 4000)
         self.certs = self.folder / "certs"
         names = ["coordinator", *(f"stage-{i}" for i in range(stages)), "user:ann", "user:bob", "client"]
-        subprocess.run([ROOT / "deploy" / "certs" / "make-certs.sh", self.certs, *names], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([programs / "stagecoach", "certs", self.certs, *names], check=True, capture_output=True)
         token_file = self.folder / "tokens"
         token_file.write_text(f"cat {hashlib.sha256(b'a token').hexdigest()}\n")
         token_file.chmod(0o600)

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import time
 
-from cluster import HELD, ROOT, Cluster
+from cluster import HELD, Cluster
 from rows import row, verdict
 import waiting
 
@@ -146,8 +146,7 @@ def renewed(programs, _):
         before = (folder / "tls.crt").read_bytes()
         for name in ("tls.crt", "tls.key"):
             (folder / name).unlink()
-        subprocess.run([ROOT / "deploy" / "certs" / "make-certs.sh", cluster.certs, "coordinator"], check=True,
-                       capture_output=True)
+        subprocess.run([programs / "stagecoach", "certs", cluster.certs, "coordinator"], check=True, capture_output=True)
         changed = (folder / "tls.crt").read_bytes() != before
         waiting.wait_until("the coordinator takes them", lambda: "the certificates have changed" in cluster.coordinator.log(), 30)
         listed = cluster.cli("user", "list").returncode == 0

@@ -16,7 +16,7 @@ FILES = ("ca.pem", "tls.crt", "tls.key")
 
 def add_arguments(parser):
     parser.add_argument("--certs", metavar="FOLDER",
-                        help="mutual TLS with ca.pem, tls.crt and tls.key of this folder (deploy/certs/make-certs.sh)")
+                        help="mutual TLS with ca.pem, tls.crt and tls.key of this folder (stagecoach certs)")
 
 
 def open_channel(address, certs):

@@ -4,7 +4,7 @@
     pip install grpcio grpcio-tools
     python3 examples/python/submit.py --address 127.0.0.1:8001 --text /data/input.txt [--certs FOLDER]
 
---certs: a folder of deploy/certs/make-certs.sh with ca.pem, tls.crt, tls.key. The stubs are made from proto/ at the
+--certs: a folder of `stagecoach certs` with ca.pem, tls.crt, tls.key. The stubs are made from proto/ at the
 first run; a project of its own would keep them.
 """
 import argparse

@@ -14,7 +14,16 @@
 namespace stagecoach {
 namespace {
 
-constexpr char kDefaultAddress[] = "localhost:8001";
+// "coordinator; default: $STAGECOACH_ADDRESS". Not CLI11's own variables: a cluster that a flag names
+// goes before an address that a variable has.
+std::string OrVariable(const char* what, const char* variable) {
+  return absl::StrCat(what, "; default: $", variable);
+}
+
+// The variable of a script was not set, and the profile's cluster would be asked instead.
+std::string CheckNotEmpty(const std::string& given) {
+  return given.empty() ? "is empty; name it, or leave the option out" : "";
+}
 
 }  // namespace
 
@@ -22,7 +31,6 @@ CommandTree::CommandTree(Console* console, StopSignal* stop)
     : app_("Trains neural networks by pipeline parallelism.", "stagecoach") {
   context_.console = console;
   context_.stop = stop;
-  context_.client.address = kDefaultAddress;
   app_.require_subcommand(1);
   app_.fallthrough();  // shared options may stand behind the command too
   AddSharedOptions();
@@ -31,6 +39,7 @@ CommandTree::CommandTree(Console* console, StopSignal* stop)
   AddWeightCommands(*this);
   AddScoreCommand(*this);
   AddTokenizerCommands(*this);
+  AddSetupCommands(*this);
   Add("version", "Print the version", RunVersion);
   AddCompletion();
 }
@@ -41,8 +50,24 @@ int CommandTree::Run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return ReportParse(error);
   }
-  context_.address_given = address_->count() > 0;
+  ChooseClient();
   return run_();
+}
+
+// A profile that cannot be used matters to the commands that connect.
+void CommandTree::ChooseClient() {
+  const absl::StatusOr<ConnectionSettings> variables = ReadConnectionVariables();
+  const absl::StatusOr<Connection> chosen =
+      variables.ok() ? ChooseConnection(context_.flags, *variables, ProfilePath())
+                     : absl::StatusOr<Connection>(variables.status());
+  context_.address_given =
+      context_.flags.names_coordinator() || (variables.ok() && variables->names_coordinator());
+  ClientOptions& client = context_.client;
+  client.problem = chosen.status();
+  if (!chosen.ok()) return;
+  client.address = chosen->address;
+  client.tls = chosen->tls;
+  client.cluster = chosen->cluster;
 }
 
 int CommandTree::ReportParse(const CLI::ParseError& error) {
@@ -57,9 +82,7 @@ int CommandTree::ReportParse(const CLI::ParseError& error) {
 }
 
 void CommandTree::AddSharedOptions() {
-  address_ = app_.add_option("--address", context_.client.address, "coordinator, host:port")
-                 ->envname("STAGECOACH_ADDRESS")
-                 ->capture_default_str();
+  AddConnectionOptions();
   app_.add_option("--timeout", context_.client.timeout_seconds, "seconds that one call may take")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
@@ -69,23 +92,44 @@ void CommandTree::AddSharedOptions() {
           "how results are printed")
       ->check(CLI::IsMember({"table", "json", "ndjson"}))
       ->default_str("table");
-  TlsFlags& tls = context_.client.tls;
-  app_.add_flag("--grpc-use-ssl", tls.use_ssl, "mutual TLS to the coordinator");
-  app_.add_option("--grpc-server-cert", tls.server_cert, "PEM certificate of this client")
-      ->type_name("FILE");
-  app_.add_option("--grpc-server-key", tls.server_key, "PEM private key of this client")
-      ->type_name("FILE");
-  app_.add_option("--grpc-root-cert", tls.root_cert, "PEM certificates of the authority")
-      ->type_name("FILE");
-  app_.add_option("--token-file", tls.token_file,
-                  "in place of a certificate: the file with the token to call with")
-      ->type_name("FILE");
+}
+
+void CommandTree::AddConnectionOptions() {
+  ConnectionSettings& flags = context_.flags;
+  const auto add = [this](const char* name, std::string* target, const std::string& what,
+                          const char* type) {
+    app_.add_option(name, *target, what)->type_name(type)->check(CheckNotEmpty);
+  };
+  add("--address", &flags.address,
+      absl::StrCat(OrVariable("coordinator, host:port", kAddressVariable),
+                   ", else that of the cluster, else ", kDefaultAddress),
+      "TEXT");
+  add("--cluster", &flags.cluster,
+      absl::StrCat(OrVariable("a cluster of the profile (`config`)", kClusterVariable),
+                   ", else the profile's current one"),
+      "CLUSTER");
+  app_.add_flag_function(
+      "--grpc-use-ssl", [&flags](int64_t count) { flags.use_ssl = count > 0; },
+      OrVariable("mutual TLS to the coordinator", kTlsVariable));
+  add("--grpc-server-cert", &flags.server_cert,
+      OrVariable("PEM certificate of this client", kTlsCertVariable), "FILE");
+  add("--grpc-server-key", &flags.server_key,
+      OrVariable("PEM private key of this client", kTlsKeyVariable), "FILE");
+  add("--grpc-root-cert", &flags.root_cert,
+      OrVariable("PEM certificates of the authority", kTlsCaVariable), "FILE");
+  add("--token-file", &flags.token_file,
+      OrVariable("in place of a certificate: the file with the token to call with",
+                 kTokenFileVariable),
+      "FILE");
 }
 
 CLI::App* CommandTree::AddChoice(CLI::App* parent, const std::string& name,
                                  const std::string& description, std::function<int()> run) {
   CLI::App* command = (parent == nullptr ? &app_ : parent)->add_subcommand(name, description);
-  command->callback([this, run = std::move(run)] { run_ = run; });
+  // That of a command inside comes first.
+  command->callback([this, run = std::move(run)] {
+    if (run_ == nullptr) run_ = run;
+  });
   return command;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/testing/file_text.h"
 #include "base/testing/temporary_folder.h"
+#include "services/cli/testing/no_profile.h"
 
 namespace stagecoach {
 namespace {
@@ -29,6 +30,7 @@ class CommandLineTest : public testing::Test {
     notes_.str("");
     return RunCommandLine(static_cast<int>(words.size()), words.data(), &console_, &stop_);
   }
+  const NoProfile no_profile_;
   std::ostringstream out_, notes_;
   Console console_{out_, notes_, {}};
   StopSignal stop_;
@@ -40,7 +42,7 @@ TEST_F(CommandLineTest, HelpIsDataAndNoError) {
        {"local",    "submit",      "watch",     "list",       "describe", "cancel",
         "plan",     "checkpoints", "export",    "health",     "version",  "generate",
         "classify", "segment",     "translate", "perplexity", "score",    "tokenizer",
-        "trace",    "logs",        "resume",    "ui"}) {
+        "trace",    "logs",        "resume",    "ui",         "certs",    "config"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }

@@ -34,8 +34,9 @@ class CommandTree {
     const auto chosen = [this, options, run] { return run(*options, context_); };
     return {AddChoice(parent, name, description, chosen), *options};
   }
-  void Add(const std::string& name, const std::string& description, int (*run)(CommandContext&)) {
-    AddChoice(nullptr, name, description, [this, run] { return run(context_); });
+  CLI::App* Add(const std::string& name, const std::string& description,
+                int (*run)(CommandContext&), CLI::App* parent = nullptr) {
+    return AddChoice(parent, name, description, [this, run] { return run(context_); });
   }
 
   CLI::App& app() { return app_; }
@@ -45,13 +46,14 @@ class CommandTree {
   CLI::App* AddChoice(CLI::App* parent, const std::string& name, const std::string& description,
                       std::function<int()> run);
   void AddSharedOptions();
+  void AddConnectionOptions();
+  void ChooseClient();
   void AddCompletion();
   int ReportParse(const CLI::ParseError& error);
 
   CLI::App app_;
   CommandContext context_;
   std::function<int()> run_;
-  CLI::Option* address_ = nullptr;
   std::string shell_;
   std::vector<std::string> line_;  // to complete
 };
@@ -61,6 +63,7 @@ void AddClusterCommands(CommandTree& tree);  // ask a coordinator
 void AddWeightCommands(CommandTree& tree);   // use trained weights
 void AddScoreCommand(CommandTree& tree);     // compares translations with references
 void AddTokenizerCommands(CommandTree& tree);
+void AddSetupCommands(CommandTree& tree);  // certificates, and the profile
 
 }  // namespace stagecoach
 

@@ -19,6 +19,7 @@
 #include "base/testing/file_text.h"
 #include "base/testing/temporary_folder.h"
 #include "services/cli/command_line.h"
+#include "services/cli/testing/no_profile.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
 namespace stagecoach {
@@ -86,6 +87,7 @@ class CompletionTest : public testing::Test {
     return output;
   }
 
+  const NoProfile no_profile_;
   std::ostringstream out_, notes_;
   Console console_{out_, notes_, {}};
   StopSignal stop_;

@@ -166,7 +166,8 @@ void AddPlan(CommandTree& tree) {
         double number = 0;
         return absl::SimpleAtod(text, &number) && std::isnan(number) ? "Value is no number" : "";
       });
-  command->add_flag("--server", options.ask_server, "ask the coordinator (default with --address)");
+  command->add_flag("--server", options.ask_server,
+                    "ask the coordinator (default with --address or --cluster)");
   command->add_flag("--schedule", options.show_schedule, "also print the schedule as text");
 }
 

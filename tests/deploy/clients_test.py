@@ -62,8 +62,7 @@ class Clients(servers.ServersTest):
     def test_an_example_without_a_connection_says_why(self):
         """Symptom: submit.py without certificates waited 10 s for a bare DEADLINE_EXCEEDED; reflect.py knew no TLS."""
         certs = self.folder / "certs"
-        subprocess.run([str(ROOT / "deploy" / "certs" / "make-certs.sh"), str(certs), "coordinator", "client"], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([str(BIN / "stagecoach"), "certs", str(certs), "coordinator", "client"], check=True, capture_output=True)
         own = certs / "coordinator"
         self.launch("stagecoach-coordinator", "secured", "--state-dir", self.folder / "secured-state", "--grpc-use-ssl",
                     "--grpc-server-cert", own / "tls.crt", "--grpc-server-key", own / "tls.key", "--grpc-root-cert",

@@ -103,9 +103,8 @@ class Composition(unittest.TestCase):
         self.folder.chmod(0o755)
         (self.folder / "data" / "input.txt").write_text("A coach that loses a wheel arrives all the same. " * 400)
         (self.folder / "jobs" / "job.json").write_text(json.dumps(JOB))
-        subprocess.run([str(ROOT / "deploy/certs/make-certs.sh"), "-u", "65532", str(self.folder / "certs"),
-                        "coordinator", "client", *(f"stage-{i}" for i in range(8))], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([str(BIN / "stagecoach"), "certs", "--owner", "65532", str(self.folder / "certs"),
+                        "coordinator", "client", *(f"stage-{i}" for i in range(8))], check=True, capture_output=True)
 
     def compose(self, *arguments, check=True, timeout=180):
         result = subprocess.run([self.compose_program, "-p", self.project, *arguments], cwd=ROOT, env=self.environment,

@@ -193,7 +193,7 @@ class Manifests(unittest.TestCase):
         self.assertIn("*.stage.stagecoach.svc", certificates["stagecoach-stage-tls"]["dnsNames"])
         for name in wanted:
             self.assertLessEqual({"server auth", "client auth"}, set(certificates[name]["usages"]), name)
-        # What make-certs.sh writes for the same names; the pods are stage-0, stage-1, ...
+        # What `stagecoach certs` writes for the same names; the pods are stage-0, stage-1, ...
         roles = {name: spec.get("uris") for name, spec in certificates.items() if not spec.get("isCA")}
         self.assertEqual(roles, {"stagecoach-coordinator-tls": ["spiffe://stagecoach/coordinator/coordinator"],
                                  "stagecoach-stage-tls": ["spiffe://stagecoach/stage/stage"],

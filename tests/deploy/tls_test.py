@@ -19,7 +19,6 @@ import harness  # noqa: E402
 import servers  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MAKE_CERTS = ROOT / "deploy" / "certs" / "make-certs.sh"
 CA_CONFIG = """[ca]
 default_ca=d
 [d]
@@ -50,7 +49,7 @@ class Tls(servers.ServersTest):
         self.make(self.certs, "coordinator", "stage-0", "stage-1", "client")
 
     def make(self, folder, *names):
-        subprocess.run([str(MAKE_CERTS), str(folder), *names], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([str(harness.CLI), "certs", str(folder), *names], check=True, capture_output=True)
 
     def make_brief(self, name, seconds):
         """A certificate of the cluster's authority that ends so many seconds from now, and its last second."""
@@ -116,7 +115,7 @@ class Tls(servers.ServersTest):
             self.assertEqual(result.returncode, code, f"{cert}: {result.stderr}")
             if code != 0:
                 self.assertRegex(result.stderr, f"ListJobs of stagecoach.v1.JobService is for the role user or operator, "
-                                                f"and the caller is .* {cert} .*make-certs.sh FOLDER user:NAME")
+                                                f"and the caller is .* {cert} .*stagecoach certs FOLDER user:NAME")
             health = self.client(coordinator, "health", self.address("stage-0"), cert=self.certs / cert)
             self.assertEqual(health.returncode, 0, health.stderr)
         self.assertEqual(self.refusals("coordinator"), {("ListJobs", "stage"): 1, ("ListJobs", "coordinator"): 1})
@@ -184,7 +183,7 @@ class Tls(servers.ServersTest):
         address = self.coordinator()
         result = self.client(address, "list", cert=old)
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertRegex(result.stderr, r"certificate \(CN old\) names no role: make it anew .*make-certs.sh.*"
+        self.assertRegex(result.stderr, r"certificate \(CN old\) names no role: make it anew .*stagecoach certs.*"
                                         "--any-certificate-i-know")
         self.assertEqual(self.client(address, "health", address, cert=old).returncode, 0, "any certificate will do")
         lenient = self.coordinator(old, "lenient", "--any-certificate-i-know")
@@ -196,10 +195,10 @@ class Tls(servers.ServersTest):
         refused = self.client(lenient, "list", cert=self.certs / "stage-0")
         self.assertRegex(refused.stderr, "the caller is stage stage-0 by its certificate")
 
-    def test_make_certs_refuses_what_is_no_role_and_no_name(self):
-        for entry, pattern in (("root:eve", "root is no role"), ("user:", '"" is no name'), ("stage:a/b", '"a/b" is no name'),
+    def test_certs_refuses_what_is_no_role_and_no_name(self):
+        for entry, pattern in (("root:eve", '"root" is no role'), ("user:", '"" is no name'), ("stage:a/b", '"a/b" is no name'),
                                ("user:..", "is no name"), (":eve", "is no role")):
-            result = subprocess.run([str(MAKE_CERTS), str(self.certs), "user:before", entry], capture_output=True, text=True)
+            result = self.cli("certs", self.certs, "user:before", entry)
             self.assertEqual(result.returncode, 2, entry)
             self.assertIn(pattern, result.stderr)
         self.assertFalse((self.certs / "before").exists(), "all are looked at before any is made")
@@ -277,7 +276,7 @@ class Tls(servers.ServersTest):
     def test_a_server_under_another_name_is_refused(self):
         self.make(self.certs, "elsewhere")
         folder = self.certs / "elsewhere"
-        # A certificate for elsewhere only, without the loopback names that make-certs.sh adds.
+        # A certificate for elsewhere only, without the loopback names that `stagecoach certs` adds.
         request = subprocess.run(["openssl", "req", "-new", "-key", folder / "tls.key", "-subj", "/CN=elsewhere"],
                                  check=True, capture_output=True).stdout
         (folder / "names").write_text("subjectAltName=DNS:elsewhere\n")

@@ -49,9 +49,11 @@ grpc::Status CallHealth(grpc::GenericStub* stub, grpc::ClientContext* context, s
 }  // namespace
 
 absl::Status CheckHealth(const ClientOptions& options) {
+  RETURN_IF_ERROR(options.problem);
   RETURN_IF_ERROR(CheckDialAddress("address", options.address));
-  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
-                   MakeChannelCredentials(options.tls));
+  auto made = MakeChannelCredentials(options.tls);
+  if (!options.cluster.empty()) made = Annotate(std::move(made), options.cluster);
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials, std::move(made));
   grpc::GenericStub stub(grpc::CreateChannel(options.address, credentials));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +

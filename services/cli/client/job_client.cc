@@ -247,9 +247,11 @@ class GrpcJobClient final : public JobClient {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions& options) {
+  RETURN_IF_ERROR(options.problem);
   RETURN_IF_ERROR(CheckDialAddress("--address", options.address));
-  const absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
       MakeChannelCredentials(options.tls);
+  if (!options.cluster.empty()) credentials = Annotate(std::move(credentials), options.cluster);
   // NOT_FOUND is a job's that is not there, and ends a script with another code.
   if (absl::IsNotFound(credentials.status())) {
     return absl::InvalidArgumentError(credentials.status().message());

@@ -59,6 +59,8 @@ struct ClientOptions {
   std::string address;
   TlsFlags tls;
   double timeout_seconds = 10;
+  std::string cluster;   // whose address and files these are, for errors; empty: those of flags
+  absl::Status problem;  // of a profile or variable; every attempt to connect answers it
 };
 
 absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions& options);

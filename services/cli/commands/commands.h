@@ -15,6 +15,7 @@
 #include "services/cli/client/job_client.h"
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/output/console.h"
+#include "services/cli/profile/connection.h"
 
 namespace stagecoach {
 
@@ -23,7 +24,8 @@ struct CommandContext {
   Console* console = nullptr;
   StopSignal* stop = nullptr;
   ClientOptions client;
-  bool address_given = false;  // by flag or environment
+  ConnectionSettings flags;    // the part of `client` that the command line gives
+  bool address_given = false;  // by flag or environment, or by a cluster's name there
   OutputFormat output = OutputFormat::kTable;
   int input = 0;  // descriptor of what commands read as standard input
   std::function<absl::StatusOr<std::unique_ptr<JobClient>>(const ClientOptions&)> connect =
@@ -233,10 +235,29 @@ struct ValidateOptions {
 };
 int RunValidate(const ValidateOptions& options, CommandContext& context);
 
-// Print for completion scripts, one word a line: the jobs of the coordinator, this machine's
-// devices. If the coordinator does not answer within a second, nothing is printed: nobody wants an
+struct CertsOptions {
+  std::string folder;
+  std::vector<std::string> entries;  // services/common/tls/certificate_entry.h
+  int days = 825;
+  int64_t owner = -1;  // user id; negative: this process's
+};
+int RunCerts(const CertsOptions& options, CommandContext& context);
+
+// Changes the profile. The cluster's files are those of the shared flags, or of `certs`.
+struct ConfigSetOptions {
+  std::string name, coordinator;
+  std::string certs;  // a folder of `certs`; empty: none
+};
+int RunConfigSet(const ConfigSetOptions& options, CommandContext& context);
+int RunConfigShow(CommandContext& context);
+int RunConfigUse(const std::string& name, CommandContext& context);
+int RunConfigRemove(const std::string& name, CommandContext& context);
+
+// Print for completion scripts, one word a line: the jobs of the coordinator, the profile's
+// clusters, this machine's devices. If the coordinator does not answer within a second, nothing is printed: nobody wants an
 // error at the prompt.
 void CompleteJobs(CommandContext& context);
+void CompleteClusters(CommandContext& context);
 void CompleteDevices(CommandContext& context);
 int RunList(CommandContext& context);
 int RunDescribe(const std::string& job, CommandContext& context);

@@ -27,6 +27,12 @@ void CompleteJobs(CommandContext& context) {
   for (const v1::Job& job : jobs->jobs()) context.console->PrintLine(job.id());
 }
 
+void CompleteClusters(CommandContext& context) {
+  const absl::StatusOr<Profile> profile = ReadProfile(ProfilePath());
+  if (!profile.ok()) return;
+  for (const auto& [name, cluster] : profile->clusters) context.console->PrintLine(name);
+}
+
 void CompleteDevices(CommandContext& context) {
   context.console->PrintLine("cpu");
   // The driver's files: to start CUDA takes longer than a prompt should.

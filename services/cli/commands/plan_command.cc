@@ -108,17 +108,17 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
   if (ask_server && options.memory_per_stage > 0) {
     return context.console->Fail(absl::InvalidArgumentError(
         "--memory-per-stage: a coordinator plans for the memory that its stages have; leave it "
-        "out, or ask none: no --server, no --address"));
+        "out, or ask none: no --server, --address or --cluster"));
   }
   if (ask_server && options.gflops > 0) {
     return context.console->Fail(absl::InvalidArgumentError(
         "--gflops: a coordinator plans by a rate of its own; leave it out, or ask none: no "
-        "--server, no --address"));
+        "--server, --address or --cluster"));
   }
   if (ask_server && options.threads_per_stage > 0) {
     return context.console->Fail(absl::InvalidArgumentError(
         "--threads-per-stage: a coordinator plans for the threads that its stages have; leave it "
-        "out, or ask none: no --server, no --address"));
+        "out, or ask none: no --server, --address or --cluster"));
   }
   // A plan needs no data, and tells what a job would cost before it is there.
   const absl::Status data = ask_server ? absl::OkStatus() : CheckDataHere(*spec_file);

@@ -36,8 +36,16 @@ std::string AddressOf(int port) { return absl::StrCat(kHost, ":", port); }
 
 std::vector<std::string> ServerArguments(const std::string& program, const std::string& port_file,
                                          const ProcessPorts& ports) {
-  return {program,       "--listen", AddressOf(ports.grpc), "--http", AddressOf(ports.http),
-          "--port-file", port_file,  "--die-with-parent"};
+  // The environment's TLS is for other clusters.
+  return {program,
+          "--listen",
+          AddressOf(ports.grpc),
+          "--http",
+          AddressOf(ports.http),
+          "--port-file",
+          port_file,
+          "--die-with-parent",
+          "--grpc-use-ssl=false"};
 }
 
 ProcessSpec MakeSpec(const LocalClusterOptions& options, const std::string& name) {

@@ -129,7 +129,7 @@ TEST_F(RoleProcessorTest, EveryRowOfTheTableHoldsForEveryRole) {
       EXPECT_THAT(status.error_message(),
                   AllOf(HasSubstr(absl::StrCat(row.method_name(), " of ", row.service_name())),
                         HasSubstr(absl::StrCat(PeerRoleName(role), " somebody")),
-                        HasSubstr("make-certs.sh")));
+                        HasSubstr("stagecoach certs")));
     }
   }
 }

@@ -35,11 +35,14 @@ void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
                 "listen off loopback without TLS: anyone on the network may use this server");
   parser.Switch("--insecure-http-i-know", &flags->insecure_http_i_know,
                 "serve HTTP off loopback without a login: for a network that only operators reach");
-  parser.Switch("--grpc-use-ssl", &flags->tls.use_ssl, "mutual TLS on every gRPC connection");
-  parser.Text("--grpc-server-cert", &flags->tls.server_cert, "PEM certificate of this server");
-  parser.Text("--grpc-server-key", &flags->tls.server_key, "PEM private key of this server");
+  parser.Switch("--grpc-use-ssl", &flags->tls.use_ssl, "mutual TLS on every gRPC connection",
+                kTlsVariable);
+  parser.Text("--grpc-server-cert", &flags->tls.server_cert, "PEM certificate of this server",
+              kTlsCertVariable);
+  parser.Text("--grpc-server-key", &flags->tls.server_key, "PEM private key of this server",
+              kTlsKeyVariable);
   parser.Text("--grpc-root-cert", &flags->tls.root_cert,
-              "PEM certificates of the authority that signs every peer");
+              "PEM certificates of the authority that signs every peer", kTlsCaVariable);
   parser.Switch(
       "--any-certificate-i-know", &flags->tls.any_certificate_i_know,
       "with TLS: a certificate that names no role may call everything, as before there were "
@@ -83,7 +86,7 @@ absl::Status CheckExposure(const ServerFlags& flags) {
   if (tls.use_ssl && tls.any_certificate_i_know) {
     spdlog::warn(
         "--any-certificate-i-know: a certificate without a role may call everything here; make "
-        "such certificates anew with deploy/certs/make-certs.sh and leave the flag out");
+        "such certificates anew with `stagecoach certs` and leave the flag out");
   }
   if (!flags.probes.empty()) {
     RETURN_IF_ERROR(ParseAddress("--probes", flags.probes, &host, &port));

@@ -10,6 +10,13 @@
 
 namespace stagecoach {
 
+// Environment variables that servers and the client read where these flags are missing. A service
+// manager or a container gives them: EnvironmentFile=, env.
+inline constexpr char kTlsVariable[] = "STAGECOACH_TLS";  // --grpc-use-ssl, "1" or "true"
+inline constexpr char kTlsCertVariable[] = "STAGECOACH_TLS_CERT";
+inline constexpr char kTlsKeyVariable[] = "STAGECOACH_TLS_KEY";
+inline constexpr char kTlsCaVariable[] = "STAGECOACH_TLS_CA";
+
 struct TlsFlags {
   bool use_ssl = false;
   std::string server_cert, server_key, root_cert;  // PEM files; used as client identity too

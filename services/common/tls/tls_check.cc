@@ -1,10 +1,6 @@
 #include "services/common/tls/tls_check.h"
 
 #include <netdb.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,29 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/errors/status.h"
+#include "services/common/tls/openssl_objects.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr timeval kPatience = {2, 0};  // for the connection, and again for each answer
-
-struct Deleter {
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-  void operator()(X509_STORE* p) const { X509_STORE_free(p); }
-  void operator()(X509_STORE_CTX* p) const { X509_STORE_CTX_free(p); }
-  void operator()(STACK_OF(X509) * p) const { sk_X509_pop_free(p, X509_free); }
-  void operator()(SSL_CTX* p) const { SSL_CTX_free(p); }
-  void operator()(SSL* p) const { SSL_free(p); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Deleter>;
-
-// OpenSSL keeps errors per thread: what is left there would be read as gRPC's.
-struct ErrorsCleared {
-  ~ErrorsCleared() { ERR_clear_error(); }
-};
 
 absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -52,18 +31,14 @@ absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& 
   return text;
 }
 
-Owned<BIO> Reader(const std::string& text) {
-  return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 Owned<X509> ReadCertificate(const std::string& pem) {
-  return Owned<X509>(PEM_read_bio_X509(Reader(pem).get(), nullptr, nullptr, nullptr));
+  return Owned<X509>(PEM_read_bio_X509(ReaderOf(pem).get(), nullptr, nullptr, nullptr));
 }
 
 // What stands in the file after the certificate itself: the authorities between it and the root.
 Owned<STACK_OF(X509)> ReadIntermediates(const std::string& pem) {
   Owned<STACK_OF(X509)> chain(sk_X509_new_null());
-  const Owned<BIO> reader = Reader(pem);
+  const Owned<BIO> reader = ReaderOf(pem);
   bool first = true;
   while (X509* one = PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)) {
     if (first) {
@@ -78,7 +53,7 @@ Owned<STACK_OF(X509)> ReadIntermediates(const std::string& pem) {
 
 Owned<X509_STORE> ReadAuthorities(const std::string& pem) {
   Owned<X509_STORE> store(X509_STORE_new());
-  const Owned<BIO> reader = Reader(pem);
+  const Owned<BIO> reader = ReaderOf(pem);
   int count = 0;
   while (Owned<X509> root{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
     X509_STORE_add_cert(store.get(), root.get());
@@ -87,23 +62,13 @@ Owned<X509_STORE> ReadAuthorities(const std::string& pem) {
   return count > 0 ? std::move(store) : nullptr;
 }
 
-std::string TimeText(const ASN1_TIME* time) {
-  Owned<BIO> text(BIO_new(BIO_s_mem()));
-  ASN1_TIME_print(text.get(), time);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &data);
-  return std::string(data, static_cast<size_t>(size));
-}
-
 // What the certificate says it is for: "DNS:stage-0, DNS:localhost, IP Address:127.0.0.1".
 std::string NamesOf(X509* certificate) {
   const int at = X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1);
   if (at < 0) return "no name at all";
   Owned<BIO> text(BIO_new(BIO_s_mem()));
   X509V3_EXT_print(text.get(), X509_get_ext(certificate, at), 0, 0);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &data);
-  return std::string(data, static_cast<size_t>(size));
+  return TextIn(text);
 }
 
 bool IsFor(X509* certificate, const std::string& host) {
@@ -184,7 +149,7 @@ Owned<SSL_CTX> MakeContext(const TlsPems& pems) {
   }
   const Owned<X509> certificate = ReadCertificate(pems.cert);
   const Owned<EVP_PKEY> key(
-      PEM_read_bio_PrivateKey(Reader(pems.key).get(), nullptr, nullptr, nullptr));
+      PEM_read_bio_PrivateKey(ReaderOf(pems.key).get(), nullptr, nullptr, nullptr));
   if (certificate != nullptr && key != nullptr) {
     SSL_CTX_use_certificate(context.get(), certificate.get());
     SSL_CTX_use_PrivateKey(context.get(), key.get());
@@ -219,7 +184,7 @@ absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems) {
   const ErrorsCleared cleared;
   const Owned<X509> certificate = ReadCertificate(pems.cert);
   const Owned<EVP_PKEY> key(
-      PEM_read_bio_PrivateKey(Reader(pems.key).get(), nullptr, nullptr, nullptr));
+      PEM_read_bio_PrivateKey(ReaderOf(pems.key).get(), nullptr, nullptr, nullptr));
   const Owned<X509_STORE> store = ReadAuthorities(pems.root);
   const auto wrong = [](const char* flag, const std::string& file, const std::string& what) {
     return absl::FailedPreconditionError(absl::StrCat(flag, "=", file, ": ", what));

@@ -36,7 +36,7 @@ absl::Status OfOwnName(const absl::Status& status, const char* field, const std:
   return absl::PermissionDeniedError(
       absl::StrCat(field, "=", name, ": ", std::string(status.message()),
                    ": give it such a --name, or a certificate of its own "
-                   "(deploy/certs/make-certs.sh FOLDER stage:",
+                   "(stagecoach certs FOLDER stage:",
                    name, ")"));
 }
 

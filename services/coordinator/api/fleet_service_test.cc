@@ -155,7 +155,7 @@ TEST_F(FleetServiceTest, AStageRegistersAndRenewsItsOwnNameOnly) {
   EXPECT_EQ(taken.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(taken.error_message(),
               AllOf(HasSubstr("stage.name=stage-0"), HasSubstr("that of stage stage-1"),
-                    HasSubstr("make-certs.sh FOLDER stage:stage-0")));
+                    HasSubstr("stagecoach certs FOLDER stage:stage-0")));
   EXPECT_EQ(Renew(one, "stage-0").error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_TRUE(Renew(zero, "stage-0").ok());
   EXPECT_EQ(Register(user, "stage-2").error_code(), grpc::StatusCode::PERMISSION_DENIED);

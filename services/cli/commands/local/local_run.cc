@@ -97,9 +97,9 @@ absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const LocalRunOptions&
   run->cluster_ = *std::move(cluster);
   run->Note(absl::StrCat("address  ", run->cluster_->address()));
   run->Note(absl::StrCat("page     http://", run->cluster_->http_address(), "/  (and /metrics)"));
-  ClientOptions client_options = context.client;
+  ClientOptions client_options;  // loopback: of the cluster that flags or profile name, nothing
   client_options.address = run->cluster_->address();
-  client_options.tls = TlsFlags{};  // loopback
+  client_options.timeout_seconds = context.client.timeout_seconds;
   absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(client_options);
   if (!client.ok()) return client.status();
   run->client_ = *std::move(client);

@@ -80,8 +80,7 @@ std::string WhoMay(const MethodRoles& method) {
 }
 
 std::string MakeCertificate(const MethodRoles& method) {
-  return absl::StrCat("deploy/certs/make-certs.sh FOLDER ", NamesOfRoles(method.roles).front(),
-                      ":NAME");
+  return absl::StrCat("stagecoach certs FOLDER ", NamesOfRoles(method.roles).front(), ":NAME");
 }
 
 std::string Whose(const Caller& caller) {

@@ -219,11 +219,11 @@ TEST(MethodRoles, ARefusalSaysWhoCalledWhoMayAndWhatToDo) {
   EXPECT_THAT(stage, StatusIs(absl::StatusCode::kPermissionDenied,
                               AllOf(HasSubstr("SubmitJob of stagecoach.v1.JobService"),
                                     HasSubstr("user or operator"), HasSubstr("stage stage-0"),
-                                    HasSubstr("make-certs.sh FOLDER user:NAME"))));
+                                    HasSubstr("stagecoach certs FOLDER user:NAME"))));
   EXPECT_THAT(CheckCall(submit, {Parse({}).status(), "old\x1b"}, false),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("CN old\\x1b"), HasSubstr("names no role"),
-                             HasSubstr("make-certs.sh"), HasSubstr("--any-certificate-i-know"))));
+                             HasSubstr("stagecoach certs"), HasSubstr("--any-certificate-i-know"))));
   EXPECT_THAT(CheckCall(submit, {Parse({"spiffe://stagecoach/root/eve"}).status(), ""}, false),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("spiffe://stagecoach/root/eve"), Not(HasSubstr("i-know")))));

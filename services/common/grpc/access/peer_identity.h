@@ -6,7 +6,7 @@
 //            right form: it names two, or one that cannot be read. Such a certificate was meant to
 //            be limited, so it does not count as one without a role.
 // Source:    SPIFFE ID, section 2 (characters of a path, one ID a certificate).
-// See:       docs/operations.md, "Roles"; deploy/certs/make-certs.sh.
+// See:       docs/operations.md, "Roles"; services/common/tls/certificate_entry.h.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ACCESS_PEER_IDENTITY_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_ACCESS_PEER_IDENTITY_H_
 
