@@ -103,17 +103,22 @@ function(stagecoach_module name)
     stagecoach_test_program(${name}_tests ${unit_headers})
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    # Thousands of processes start for longer than they test, sanitized ones above all.
-    if(arg_ROWS)
+    # Thousands of processes start for longer than they test, sanitized ones above all. Of a large sanitized program two
+    # run, as it would outlast all others and leave a core idle.
+    list(LENGTH tests files)
+    if(arg_ROWS OR (STAGECOACH_SANITIZE AND files GREATER_EQUAL 12))
+      set(cost ${files})  # the longest first: the last one leaves the other cores idle
+      if(arg_ROWS)
+        set(cost 500)
+      endif()
       foreach(half 0 1)
         add_test(NAME ${name}_tests_${half} COMMAND ${name}_tests --gtest_brief=1)
         set_tests_properties(${name}_tests_${half} PROPERTIES
                              ENVIRONMENT "GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}"
-                             TIMEOUT 600 COST 500 LABELS "unit;${name}")
+                             TIMEOUT 600 COST ${cost} LABELS "unit;${name}")
       endforeach()
     elseif(STAGECOACH_SANITIZE)
       add_test(NAME ${name}_tests COMMAND ${name}_tests --gtest_brief=1)
-      list(LENGTH tests files)  # the longest first: the last one leaves the other cores idle
       set_tests_properties(${name}_tests PROPERTIES TIMEOUT 600 COST ${files} LABELS "unit;${name}")
     else()
       gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/sanitized.h"
 #include "checkpoint/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -99,6 +100,7 @@ TEST_F(RuntimeLoraTest, TheNetworkBeginsAsItsBase) {
     ASSERT_TRUE(whole->LoadAll(1).ok());
     const double expected = Evaluation(*whole, 1, 0);
     for (const int stages : {1, 2, 4}) {
+      if (kSanitized && stages != 2) continue;  // numbers are the release build's to compare
       const auto fleet = Adapted(stages, base, tied, kLora);
       const absl::Status loaded = fleet->LoadAll(1);
       ASSERT_TRUE(loaded.ok()) << loaded;
@@ -113,6 +115,7 @@ TEST_F(RuntimeLoraTest, EveryPipelineTrainsAlikeAndGoesOnFromCheckpointsOfAdapte
     std::vector<double> losses;
     std::map<std::string, std::string> after;
     for (const int stages : {1, 2, 6}) {
+      if (kSanitized && stages > 2) continue;
       const auto fleet = Adapted(stages, base, tied, kLora);
       ASSERT_TRUE(fleet->LoadAll(1).ok());
       const auto first = fleet->TrainSteps(1, 0, 2);

@@ -8,8 +8,6 @@ import support
 
 import stagecoach
 
-MAKE_CERTS = support.ROOT / "deploy" / "certs" / "make-certs.sh"
-
 
 class Tls(support.servers.ServersTest):
     def setUp(self):
@@ -24,7 +22,7 @@ class Tls(support.servers.ServersTest):
         self.coordinator = self.address("coordinator")
 
     def make(self, folder, *names):
-        subprocess.run([str(MAKE_CERTS), str(folder), *names], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([str(support.servers.harness.CLI), "certs", str(folder), *names], check=True, stdout=subprocess.DEVNULL)
 
     def flags(self, name):
         own = self.certs / name

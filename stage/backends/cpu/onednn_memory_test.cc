@@ -127,53 +127,52 @@ void TryConvolution(const ConvolutionCase& c, Found& found) {
   }
 }
 
-void TryProduct(const MatmulShape& shape, Found& found) {
+void TryProduct(MatmulShape shape, Found& found) {
   const SerialOpenMp serial;
-  const Matmul product(shape);
-  for (const GuardedSide side : kSides) {
-    ++found.tried;
-    const std::string wrong = RunProduct(product, shape, side);
-    if (wrong.empty()) continue;
-    found.wrong.push_back(absl::StrCat(NameOf(shape), ": ", wrong));
-    return;
+  const ProductNumbers numbers(shape);
+  for (const bool packed : {false, true}) {
+    shape.packed = packed;
+    const Matmul product(shape);
+    for (const GuardedSide side : kSides) {
+      ++found.tried;
+      const std::string wrong = RunProduct(product, shape, numbers, side);
+      if (wrong.empty()) continue;
+      found.wrong.push_back(absl::StrCat(NameOf(shape), ": ", wrong));
+      break;
+    }
   }
 }
 
 // The forms in which layers and columns of convolutions ask for products.
 void TryProducts(int64_t m, int64_t k, int64_t n, bool bfloat16, Found& found) {
   for (const int64_t gap : {0, 5}) {  // between rows, where an operand is a part of a wider one
-    for (const bool packed : {false, true}) {
-      TryProduct({.m = m,
-                  .k = k,
-                  .n = n,
-                  .a = {k + gap, 1},
-                  .b = {n + gap, 1},
-                  .c_row = n + gap,
-                  .packed = packed,
-                  .bias = gap == 0,
-                  .bfloat16 = bfloat16},
-                 found);
-      TryProduct({.m = m,
-                  .k = k,
-                  .n = n,
-                  .a = {k + gap, 1},
-                  .b = {1, k},
-                  .c_row = n + gap,
-                  .packed = packed,
-                  .bias = gap > 0,
-                  .bfloat16 = bfloat16},
-                 found);
-      TryProduct({.m = m,
-                  .k = k,
-                  .n = n,
-                  .a = {1, m + gap},
-                  .b = {n, 1},
-                  .c_row = n,
-                  .packed = packed,
-                  .accumulate = true,
-                  .bfloat16 = bfloat16},
-                 found);
-    }
+    TryProduct({.m = m,
+                .k = k,
+                .n = n,
+                .a = {k + gap, 1},
+                .b = {n + gap, 1},
+                .c_row = n + gap,
+                .bias = gap == 0,
+                .bfloat16 = bfloat16},
+               found);
+    TryProduct({.m = m,
+                .k = k,
+                .n = n,
+                .a = {k + gap, 1},
+                .b = {1, k},
+                .c_row = n + gap,
+                .bias = gap > 0,
+                .bfloat16 = bfloat16},
+               found);
+    TryProduct({.m = m,
+                .k = k,
+                .n = n,
+                .a = {1, m + gap},
+                .b = {n, 1},
+                .c_row = n,
+                .accumulate = true,
+                .bfloat16 = bfloat16},
+               found);
   }
 }
 

@@ -21,13 +21,38 @@ inline std::string NameOf(const MatmulShape& s) {
                       s.bfloat16 ? ", bfloat16" : "");
 }
 
+// A product's operands, and the expected sums: the same for each way to run it.
+struct ProductNumbers {
+  Numbers a, b, bias, c, expected;
+
+  explicit ProductNumbers(const MatmulShape& s)
+      : a(SizeOf(s.m, s.k, s.a), 1),
+        b(SizeOf(s.k, s.n, s.b), 2),
+        bias(s.n, 3),
+        c(SizeOf(s.m, s.n, {s.c_row, 1}), 4),
+        expected(c) {
+    // Pointers: most of the test's time goes here, in a program that is compiled without much optimization.
+    for (int64_t i = 0; i < s.m; ++i) {
+      const float* const row = a.values.data() + i * s.a.row;
+      for (int64_t j = 0; j < s.n; ++j) {
+        const float* const column = b.values.data() + j * s.b.column;
+        float sum = s.accumulate ? c[i * s.c_row + j] : s.bias ? bias[j] : 0.0f;
+        for (int64_t k = 0; k < s.k; ++k) sum += row[k * s.a.column] * column[k * s.b.row];
+        expected[i * s.c_row + j] = sum;
+      }
+    }
+  }
+
+ private:
+  static int64_t SizeOf(int64_t rows, int64_t columns, Strides strides) {
+    return (rows - 1) * strides.row + (columns - 1) * strides.column + 1;
+  }
+};
+
 // A matrix as a product reads it. A product may write nothing between its rows.
 struct GuardedMatrix : GuardedMemory {
-  const Numbers numbers;
-  GuardedMatrix(std::string name, int64_t rows, int64_t columns, Strides strides, bool bfloat16,
-                uint64_t seed, GuardedSide side)
-      : GuardedMemory(std::move(name), Size(rows, columns, strides) * (bfloat16 ? 2 : 4), side),
-        numbers(Size(rows, columns, strides), seed) {
+  GuardedMatrix(std::string name, const Numbers& numbers, bool bfloat16, GuardedSide side)
+      : GuardedMemory(std::move(name), numbers.size() * (bfloat16 ? 2 : 4), side) {
     for (int64_t i = 0; i < numbers.size(); ++i) {
       if (bfloat16) {
         data<Bfloat16>()[i] = Bfloat16(numbers[i]);
@@ -36,17 +61,16 @@ struct GuardedMatrix : GuardedMemory {
       }
     }
   }
-  static int64_t Size(int64_t rows, int64_t columns, Strides strides) {
-    return (rows - 1) * strides.row + (columns - 1) * strides.column + 1;
-  }
 };
 
-inline std::string RunProduct(const Matmul& product, const MatmulShape& s, GuardedSide side) {
+// The first fault, or empty. `numbers` are those of a shape that differs in `packed` at most.
+inline std::string RunProduct(const Matmul& product, const MatmulShape& s,
+                              const ProductNumbers& numbers, GuardedSide side) {
   const SerialOpenMp serial;
-  const GuardedMatrix a("left matrix", s.m, s.k, s.a, s.bfloat16, 1, side);
-  const GuardedMatrix b("right matrix", s.k, s.n, s.b, s.bfloat16, 2, side);
-  const GuardedMatrix bias("bias", 1, s.n, {s.n, 1}, false, 3, side);
-  const GuardedMatrix c("sums", s.m, s.n, {s.c_row, 1}, false, 4, side);
+  const GuardedMatrix a("left matrix", numbers.a, s.bfloat16, side);
+  const GuardedMatrix b("right matrix", numbers.b, s.bfloat16, side);
+  const GuardedMatrix bias("bias", numbers.bias, false, side);
+  const GuardedMatrix c("sums", numbers.c, false, side);
   const GuardedMemory packed("packed matrix", s.packed ? product.packed_bytes() : 0, side);
   const GuardedMemory scratch("scratch", product.scratch_bytes(), side);
   const std::string outside = GuardedMemory::Outside([&] {
@@ -55,18 +79,7 @@ inline std::string RunProduct(const Matmul& product, const MatmulShape& s, Guard
                     s.bias ? bias.data() : nullptr, c.data(), scratch.data<void>());
   });
   if (!outside.empty()) return outside;
-  // Pointers: most of the test's time goes here, in a program that is compiled without much optimization.
-  Numbers expected = c.numbers;
-  for (int64_t i = 0; i < s.m; ++i) {
-    const float* const row = &a.numbers.values[static_cast<size_t>(i * s.a.row)];
-    for (int64_t j = 0; j < s.n; ++j) {
-      float& sum = expected[i * s.c_row + j];
-      if (!s.accumulate) sum = s.bias ? bias.numbers[j] : 0;
-      const float* const column = &b.numbers.values[static_cast<size_t>(j * s.b.column)];
-      for (int64_t k = 0; k < s.k; ++k) sum += row[k * s.a.column] * column[k * s.b.row];
-    }
-  }
-  return Difference(c.data(), expected.values.data(), expected.size());
+  return Difference(c.data(), numbers.expected.values.data(), numbers.expected.size());
 }
 
 }  // namespace stagecoach::cpu
