@@ -4,7 +4,7 @@
 //   <root>/<job>/step-000000000050/{layer-0000-0007.safetensors, MANIFEST.json}
 //   <root>/<job>/.tmp-<term>-<step>-<nonce>/     garbage after a restart
 //   <root>/<job>/LATEST                          hint only
-//   <root>/<job>/.broken-step-000000000050[.n]   set aside by a load; never removed by us
+//   <root>/<job>/.broken-step-000000000050[.n]   set aside by a load; removed with its job only
 //   <root>/<job>/.trash-...                      being removed
 // Ownership: borrows the file system.
 // Threads:   one thread (the coordinator's effects) writes and removes for a job. Other threads may
@@ -17,6 +17,7 @@
 #define STAGECOACH_CHECKPOINT_STORE_STORE_H_
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,18 @@ struct ExpectedTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
+};
+
+// What Remove is asked for.
+struct CheckpointRemoval {
+  std::vector<uint64_t> steps;   // damaged ones too
+  bool missing_ok = false;       // a step without a checkpoint is passed over
+  bool keep_newest = false;      // somebody goes back to it; of damaged ones, to the one before
+  std::vector<uint64_t> pinned;  // in use
+};
+struct RemovedCheckpoints {
+  std::vector<uint64_t> steps;  // ascending
+  int64_t bytes = 0;
 };
 
 class CheckpointStore {
@@ -76,6 +89,13 @@ class CheckpointStore {
                                              std::vector<std::string>* quarantined);
   // Keeps the newest `keep` (at least 1, and always one that verifies) and `pinned` steps.
   absl::Status Retain(const std::string& job, int64_t keep, std::span<const uint64_t> pinned);
+  // Removes the named checkpoints, or none if one of them may not be removed. NOT_FOUND: a step has
+  // none; the message has those that there are. FAILED_PRECONDITION: one is in use. An interrupted
+  // removal leaves each checkpoint whole or gone.
+  absl::StatusOr<RemovedCheckpoints> Remove(const std::string& job,
+                                            const CheckpointRemoval& removal);
+  // Removes all that the job has, also what was set aside. Repeating it is harmless.
+  absl::Status RemoveJob(const std::string& job);
   // Removes temporary folders of earlier terms, at start.
   void SweepTemporary(const std::string& job, uint64_t current_term);
 
@@ -95,6 +115,10 @@ class CheckpointStore {
   void WriteLatest(const CheckpointRef& ref);
   absl::Status Quarantine(const CheckpointRef& ref);
   absl::Status Discard(const CheckpointRef& ref);
+  std::set<uint64_t> StepsToGoBackTo(const std::vector<CheckpointRef>& refs);
+  absl::StatusOr<std::vector<CheckpointRef>> ToRemove(const std::string& job,
+                                                      const CheckpointRemoval& removal,
+                                                      const std::vector<CheckpointRef>& refs);
 
   FileSystem* const file_system_;
   const std::string root_;

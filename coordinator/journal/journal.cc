@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS shown (
   answers TEXT NOT NULL DEFAULT '', answers_crc INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS place (key INTEGER PRIMARY KEY, folder TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS forgotten (job TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS removals (job TEXT PRIMARY KEY) WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES ('format', 1);
 INSERT OR IGNORE INTO meta VALUES ('term', 0);
 )";
@@ -265,6 +266,23 @@ absl::StatusOr<bool> Journal::Forgot(const std::string& job) {
   return query.Bind(job).Step();
 }
 
+absl::Status Journal::BeginRemoval(const std::string& job) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   Statement::Prepare(*database_, "INSERT OR IGNORE INTO removals VALUES (?)"));
+  return insert.Bind(job).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> Journal::Removals() {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(*database_, "SELECT job FROM removals ORDER BY job"));
+  std::vector<std::string> jobs;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return jobs;
+    jobs.push_back(query.Text(0));
+  }
+}
+
 absl::Status Journal::InTransaction(const std::function<absl::Status()>& work) {
   RETURN_IF_ERROR(database_->Execute("BEGIN"));
   absl::Status status = work();
@@ -410,6 +428,8 @@ absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t
                    Statement::Prepare(*database_, "DELETE FROM shown WHERE job = ?"));
   ASSIGN_OR_RETURN(Statement forget,
                    Statement::Prepare(*database_, "INSERT OR IGNORE INTO forgotten VALUES (?)"));
+  ASSIGN_OR_RETURN(Statement removal,
+                   Statement::Prepare(*database_, "DELETE FROM removals WHERE job = ?"));
   ASSIGN_OR_RETURN(Statement own, Statement::Prepare(*database_, "DELETE FROM jobs WHERE id = ?"));
   int gone = 0;
   for (const std::string& job : jobs) {
@@ -418,8 +438,9 @@ absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t
     if (rows <= 0) break;
     RETURN_IF_ERROR(shown.Bind(job).Run());
     RETURN_IF_ERROR(forget.Bind(job).Run());
+    RETURN_IF_ERROR(removal.Bind(job).Run());
     RETURN_IF_ERROR(own.Bind(job).Run());
-    rows -= 3;
+    rows -= 4;
     ++gone;
     if (rows <= 0) break;
   }

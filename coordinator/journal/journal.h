@@ -80,6 +80,9 @@ class Journal {
   absl::Status SetPlace(const std::string& folder);
   // A job of this id was purged, and none has had it since.
   absl::StatusOr<bool> Forgot(const std::string& job);
+  // This ended job goes, with its files: on disk when it returns. Purge ends the removal.
+  absl::Status BeginRemoval(const std::string& job);
+  absl::StatusOr<std::vector<std::string>> Removals();  // that are not over
   // Removes these jobs, the first one first, but at most about `rows` rows in one transaction. If a
   // job takes more, the rest of it waits for the next call. Returns how many are gone.
   absl::StatusOr<int> Purge(std::span<const std::string> jobs, int64_t rows);

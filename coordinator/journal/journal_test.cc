@@ -327,5 +327,22 @@ TEST_F(JournalTest, RecordsAreTextWhateverIsOnDisk) {
   EXPECT_EQ(journal->Records("a", 0, 9).value().at(0).message, R"(/data/\xff: gone \x1b[2J)");
 }
 
+// A removal is on disk until the job's own entry goes, in the same transaction.
+TEST_F(JournalTest, ARemovalIsKnownUntilTheJobIsPurged) {
+  std::unique_ptr<Journal> journal = Open();
+  for (const char* job : {"a", "b"}) {
+    ASSERT_TRUE(journal->AddJob({job, job[0] == 'a' ? 1u : 2u, 0, "x", ""}).ok());
+  }
+  EXPECT_THAT(journal->Removals().value(), ElementsAre());
+  ASSERT_TRUE(journal->BeginRemoval("b").ok());
+  ASSERT_TRUE(journal->BeginRemoval("b").ok()) << "again";
+  journal = nullptr;
+  journal = Open();
+  EXPECT_THAT(journal->Removals().value(), ElementsAre("b"));
+  const std::vector<std::string> purged = {"b"};
+  EXPECT_EQ(journal->Purge(purged, 100).value(), 1);
+  EXPECT_THAT(journal->Removals().value(), ElementsAre());
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -33,24 +33,32 @@ void JobLoop::RetireEnded() {
 }
 
 bool JobLoop::PurgeWanted() const {
-  return !draining_ && !trouble_.has_value() && ended_.TooMany(Now().unix_seconds);
+  if (draining_ || trouble_.has_value()) return false;
+  return ended_.TooMany(Now().unix_seconds) || !RemovedEntries().empty();
 }
 
-// The journal only: checkpoints, exports and records of the job stay on disk. Entries that were set
-// aside stay too.
+// The journal only. Checkpoints, exports and records of a forgotten job stay on disk; those of a
+// removed job are gone already (job_removal.cc). Entries that were set aside stay too.
 void JobLoop::PurgeEnded() {
   const Moment now = Now();
   if (now.seconds < purge_due_seconds_ || !PurgeWanted()) return;
   purge_due_seconds_ = now.seconds + kPurgeSeconds;
-  const std::vector<std::string> ids = ended_.ToPurge(now.unix_seconds);
+  const std::vector<std::string> removed = RemovedEntries();
+  std::vector<std::string> ids = removed;
+  for (std::string& id : ended_.ToPurge(now.unix_seconds)) ids.push_back(std::move(id));
   const absl::Status owner = OwnsFolder();
   const absl::StatusOr<int> gone =
       owner.ok() ? parts_.journal->Purge(ids, kPurgeRows) : absl::StatusOr<int>(owner);
   if (!gone.ok()) {
     purge_due_seconds_ = now.seconds + kPurgeRetrySeconds;  // writing a record says why
+    for (const std::string& id : removed) AnswerRemoval(id, gone.status());
     return;
   }
   for (int i = 0; i < *gone; ++i) {
+    if (static_cast<size_t>(i) < removed.size()) {
+      EntryRemoved(ids[i]);
+      continue;
+    }
     if (parts_.outside.on_purged) parts_.outside.on_purged(*ended_.Find(ids[i])->view);
     ended_.Forget(ids[i]);
   }
@@ -86,8 +94,10 @@ absl::Status JobLoop::CheckCaller(const JobCaller& caller, const std::string& id
     return CheckOwner(caller, id, live->state.job->owner);
   }
   const EndedJobs::Job* const ended = ended_.Find(id);
-  if (ended == nullptr) return UnknownJob(id);
-  return CheckOwner(caller, id, ended->view->owner);
+  if (ended != nullptr) return CheckOwner(caller, id, ended->view->owner);
+  const auto removal = removals_.find(id);
+  if (removal == removals_.end()) return UnknownJob(id);
+  return CheckOwner(caller, id, removal->second.view->owner);
 }
 
 absl::StatusOr<std::string> JobLoop::SpecText(const std::string& id) const {

@@ -223,6 +223,7 @@ void JobLoop::Tick(double heard_seconds) {
   if (now.seconds >= folder_checked_seconds_ + kFolderCheckSeconds) OwnsFolder().IgnoreError();
   Settle();
   RetireEnded();
+  RetryRemovals();
   PurgeEnded();
   if (!drained_ || !Drained()) return;
   // Who watches hears of the last step before: the flush posts it, and this is behind it.
@@ -239,6 +240,7 @@ double JobLoop::NextTickSeconds() const {
   }
   if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
   if (PurgeWanted()) next = std::min(next, purge_due_seconds_);
+  next = std::min(next, NextRetrySeconds());
   return next;
 }
 
@@ -252,6 +254,7 @@ void JobLoop::Close() {
   submitting_.clear();
   for (const auto& [ticket, planning] : planning_) planning.done(reason);
   planning_.clear();
+  EndRemovals(reason);
   watches_.End(reason);
 }
 

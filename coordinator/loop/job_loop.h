@@ -27,6 +27,7 @@
 #include "coordinator/loop/checkpoint_pins.h"
 #include "coordinator/loop/ended_jobs.h"
 #include "coordinator/loop/hidden_places.h"
+#include "coordinator/loop/job_files.h"
 #include "coordinator/loop/job_manager.h"
 #include "coordinator/loop/job_watches.h"
 #include "coordinator/loop/turns.h"
@@ -92,6 +93,11 @@ class JobLoop {
   void PinCheckpoints(
       const std::string& id,
       std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done);  // as JobManager
+  void RemoveJob(const std::string& id,
+                 std::function<void(absl::StatusOr<JobUsage>)> done);  // as JobManager
+  void RemoveCheckpoints(
+      const std::string& id, std::vector<uint64_t> steps, bool missing_ok,
+      std::function<void(absl::StatusOr<RemovedCheckpoints>)> done);  // as JobManager
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                std::function<bool()> wanted = {}, const JobCaller& caller = {});
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
@@ -142,6 +148,20 @@ class JobLoop {
     std::function<void(absl::StatusOr<Plan>)> done;
     std::string owner;
   };
+  // An ended job on its way out (job_removal.cc). From kFiles on the journal has the decision and
+  // nobody knows the job. kFailed: not all files could be removed.
+  enum class RemovalStep { kAsked, kFiles, kFailed, kEntry };
+  struct Removal {
+    RemovalStep step = RemovalStep::kAsked;
+    std::shared_ptr<const JobView> view;
+    JobUsage freed;            // 0 if an earlier coordinator decided
+    double retry_seconds = 0;  // of kFailed
+    std::vector<std::function<void(absl::StatusOr<JobUsage>)>> done;
+  };
+  struct CheckpointsAsked {
+    std::function<void(absl::StatusOr<RemovedCheckpoints>)> done;
+    std::string owner;  // of the job
+  };
   // Since when nothing could be written, and why not.
   struct JournalTrouble {
     double since_seconds = 0;
@@ -172,6 +192,24 @@ class JobLoop {
   std::shared_ptr<const JobDefinition> Define(const JournalJob& entry, const JobSpec& spec,
                                               Network network) const;
   static JobText TextOf(const std::string& spec_text);
+  JobFiles Files() const {
+    return JobFilesIn(parts_.options.state_folder, parts_.outside.checkpoints,
+                      parts_.outside.file_system);
+  }
+  std::string ResumerOf(const std::string& id) const;
+  absl::Status MayRemove(const std::string& id) const;
+  void DecideRemoval(const std::string& id, bool pinned, const JobUsage& usage);
+  void RemoveFiles(const std::string& id);
+  void FilesRemoved(const std::string& id, const absl::Status& status);
+  void RetryRemovals();
+  double NextRetrySeconds() const;
+  std::vector<std::string> RemovedEntries() const;  // ids: only the journal still has them
+  void EntryRemoved(const std::string& id);
+  void AnswerRemoval(const std::string& id, absl::StatusOr<JobUsage> answer);
+  bool BeingRemoved(const std::string& id) const;
+  absl::Status NotBeingRemoved(const std::string& field, const std::string& id) const;
+  absl::Status OpenRemovals();  // those that an earlier coordinator decided
+  void EndRemovals(const absl::Status& reason);
   void RetireEnded();
   bool PurgeWanted() const;
   void PurgeEnded();
@@ -236,9 +274,13 @@ class JobLoop {
   std::set<std::string> unwritten_;  // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
   JobWatches watches_;
-  std::map<uint64_t, Submission> submitting_;  // by ticket
-  std::map<uint64_t, Planning> planning_;      // by ticket
-  Turns checks_;                               // on the checks' thread
+  std::map<uint64_t, Submission> submitting_;      // by ticket
+  std::map<uint64_t, Planning> planning_;          // by ticket
+  Turns checks_;                                   // on the checks' thread
+  std::map<std::string, Removal> removals_;        // by job
+  std::map<uint64_t, CheckpointsAsked> removing_;  // by ticket
+  // Of jobs removed in this term, by id: stages may still answer for them.
+  std::map<std::string, uint64_t> former_generations_;
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   std::optional<JournalTrouble> trouble_;

@@ -284,6 +284,19 @@ void JobManager::PinCheckpoints(
   state_->Ask(done, [loop = state_->loop.get(), id, done] { loop->PinCheckpoints(id, done); });
 }
 
+void JobManager::RemoveJob(const std::string& id,
+                           std::function<void(absl::StatusOr<JobUsage>)> done) {
+  state_->Ask(done, [loop = state_->loop.get(), id, done] { loop->RemoveJob(id, done); });
+}
+
+void JobManager::RemoveCheckpoints(const std::string& id, const std::vector<uint64_t>& steps,
+                                   bool missing_ok,
+                                   std::function<void(absl::StatusOr<RemovedCheckpoints>)> done) {
+  state_->Ask(done, [loop = state_->loop.get(), id, steps, missing_ok, done] {
+    loop->RemoveCheckpoints(id, steps, missing_ok, done);
+  });
+}
+
 void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
   state_->Ask(done,
               [state = state_.get(), id, done] { state->Answer(state->loop->Cancel(id), done); });

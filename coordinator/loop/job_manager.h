@@ -35,6 +35,7 @@
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/job/job_caller.h"
 #include "coordinator/job/view/job_view.h"
+#include "coordinator/loop/job_files.h"
 #include "coordinator/loop/stage_client.h"
 #include "plan/job/job_spec.h"
 #include "plan/plan.h"
@@ -104,6 +105,12 @@ class JobManager {
     // Called when an ended job is not known any more (keep_ended_jobs, keep_ended_days). On the job
     // loop; must not block.
     std::function<void(const JobView&)> on_purged = {};
+    // Called when a job that RemoveJob removed is gone, with its files. On the job loop; must not
+    // block.
+    std::function<void(const JobView&)> on_removed = {};
+    // Called before the files of a job are removed that ended under this manager or before: whoever
+    // writes its records lets go of them. On the effects thread of the job; may wait for files.
+    std::function<void(const std::string& job)> before_removal = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.
@@ -156,6 +163,15 @@ class JobManager {
   // any other request.
   void PinCheckpoints(const std::string& id,
                       std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done);
+  // Removes an ended job: its checkpoints, exports and records, then its entry in the journal. The
+  // answer is what it occupied. Decided in the journal first: a manager that starts goes on with it.
+  // Repeating it is harmless. NOT_FOUND: it is gone. FAILED_PRECONDITION: it has not ended, or its
+  // checkpoints are in use.
+  void RemoveJob(const std::string& id, std::function<void(absl::StatusOr<JobUsage>)> done);
+  // Removes checkpoints as CheckpointStore::Remove does, on the job's effects thread. Those that an
+  // unfinished job goes back to stay, and pinned ones.
+  void RemoveCheckpoints(const std::string& id, const std::vector<uint64_t>& steps, bool missing_ok,
+                         std::function<void(absl::StatusOr<RemovedCheckpoints>)> done);
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
   // wanted: as Submit's.
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,

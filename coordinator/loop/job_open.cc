@@ -57,6 +57,7 @@ absl::Status JobLoop::Open() {
     next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
     if (absl::Status status = AddFromJournal(entry); !status.ok()) SetAside(entry, status);
   }));
+  RETURN_IF_ERROR(OpenRemovals());
   if (parts_.outside.on_unknown_jobs) {
     const std::vector<std::string> unknown = UnknownJobs();
     if (!unknown.empty()) parts_.outside.on_unknown_jobs(unknown);
@@ -75,6 +76,7 @@ absl::Status JobLoop::Open() {
   for (const auto& [sequence, id] : ids) {
     if (Find(id) == nullptr) sweep(sequence, id);
   }
+  for (const auto& [id, removal] : removals_) RemoveFiles(id);
   return absl::OkStatus();
 }
 
@@ -90,7 +92,7 @@ std::vector<std::string> JobLoop::UnknownJobs() const {
   }
   std::vector<std::string> unknown;
   for (const std::string& name : names) {
-    if (Known(name)) continue;
+    if (Known(name) || removals_.contains(name)) continue;
     const absl::StatusOr<bool> forgot = parts_.journal->Forgot(name);
     if (!forgot.ok() || !*forgot) unknown.push_back(name);
   }

@@ -37,6 +37,10 @@ void JobLoop::PinResumed(const JobState& state) {
 void JobLoop::PinCheckpoints(
     const std::string& id, std::function<void(absl::StatusOr<std::shared_ptr<const void>>)> done) {
   if (const absl::Status elsewhere = MayChange(); !elsewhere.ok()) return done(elsewhere);
+  if (removals_.contains(id)) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("job ", id, " is being removed, and its checkpoints with it")));
+  }
   const std::string holder = absl::StrCat("reader ", ++last_ticket_);  // no job is called so
   parts_.effect(EffectsNumber(id),
                 [store = parts_.outside.checkpoints, pins = pins_, id, holder, done] {

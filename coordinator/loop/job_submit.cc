@@ -75,7 +75,7 @@ std::string JobLoop::NewId(const std::string& name) const {
         "%s %d %d %d %d", name, term_, next_sequence_, parts_.outside.clock->UnixNanos(), salt));
     const std::string suffix = absl::StrCat("-", hash.substr(0, 8));
     std::string id = absl::StrCat(name.substr(0, kMaxJobNameLength - suffix.size()), suffix);
-    if (!Known(id)) return id;
+    if (!Known(id) && !removals_.contains(id)) return id;
   }
 }
 
@@ -112,6 +112,8 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
       std::make_shared<const std::string>(status.ok() ? parts_.outside.codec->Encode(spec) : "");
   const auto bytes = static_cast<int64_t>(text->size());
   if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text, caller));
+  if (status.ok()) status = NotBeingRemoved("id", id_or_empty);
+  if (status.ok()) status = NotBeingRemoved("resume.job", spec.resume.job);
   if (status.ok()) status = MayResumeFrom(spec.resume.job, caller);
   if (status.ok()) status = RoomForAJob(bytes, caller);
   if (status.ok()) status = RoomToPlan(caller);
@@ -160,6 +162,8 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
                                         const std::string& spec_text, const SubmitCheck& check,
                                         const JobCaller& caller) {
   if (Known(id)) return Existing(id, spec_text, caller);  // another call with this id was faster
+  RETURN_IF_ERROR(NotBeingRemoved("id", id));
+  RETURN_IF_ERROR(NotBeingRemoved("resume.job", definition.spec.resume.job));
   if (check.has_checkpoints || check.has_records) {
     return absl::AlreadyExistsError(absl::StrCat(
         "id=", id, ": a job that this coordinator does not know, or has forgotten, left ",
@@ -175,7 +179,8 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
   definition.sequence = entry.sequence;
   definition.submitted_unix_seconds = entry.submitted_unix_seconds;
   definition.owner = entry.owner;
-  if (!definition.spec.resume.job.empty()) {
+  const std::string resumed = definition.spec.resume.job;
+  if (!resumed.empty()) {
     RETURN_IF_ERROR(check.resume.status());
     RETURN_IF_ERROR(CheckResume(definition, *check.resume, false));
   }
@@ -187,7 +192,10 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
   live_spec_bytes_ += text.bytes;
   job.state = NewJobState(std::make_shared<const JobDefinition>(std::move(definition)), term_,
                           LimitsOf(parts_.options));
-  PinResumed(job.state);
+  if (const auto former = former_generations_.extract(id)) {
+    job.state.generation = former.mapped() + 2;  // no answer from either generation before counts
+  }
+  if (!resumed.empty()) pins_->Pin(id, resumed, {check.resume->state.step});  // until it looks
   jobs_.emplace(id, std::move(job));
   Deliver({id, Now(), JobOpened{term_, false}});
   ASSIGN_OR_RETURN(JobView view, Get(id));

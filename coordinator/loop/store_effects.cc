@@ -87,4 +87,11 @@ WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
   return {action.fence, ExportedWeights{*std::move(digest), folder}};
 }
 
+absl::StatusOr<RemovedCheckpoints> RunRemoval(CheckpointStore& store, const std::string& job,
+                                              const CheckpointRemoval& removal,
+                                              const absl::Status& owner) {
+  if (!owner.ok()) return owner;
+  return store.Remove(job, removal);
+}
+
 }  // namespace stagecoach

@@ -27,6 +27,10 @@ WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
                           const ExportCheckpoint& action, const std::string& folder,
                           const std::string& config_json, const absl::Status& owner,
                           const CheckpointPins& pins);
+// Removes checkpoints that a client named, if `owner` is ok.
+absl::StatusOr<RemovedCheckpoints> RunRemoval(CheckpointStore& store, const std::string& job,
+                                              const CheckpointRemoval& removal,
+                                              const absl::Status& owner);
 
 }  // namespace stagecoach
 

@@ -1,7 +1,11 @@
 // The commands that ask a coordinator.
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "plan/job/job_spec.h"
 #include "services/cli/command_tree.h"
 
@@ -11,6 +15,11 @@ namespace {
 // A trace of so many steps is more than a viewer can show.
 constexpr uint32_t kMostTracedSteps = 10000;
 constexpr uint32_t kMostLogLines = 1000000;
+
+v1::JobState EndStateOf(const std::string& name) {
+  if (name == "succeeded") return v1::JOB_STATE_SUCCEEDED;
+  return name == "failed" ? v1::JOB_STATE_FAILED : v1::JOB_STATE_CANCELLED;
+}
 
 void AddJob(CLI::App* command, std::string* job) {
   command->add_option("job", *job, "job id")->type_name("JOB")->required();
@@ -72,7 +81,8 @@ void AddLogs(CommandTree& tree) {
 }
 
 void AddCheckpoints(CommandTree& tree) {
-  CLI::App* checkpoints = tree.app().add_subcommand("checkpoints", "List or verify checkpoints");
+  CLI::App* checkpoints =
+      tree.app().add_subcommand("checkpoints", "List, verify or remove checkpoints");
   checkpoints->require_subcommand(1);
   const auto add = [&](const std::string& name, const std::string& description, bool verify) {
     const auto [command, options] = tree.Add(name, description, RunCheckpoints, checkpoints);
@@ -81,6 +91,62 @@ void AddCheckpoints(CommandTree& tree) {
   };
   add("list", "List a job's checkpoints", false);
   add("verify", "Also check every size and digest", true);
+  const auto [remove, options] =
+      tree.Add("remove", "Remove checkpoints of a job", RunRemoveCheckpoints, checkpoints);
+  AddJob(remove, &options.job);
+  remove
+      ->add_option("step", options.steps, "steps of checkpoints, as `checkpoints list` shows them")
+      ->type_name("STEP")
+      ->required();
+  remove->add_flag("--missing-ok", options.missing_ok,
+                   "a step without a checkpoint is no error, as after a lost answer");
+}
+
+// "30d": seconds; empty if it is no age.
+std::optional<double> ParseAge(const std::string& text) {
+  constexpr std::pair<char, double> kUnits[] = {
+      {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 7 * 86400}};
+  double number = 0;
+  if (text.empty() || !absl::SimpleAtod(text.substr(0, text.size() - 1), &number)) return {};
+  for (const auto& [unit, seconds] : kUnits) {
+    // Infinity and NaN are numbers as well.
+    if (text.back() == unit && number >= 0 && number < 1e9) return number * seconds;
+  }
+  return {};
+}
+
+void AddJobs(CommandTree& tree) {
+  CLI::App* jobs = tree.app().add_subcommand("jobs", "Remove ended jobs");
+  jobs->require_subcommand(1);
+  const auto [prune, options] = tree.Add(
+      "prune", "Remove ended jobs with their checkpoints, exports and records", RunPrune, jobs);
+  prune
+      ->add_option_function<std::string>(
+          "--older-than",
+          [&seconds = options.older_than_seconds](const std::string& text) {
+            seconds = *ParseAge(text);
+          },
+          "only jobs that ended so long ago, as 30d, 12h, 2w; default: all")
+      ->type_name("AGE")
+      ->check([](const std::string& text) {
+        return ParseAge(text).has_value() ? "" : absl::StrCat("want an age as 30d, not ", text);
+      });
+  prune->add_option("--keep", options.keep, "the newest ones that stay")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  prune
+      ->add_option_function<std::vector<std::string>>(
+          "--state",
+          [&states = options.states](const std::vector<std::string>& names) {
+            states.clear();
+            for (const std::string& name : names) states.push_back(EndStateOf(name));
+          },
+          "only jobs that ended so; several with commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"succeeded", "failed", "cancelled"}))
+      ->default_str("succeeded,failed,cancelled");
+  prune->add_flag("--dry-run", options.dry_run, "only show which, and what they occupy");
+  prune->add_flag("-y,--yes", options.yes, "do not ask");
 }
 
 void AddExport(CommandTree& tree) {
@@ -126,6 +192,7 @@ void AddClusterCommands(CommandTree& tree) {
   AddTrace(tree);
   AddLogs(tree);
   AddCheckpoints(tree);
+  AddJobs(tree);
   AddExport(tree);
   tree.Add("stages", "List the stage servers", RunStages);
   const auto [health, server] = tree.Add("health", "Ask a server whether it serves", RunHealth);

@@ -39,10 +39,10 @@ class CommandLineTest : public testing::Test {
 TEST_F(CommandLineTest, HelpIsDataAndNoError) {
   EXPECT_EQ(Run({"--help"}), 0);
   for (const char* command :
-       {"local",    "submit",      "watch",     "list",       "describe", "cancel",
-        "plan",     "checkpoints", "export",    "health",     "version",  "generate",
-        "classify", "segment",     "translate", "perplexity", "score",    "tokenizer",
-        "trace",    "logs",        "resume",    "ui",         "certs",    "config"}) {
+       {"local",       "submit",     "watch",  "list",      "describe", "cancel",   "plan",
+        "checkpoints", "export",     "health", "version",   "generate", "classify", "segment",
+        "translate",   "perplexity", "score",  "tokenizer", "trace",    "logs",     "resume",
+        "ui",          "certs",      "config", "jobs"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }
@@ -160,6 +160,22 @@ TEST_F(CommandLineTest, AnAddressThatCannotBeOneIsRefusedAtOnce) {
   EXPECT_THAT(notes_.str(), HasSubstr("no port; want coordinator:8001"));
   EXPECT_EQ(Run({"health", "127.0.0.1"}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("no port"));
+}
+
+TEST_F(CommandLineTest, RemovalIsNeverAGuess) {
+  EXPECT_EQ(Run({"checkpoints", "remove", "job"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("step is required"));
+  EXPECT_EQ(Run({"checkpoints", "remove", "job", "newest"}), 2);
+  EXPECT_EQ(Run({"jobs"}), 2);
+  for (const char* age : {"30", "d", "-1d", "nand", "30 days", ""}) {
+    EXPECT_EQ(Run({"jobs", "prune", "--yes", "--older-than", age}), 2) << age;
+    EXPECT_THAT(notes_.str(), HasSubstr("--older-than: want an age as 30d")) << age;
+  }
+  EXPECT_EQ(Run({"jobs", "prune", "--yes", "--state", "failed,running"}), 2);
+  EXPECT_EQ(Run({"jobs", "prune", "--yes", "--keep", "-1"}), 2);
+  // No coordinator is asked.
+  EXPECT_EQ(Run({"jobs", "prune", "--older-than", "1.5h", "--state", "failed,cancelled"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("add --yes, or --dry-run"));
 }
 
 TEST_F(CommandLineTest, AJobComesFromStandardInputToo) {

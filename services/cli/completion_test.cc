@@ -102,6 +102,8 @@ TEST_F(CompletionTest, AValueIsCompletedByItsKind) {
     EXPECT_EQ(Answer({command, ""}), jobs) << command;
   }
   EXPECT_EQ(Answer({"-o", "json", "checkpoints", "--timeout", "3", "verify", "ti"}), jobs);
+  EXPECT_EQ(Answer({"checkpoints", "remove", ""}), jobs);
+  EXPECT_THAT(Answer({"jobs", "prune", "--state", "f"}), HasSubstr("failed\t"));
   for (const char* command : {"generate", "export"}) {
     EXPECT_EQ(Answer({command, ""}), jobs + "PATH\n");
   }
@@ -135,6 +137,8 @@ TEST_F(CompletionTest, AValueOfNoKnownKindIsCompletedToNothing) {
   EXPECT_EQ(Answer({"health", ""}), "");
   EXPECT_EQ(Answer({"describe", "tiny-1", ""}), "");
   EXPECT_EQ(Answer({"list", ""}), "");
+  EXPECT_EQ(Answer({"checkpoints", "remove", "tiny-1", "3", ""}), "");
+  EXPECT_EQ(Answer({"jobs", "prune", "--older-than", ""}), "");
 }
 
 TEST_F(CompletionTest, OptionsAreThoseOfTheCommandAndTheSharedOnesOnce) {
@@ -259,7 +263,7 @@ ask stagecoach submit --id ''
 )");
   if (!answer.has_value()) GTEST_SKIP() << "no zsh on this machine";
   EXPECT_EQ(*answer,
-            "checkpoints:List or verify checkpoints\n"
+            "checkpoints:List, verify or remove checkpoints\n"
             "--threads-per-stage:default: the cores divided among the stages\n"
             "table:how results are printed\njson:how results are printed\nndjson:how results are "
             "printed\n"
@@ -284,7 +288,7 @@ complete -C 'stagecoach ui '
 )");
   if (!answer.has_value()) GTEST_SKIP() << "no fish on this machine";
   EXPECT_EQ(*answer,
-            "checkpoints\tList or verify checkpoints\n"
+            "checkpoints\tList, verify or remove checkpoints\n"
             "--threads-per-stage\tdefault: the cores divided among the stages\n"
             "ndjson\thow results are printed\nzsh\twhose script\n"
             "tiny-1\ntiny-2\njob.yaml\nruns/\nruns/\tDirectory\n");

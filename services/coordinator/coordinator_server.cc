@@ -252,6 +252,12 @@ JobManager::Parts CoordinatorServer::State::ManagerParts() {
         view.id, flags.keep_ended_jobs, flags.keep_ended_days);
     if (following) job_metrics->Forget(view);
   };
+  parts.on_removed = [this](const JobView& view) {
+    spdlog::info("job {} was removed, with its checkpoints, exports and records", view.id);
+    if (following) job_metrics->Forget(view);
+  };
+  // Asked for over gRPC, which is served once the records are followed.
+  parts.before_removal = [this](const std::string& job) { records->Leave(job); };
   parts.on_accepted = [this](const JobView& view) {
     job_metrics->Follow(view);
     records->Follow(view.id);
@@ -277,17 +283,18 @@ void CoordinatorServer::State::FollowJobs() {
 
 absl::Status CoordinatorServer::State::StartGrpc() {
   ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file, guesses));
-  job_service =
-      std::make_unique<JobServiceAdapter>(JobServiceAdapter::Parts{.manager = manager.get(),
-                                                                   .checkpoints = checkpoints.get(),
-                                                                   .file_system = files.get(),
-                                                                   .codec = &codec,
-                                                                   .callers = callers.get(),
-                                                                   .export_folder = ExportFolder(),
-                                                                   .grants = &grants,
-                                                                   .stages = stages.get(),
-                                                                   .traces = traces.get(),
-                                                                   .log = ProcessLogRing()});
+  job_service = std::make_unique<JobServiceAdapter>(
+      JobServiceAdapter::Parts{.manager = manager.get(),
+                               .checkpoints = checkpoints.get(),
+                               .file_system = files.get(),
+                               .codec = &codec,
+                               .callers = callers.get(),
+                               .export_folder = ExportFolder(),
+                               .record_folder = absl::StrCat(flags.state_dir, "/jobs"),
+                               .grants = &grants,
+                               .stages = stages.get(),
+                               .traces = traces.get(),
+                               .log = ProcessLogRing()});
   fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
   objects = std::make_unique<ObjectFiles>(flags.checkpoint_dir, ExportFolder());
   store_service = std::make_unique<StoreService>(objects.get(), &grants);

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kTurn(500);
 // Of the job loop, to say how a job stands; a line without the stages' part is better than none.
 constexpr std::chrono::seconds kAnswer(1);
+constexpr std::chrono::seconds kLeave(10);
 
 }  // namespace
 
@@ -54,6 +56,7 @@ struct RecordWriter::Shared {
   std::mutex mutex;  // guards what follows
   std::condition_variable changed, idle;
   std::map<std::string, Job> jobs;  // followed and not written to their end
+  std::set<std::string> leaving;    // not followed any more; the writer may still have their files
   std::deque<Item> queue;
   size_t capacity = 0;
   bool stopping = false, writing = false;
@@ -102,7 +105,8 @@ class RecordWriter::Worker {
       {
         std::unique_lock<std::mutex> lock(shared_->mutex);
         shared_->changed.wait_for(lock, kTurn, [this] {
-          return shared_->stopping || !shared_->queue.empty() || HasWanted();
+          return shared_->stopping || !shared_->queue.empty() || !shared_->leaving.empty() ||
+                 HasWanted();
         });
         items.swap(shared_->queue);
         stopping = shared_->stopping;
@@ -114,12 +118,21 @@ class RecordWriter::Worker {
       {
         std::lock_guard<std::mutex> lock(shared_->mutex);
         shared_->writing = false;
+        LeaveLocked();
       }
       shared_->idle.notify_all();
     }
   }
 
  private:
+  void LeaveLocked() {
+    for (const std::string& id : shared_->leaving) {
+      files_.erase(id);
+      failing_.erase(id);
+    }
+    shared_->leaving.clear();
+  }
+
   bool HasWanted() const {
     for (const auto& [id, job] : shared_->jobs) {
       if (job.watch == Shared::Watch::kWanted) return true;
@@ -249,6 +262,15 @@ void RecordWriter::Follow(const std::string& job) {
     shared_->jobs.try_emplace(job);
   }
   shared_->changed.notify_one();
+}
+
+void RecordWriter::Leave(const std::string& job) {
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  shared_->jobs.erase(job);
+  shared_->leaving.insert(job);
+  shared_->changed.notify_one();
+  shared_->idle.wait_for(lock, kLeave,
+                         [&] { return shared_->stopping || !shared_->leaving.contains(job); });
 }
 
 bool RecordWriter::CatchUp(double seconds) {

@@ -3,7 +3,7 @@
 // metrics.jsonl already says from which record on to read.
 // Ownership: shares its queue with the watches it opened, which may outlive it. The source must not
 //            be used after the manager behind it is gone: Stop before that.
-// Threads:   Follow and Stop from any thread; neither waits for a file (Stop joins the writer). One
+// Threads:   Follow, Leave and Stop from any thread. Follow waits for no file. One
 //            thread writes. On the job loop only a bounded queue is filled. When it is full the
 //            watch ends. Once there is room, it is opened again from the last written record. A job
 //            that was purged is let go of; its written files stay.
@@ -47,6 +47,9 @@ class RecordWriter {
 
   // From now on, to the job's end; harmless to repeat.
   void Follow(const std::string& job);
+  // The opposite: no file of the job is open or written when it returns. Waits for the writer's turn,
+  // at most some seconds: a disk may be stuck.
+  void Leave(const std::string& job);
   // Waits until all records that the watches gave are written; false: not within so many seconds.
   // Call it before the source ends, as lines take the job's state from the source.
   bool CatchUp(double seconds);

@@ -250,6 +250,21 @@ TEST_F(RecordWriterTest, AJobThatIsNotKnownAnyMoreIsLetGoOf) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/other/metrics.jsonl"));
 }
 
+// Its folder is removed next: a record that is still said must not bring it back.
+TEST_F(RecordWriterTest, AJobThatIsLeftIsNotWrittenAnyMore) {
+  manager_.records = {Record(1, JobRecord::Kind::kStep, 1)};
+  RecordWriter writer(options_, manager_.source());
+  writer.Follow("job");
+  manager_.WaitForOpenWatch();
+  writer.Leave("job");
+  std::filesystem::remove_all(folder_ + "/job");
+  EXPECT_FALSE(manager_.Give(Record(2, JobRecord::Kind::kStep, 2))) << "its watch is over";
+  writer.Leave("nobody");
+  writer.Stop();
+  writer.Leave("job");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/job"));
+}
+
 TEST_F(RecordWriterTest, StepsThatComeAgainAreMarkedAndNotDrawnTwice) {
   manager_.records = {
       Record(1, JobRecord::Kind::kStep, 1),     Record(2, JobRecord::Kind::kStep, 2),

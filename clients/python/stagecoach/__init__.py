@@ -13,13 +13,13 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from .client import Client  # noqa: E402
 from .errors import (  # noqa: E402
-    AlreadyExists, ConfigurationError, DeadlineExceeded, FailedPrecondition, InvalidArgument, InvalidJob, JobCancelled,
+    AlreadyExists, ConfigurationError, DataLoss, DeadlineExceeded, FailedPrecondition, InvalidArgument, InvalidJob, JobCancelled,
     JobFailed, NotFound, PermissionDenied, ResourceExhausted, StagecoachError, Unauthenticated, Unavailable)
 from .job import Job  # noqa: E402
 from .progress import Progress  # noqa: E402
 from .results import Checkpoint, Event, Export, LogLine, Plan, PlannedStage, Result, Stage  # noqa: E402
 
-__all__ = ["AlreadyExists", "Checkpoint", "Client", "ConfigurationError", "DeadlineExceeded", "Event", "Export",
+__all__ = ["AlreadyExists", "Checkpoint", "Client", "ConfigurationError", "DataLoss", "DeadlineExceeded", "Event", "Export",
            "FailedPrecondition", "InvalidArgument", "InvalidJob", "Job", "JobCancelled", "JobFailed", "LogLine", "NotFound",
            "PermissionDenied", "Plan", "PlannedStage", "Progress", "ResourceExhausted", "Result", "Stage", "StagecoachError",
            "Unauthenticated", "Unavailable"]

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 import grpc
 
-__all__ = ["AlreadyExists", "ConfigurationError", "DeadlineExceeded", "FailedPrecondition", "InvalidArgument", "InvalidJob",
+__all__ = ["AlreadyExists", "ConfigurationError", "DataLoss", "DeadlineExceeded", "FailedPrecondition", "InvalidArgument", "InvalidJob",
            "JobCancelled", "JobFailed", "NotFound", "PermissionDenied", "ResourceExhausted", "StagecoachError",
            "Unauthenticated", "Unavailable"]
 
@@ -74,6 +74,10 @@ class DeadlineExceeded(StagecoachError):
     """The answer did not come in time."""
 
 
+class DataLoss(StagecoachError):
+    """A checkpoint is damaged, or what was fetched is not what its digest says."""
+
+
 class ConfigurationError(StagecoachError):
     """The profile file, an address or a certificate file is wrong. Nothing was called."""
 
@@ -104,6 +108,7 @@ _BY_STATUS = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
+    grpc.StatusCode.DATA_LOSS: DataLoss,
 }
 
 # The coordinator is away, restarts, or sheds a slow reader: the same call may succeed later.

@@ -1,16 +1,21 @@
 """A job on a coordinator."""
 from __future__ import annotations
 
+import tempfile
 import warnings
-from typing import Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
 from . import _follow, errors
 from ._connection import READING_SECONDS, Connection
 from ._fields import to_dict
 from ._proto import job_pb2
+from ._weights import fetch_export, read_weights
 from ._writing import texts_of
 from .progress import Progress
 from .results import Checkpoint, Event, Export, LogLine, Result, metric_rows, timeline_rows
+
+if TYPE_CHECKING:
+    import numpy
 
 __all__ = ["Job"]
 
@@ -284,14 +289,33 @@ class Job:
                                        READING_SECONDS if verify else None)
         return [Checkpoint.of(info) for info in answer.checkpoints]
 
-    def export(self, *, step: Optional[int] = None, average: bool = False) -> Export:
+    def export(self, to: Optional[str] = None, *, step: Optional[int] = None, average: bool = False) -> Export:
         """Writes the weights of the newest checkpoint, or of that of `step`, into a folder on the coordinator.
 
-        `average`: the averages of the weights in their place.
+        `to`: a new folder of this machine; the files are fetched. `average`: the averages of the weights in their place.
 
         >>> job.export(step=4).step
         4
+        >>> sorted(os.listdir(job.export("here").folder))
+        ['model.safetensors', 'stagecoach.json']
         """
+        answer = self._export(step, average)
+        if to is not None:
+            fetch_export(self._connection, answer, to)
+        return Export(answer.folder if to is None else to, answer.weights_digest, answer.step, list(answer.damaged))
+
+    def weights(self, *, step: Optional[int] = None, average: bool = False) -> Dict[str, numpy.ndarray]:
+        """The weights as NumPy arrays by name, fetched and compared with their digest. bfloat16 is read as float32.
+
+        >>> weights = job.weights()
+        >>> weights["model/0000/token.weight"].shape, weights["model/0000/token.weight"].dtype
+        ((128, 32), dtype('float32'))
+        """
+        answer = self._export(step, average)
+        with tempfile.TemporaryDirectory(prefix="stagecoach-weights-") as folder:
+            fetch_export(self._connection, answer, folder)
+            return read_weights(folder, answer.weights_digest)
+
+    def _export(self, step: Optional[int], average: bool) -> job_pb2.ExportWeightsResponse:
         request = job_pb2.ExportWeightsRequest(job_id=self.id, step=step, average=average)
-        answer = self._connection.call("JobService/ExportWeights", request, job_pb2.ExportWeightsResponse, READING_SECONDS)
-        return Export(answer.folder, answer.weights_digest, answer.step, list(answer.damaged))
+        return self._connection.call("JobService/ExportWeights", request, job_pb2.ExportWeightsResponse, READING_SECONDS)

@@ -83,7 +83,9 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Export:
-    """Weights in a folder on the coordinator, with model.safetensors. `damaged` are newer checkpoints that were set aside.
+    """Weights in a folder, with model.safetensors: of this machine if they were fetched, else of the coordinator.
+
+    `damaged` are newer checkpoints that were set aside.
 
     >>> export = job.export()
     >>> export.step, export.weights_digest[:7], export.damaged

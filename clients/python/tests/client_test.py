@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 
 import support
-from stagecoach import _connection, _follow
+from stagecoach import _connection, _follow, _weights
 
 import stagecoach
 
@@ -49,7 +49,7 @@ class Clients(support.ClusterTest):
         with unittest.mock.patch.dict(os.environ, {"STAGECOACH_ADDRESS": self.coordinator}):
             for name, text in public_things():
                 self.assertTrue(text and text.strip(), f"{name} has a docstring")
-                names = {"stagecoach": stagecoach, "client": self.client, "job": job}
+                names = {"stagecoach": stagecoach, "client": self.client, "job": job, "os": os}
                 test = parser.get_doctest(text, names, name, None, 0)
                 out = io.StringIO()
                 runner.run(test, out=out.write)
@@ -170,6 +170,32 @@ class Clients(support.ClusterTest):
         spec = whole.spec()
         self.assertEqual(self.client.submit({**spec, "resume": {"job": whole.id, "step": 4}}).wait().weights_digest, digest)
         self.assertEqual(whole.export().weights_digest, digest)
+
+    def test_weights_are_those_of_the_command(self):
+        job = self.client.submit(self.job())
+        job.wait()
+        done = self.cli("--address", self.coordinator, "export", job.id, "--to", self.folder / "by-command")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        export = job.export(str(self.folder / "here"))
+        for name in os.listdir(export.folder):
+            self.assertEqual((self.folder / "here" / name).read_bytes(), (self.folder / "by-command" / name).read_bytes(), name)
+        with self.assertRaisesRegex(stagecoach.ConfigurationError, "here: is not empty"):
+            job.export(export.folder)
+        weights = job.weights()
+        file = self.folder / "here" / "model.safetensors"
+        data = file.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        header = {name: entry for name, entry in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
+        self.assertEqual(set(weights), set(header))
+        for name, entry in header.items():
+            begin, end = entry["data_offsets"]
+            self.assertEqual(weights[name].tobytes(), data[8 + size + begin:8 + size + end], name)
+            self.assertEqual(list(weights[name].shape), entry["shape"])
+        self.assertNotEqual(job.weights(step=2)["model/0000/token.weight"].tobytes(),
+                            weights["model/0000/token.weight"].tobytes())
+        file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        with self.assertRaisesRegex(stagecoach.DataLoss, "model.safetensors: its digest is sha256:"):
+            _weights.read_weights(export.folder, export.weights_digest)
 
     def test_texts_are_those_of_the_command(self):
         job = self.client.submit(self.job())

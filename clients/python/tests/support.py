@@ -16,7 +16,7 @@ import pypi  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
 OLDEST = ["grpcio==1.51.0", "protobuf==4.21.12"]  # those of pyproject.toml
-pypi.enter(BIN.parent, "python_client", [*OLDEST, "pyyaml==6.0.2"])
+pypi.enter(BIN.parent, "python_client", [*OLDEST, "pyyaml==6.0.2", "numpy==1.26.4"])
 
 # A developer's own coordinator is none of the tests'.
 for name in [name for name in os.environ if name.startswith("STAGECOACH_")]:

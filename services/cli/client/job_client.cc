@@ -22,7 +22,7 @@ namespace {
 
 // A stream that lives longer is opened anew from the last record: so it too has a deadline.
 constexpr std::chrono::minutes kLongestStream(10);
-// Verifying and exporting read every byte of a checkpoint.
+// Verifying and exporting read every byte of a checkpoint; removing waits for what reads it.
 constexpr double kReadingTimeoutSeconds = 600;
 // All spans that the stages still hold may be many.
 constexpr int kLargestAnswer = 64 << 20;
@@ -69,13 +69,11 @@ class GrpcJobClient final : public JobClient {
   }
 
   absl::StatusOr<v1::Job> Get(const std::string& id) override {
-    v1::GetJobRequest request;
-    request.set_id(id);
-    v1::GetJobResponse response;
-    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
-      return jobs_->GetJob(context, request, &response);
-    }));
-    return std::move(*response.mutable_job());
+    return GetJob(id, /*with_usage=*/false);
+  }
+
+  absl::StatusOr<v1::Job> GetWithUsage(const std::string& id) override {
+    return GetJob(id, /*with_usage=*/true);
   }
 
   absl::StatusOr<v1::ListJobsResponse> List() override {
@@ -140,6 +138,27 @@ class GrpcJobClient final : public JobClient {
     return response;
   }
 
+  absl::StatusOr<v1::RemoveCheckpointsResponse> RemoveCheckpoints(
+      const v1::RemoveCheckpointsRequest& request) override {
+    v1::RemoveCheckpointsResponse response;
+    RETURN_IF_ERROR(
+        CallWithin(kReadingTimeoutSeconds, &response, [&](grpc::ClientContext* context) {
+          return jobs_->RemoveCheckpoints(context, request, &response);
+        }));
+    return response;
+  }
+
+  absl::StatusOr<v1::RemoveJobResponse> RemoveJob(const std::string& id) override {
+    v1::RemoveJobRequest request;
+    request.set_id(id);
+    v1::RemoveJobResponse response;
+    RETURN_IF_ERROR(
+        CallWithin(kReadingTimeoutSeconds, &response, [&](grpc::ClientContext* context) {
+          return jobs_->RemoveJob(context, request, &response);
+        }));
+    return response;
+  }
+
   absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
                                                    bool average) override {
     v1::ExportWeightsRequest request;
@@ -200,6 +219,17 @@ class GrpcJobClient final : public JobClient {
   }
 
  private:
+  absl::StatusOr<v1::Job> GetJob(const std::string& id, bool with_usage) {
+    v1::GetJobRequest request;
+    request.set_id(id);
+    request.set_with_usage(with_usage);
+    v1::GetJobResponse response;
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
+      return jobs_->GetJob(context, request, &response);
+    }));
+    return std::move(*response.mutable_job());
+  }
+
   template <typename Message, typename Open>
   absl::Status ReadStream(const Open& open, const std::function<void(const Message&)>& on_message,
                           StopSignal* stop) {

@@ -25,6 +25,8 @@ class JobClient {
 
   virtual absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) = 0;
   virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
+  // Also with what the job occupies; an older coordinator leaves `usage` out.
+  virtual absl::StatusOr<v1::Job> GetWithUsage(const std::string& id) = 0;
   virtual absl::StatusOr<v1::ListJobsResponse> List() = 0;  // all pages; jobs without their specs
   virtual absl::StatusOr<v1::Job> Cancel(const std::string& id) = 0;
   // stages 0: as the job says.
@@ -32,6 +34,9 @@ class JobClient {
   virtual absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) = 0;
   virtual absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job,
                                                                       bool verify) = 0;
+  virtual absl::StatusOr<v1::RemoveCheckpointsResponse> RemoveCheckpoints(
+      const v1::RemoveCheckpointsRequest& request) = 0;
+  virtual absl::StatusOr<v1::RemoveJobResponse> RemoveJob(const std::string& id) = 0;
   // step < 0: the newest checkpoint. average: the averages of the weights.
   virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
                                                            bool average) = 0;

@@ -37,7 +37,7 @@ int RunList(CommandContext& context) {
 }
 
 int RunDescribe(const std::string& id, CommandContext& context) {
-  const auto job = Ask(context, [&id](JobClient& client) { return client.Get(id); });
+  const auto job = Ask(context, [&id](JobClient& client) { return client.GetWithUsage(id); });
   if (!job.ok()) return context.console->Fail(job.status());
   context.console->Print(context.output == OutputFormat::kTable
                              ? JobDescription(*job, *context.console)

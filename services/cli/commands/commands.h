@@ -199,6 +199,27 @@ struct CheckpointsOptions {
 };
 int RunCheckpoints(const CheckpointsOptions& options, CommandContext& context);
 
+struct RemoveCheckpointsOptions {
+  std::string job;
+  std::vector<uint64_t> steps;
+  bool missing_ok = false;  // a step without a checkpoint is no error
+};
+int RunRemoveCheckpoints(const RemoveCheckpointsOptions& options, CommandContext& context);
+
+struct PruneOptions {
+  double older_than_seconds = 0;  // since the end
+  int64_t keep = 0;               // of the jobs in `states`: the newest ends stay
+  std::vector<v1::JobState> states = {v1::JOB_STATE_SUCCEEDED, v1::JOB_STATE_FAILED,
+                                      v1::JOB_STATE_CANCELLED};
+  bool dry_run = false;
+  bool yes = false;  // do not ask
+};
+// Removes ended jobs with their files. Asks at a terminal; elsewhere `yes` or `dry_run` is needed.
+int RunPrune(const PruneOptions& options, CommandContext& context);
+// Newest end first; without entries that the coordinator has set aside.
+std::vector<v1::Job> JobsToPrune(const v1::ListJobsResponse& list, const PruneOptions& options,
+                                 double now_unix_seconds);
+
 struct ExportOptions {
   std::string job;    // with names also a source as for `generate`
   int64_t step = -1;  // negative: the newest checkpoint

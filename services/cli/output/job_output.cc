@@ -192,6 +192,15 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   if (job.has_snapshot_step()) {
     AppendField("In memory", absl::StrCat("step ", job.snapshot_step(), ", with copies"), &text);
   }
+  if (job.has_usage()) {
+    AppendField("On disk",
+                absl::StrCat(FormatBytes(TotalBytes(job.usage())), ": ", job.usage().checkpoints(),
+                             job.usage().checkpoints() == 1 ? " checkpoint " : " checkpoints ",
+                             FormatBytes(job.usage().checkpoint_bytes()), ", exports ",
+                             FormatBytes(job.usage().export_bytes()), ", records ",
+                             FormatBytes(job.usage().record_bytes())),
+                &text);
+  }
   AppendField("Weights", job.weights_folder(), &text);
   AppendField("Weights digest", job.weights_digest(), &text);
   if (job.stages_size() > 0) absl::StrAppend(&text, "\n", JobStageTable(job));
@@ -199,6 +208,20 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
     absl::StrAppend(&text, "\n", classes);
   }
   return text;
+}
+
+int64_t TotalBytes(const v1::JobUsage& usage) {
+  return usage.checkpoint_bytes() + usage.export_bytes() + usage.record_bytes();
+}
+
+std::string UsageTable(const std::vector<v1::Job>& jobs, const Console& console) {
+  Table table({"ID", "FINISHED", "CHECKPOINTS", "SIZE", "STATE"}, {2, 3});
+  for (const v1::Job& job : jobs) {
+    table.Add({job.id(), FormatUnixTime(job.finished_unix_seconds()),
+               absl::StrCat(job.usage().checkpoints()), FormatBytes(TotalBytes(job.usage())),
+               console.ColoredState(StateName(job.state()))});
+  }
+  return table.ToString();
 }
 
 std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "google/protobuf/message.h"
 #include "services/cli/output/console.h"
@@ -18,6 +19,10 @@ std::string ToJson(const google::protobuf::Message& message, OutputFormat format
 
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console);
 std::string JobDescription(const v1::Job& job, const Console& console);
+// Bytes of checkpoints, exports and records.
+int64_t TotalBytes(const v1::JobUsage& usage);
+// What ended jobs occupy.
+std::string UsageTable(const std::vector<v1::Job>& jobs, const Console& console);
 std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds,
                        const Console& console);
 std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints, const Console& console);

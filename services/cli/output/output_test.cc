@@ -468,6 +468,21 @@ TEST(JobOutput, TheStepsOfAJobInEpochsStandBesideItsSpec) {
                              HasSubstr(R"("steps":"0")")));
 }
 
+TEST(JobOutput, AJobSaysWhatItOccupies) {
+  std::ostringstream out, notes;
+  const Console console(out, notes, {});
+  v1::Job job;
+  EXPECT_THAT(JobDescription(job, console), testing::Not(HasSubstr("On disk")))
+      << "an older coordinator does not tell";
+  job.mutable_usage()->set_checkpoints(2);
+  job.mutable_usage()->set_checkpoint_bytes(3 << 20);
+  job.mutable_usage()->set_export_bytes(1 << 20);
+  job.mutable_usage()->set_record_bytes(512);
+  EXPECT_THAT(JobDescription(job, console),
+              HasSubstr("On disk:        4.0 MiB: 2 checkpoints 3.0 MiB, exports 1.0 MiB, records "
+                        "512 B\n"));
+}
+
 TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
   v1::PlanJobResponse plan;
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   float32\n"));

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,15 @@ class FakeJobClient final : public JobClient {
                              const OnFetched&)>
       fetch;  // what Fetch does
   bool exported_average = false;
-  std::vector<int64_t> exported_steps;      // `step` of every Export
-  uint64_t resumed_after = 0;               // last record at the Resume
-  std::vector<int64_t> resumed_stages;      // of every Resume
-  v1::ListCheckpointsResponse checkpoints;  // of every job
+  std::vector<int64_t> exported_steps;                 // `step` of every Export
+  uint64_t resumed_after = 0;                          // last record at the Resume
+  std::vector<int64_t> resumed_stages;                 // of every Resume
+  v1::ListCheckpointsResponse checkpoints;             // of every job
+  std::vector<v1::RemoveCheckpointsRequest> removals;  // of every RemoveCheckpoints
+  v1::RemoveCheckpointsResponse removed;
+  std::vector<v1::Job> ended;                         // `list` has them after the one
+  std::vector<std::string> removed_jobs;              // of every RemoveJob
+  std::map<std::string, absl::Status> not_removable;  // of RemoveJob, by id
   v1::GetTraceResponse trace;
   std::vector<uint32_t> traced_steps;  // `steps` of every GetTrace
   // Plans of the next readings of logs, each with its end; none left: no lines, and OK.
@@ -70,10 +76,35 @@ class FakeJobClient final : public JobClient {
     if (id != job.id()) return absl::NotFoundError("job " + id);
     return job;
   }
+  absl::StatusOr<v1::Job> GetWithUsage(const std::string& id) override {
+    for (const v1::Job& one : ended) {
+      if (one.id() == id) return one;
+    }
+    return Get(id);
+  }
   absl::StatusOr<v1::ListJobsResponse> List() override {
     if (!reachable.ok()) return reachable;
     v1::ListJobsResponse response;
     *response.add_jobs() = job;
+    for (const v1::Job& one : ended) {
+      *response.add_jobs() = one;
+      response.mutable_jobs()->rbegin()->clear_usage();
+    }
+    return response;
+  }
+  absl::StatusOr<v1::RemoveCheckpointsResponse> RemoveCheckpoints(
+      const v1::RemoveCheckpointsRequest& request) override {
+    removals.push_back(request);
+    if (!reachable.ok()) return reachable;
+    return removed;
+  }
+  absl::StatusOr<v1::RemoveJobResponse> RemoveJob(const std::string& id) override {
+    removed_jobs.push_back(id);
+    if (!reachable.ok()) return reachable;
+    if (const auto why = not_removable.find(id); why != not_removable.end()) return why->second;
+    v1::RemoveJobResponse response;
+    response.set_id(id);
+    *response.mutable_freed() = GetWithUsage(id)->usage();
     return response;
   }
   absl::StatusOr<v1::Job> Cancel(const std::string& id) override {
@@ -155,6 +186,16 @@ class BorrowedJobClient final : public JobClient {
     return to_->Submit(id, spec);
   }
   absl::StatusOr<v1::Job> Get(const std::string& id) override { return to_->Get(id); }
+  absl::StatusOr<v1::Job> GetWithUsage(const std::string& id) override {
+    return to_->GetWithUsage(id);
+  }
+  absl::StatusOr<v1::RemoveCheckpointsResponse> RemoveCheckpoints(
+      const v1::RemoveCheckpointsRequest& request) override {
+    return to_->RemoveCheckpoints(request);
+  }
+  absl::StatusOr<v1::RemoveJobResponse> RemoveJob(const std::string& id) override {
+    return to_->RemoveJob(id);
+  }
   absl::StatusOr<v1::ListJobsResponse> List() override { return to_->List(); }
   absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return to_->Cancel(id); }
   absl::StatusOr<v1::ResumeJobResponse> Resume(const std::string& id, int64_t stages) override {

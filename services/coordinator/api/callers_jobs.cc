@@ -69,4 +69,20 @@ void CallersJobs::Resume(const std::string& id, int64_t stages, OnView done) con
   });
 }
 
+void CallersJobs::RemoveJob(const std::string& id,
+                            std::function<void(absl::StatusOr<JobUsage>)> done) const {
+  IfItMay<JobUsage>(id, std::move(done), [manager = manager_, id](auto then) {
+    manager->RemoveJob(id, std::move(then));
+  });
+}
+
+void CallersJobs::RemoveCheckpoints(
+    const std::string& id, const std::vector<uint64_t>& steps, bool missing_ok,
+    std::function<void(absl::StatusOr<RemovedCheckpoints>)> done) const {
+  IfItMay<RemovedCheckpoints>(id, std::move(done),
+                              [manager = manager_, id, steps, missing_ok](auto then) {
+                                manager->RemoveCheckpoints(id, steps, missing_ok, std::move(then));
+                              });
+}
+
 }  // namespace stagecoach

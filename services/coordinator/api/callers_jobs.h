@@ -38,6 +38,9 @@ class CallersJobs {
   void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done) const;
   void Cancel(const std::string& id, OnView done) const;
   void Resume(const std::string& id, int64_t stages, OnView done) const;
+  void RemoveJob(const std::string& id, std::function<void(absl::StatusOr<JobUsage>)> done) const;
+  void RemoveCheckpoints(const std::string& id, const std::vector<uint64_t>& steps, bool missing_ok,
+                         std::function<void(absl::StatusOr<RemovedCheckpoints>)> done) const;
   // For streams, which call repeatedly. One OK suffices, because a job's owner never changes.
   void Check(const std::string& id, std::function<void(absl::Status)> done) const;
 

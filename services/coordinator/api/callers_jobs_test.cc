@@ -191,17 +191,35 @@ TEST_F(CallersJobsTest, EveryMethodThatNamesAJobIsForItsOwnerAndForOperators) {
       // Some have nothing to tell of a job that waits.
       EXPECT_THAT(Ask(as, method, "job-of-ann").error_code(),
                   ::testing::AnyOf(grpc::StatusCode::OK, grpc::StatusCode::NOT_FOUND,
-                                   grpc::StatusCode::FAILED_PRECONDITION))
+                                   grpc::StatusCode::FAILED_PRECONDITION,
+                                   grpc::StatusCode::INVALID_ARGUMENT))
           << method.name();
     }
     EXPECT_EQ(Ask(bob_, method, "no-job").error_code(), grpc::StatusCode::NOT_FOUND)
         << method.name();
   }
-  EXPECT_EQ(asked.size(), 8u) << "methods: " << ::testing::PrintToString(asked);
+  EXPECT_EQ(asked.size(), 10u) << "methods: " << ::testing::PrintToString(asked);
   const auto& cancel = Method("stagecoach.v1.JobService.CancelJob");
   EXPECT_EQ(Ask(bob_, cancel, "job-of-ann").error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_TRUE(Ask(ann_, cancel, "job-of-ann").ok());
   EXPECT_TRUE(Ask(operator_, cancel, "job-a").ok());
+}
+
+TEST_F(CallersJobsTest, AnEndedJobIsRemovedByItsOwnerAndByOperatorsOnly) {
+  const auto& cancel = Method("stagecoach.v1.JobService.CancelJob");
+  const auto& remove = Method("stagecoach.v1.JobService.RemoveJob");
+  for (const auto& as : {ann_, operator_}) {
+    ASSERT_TRUE(Submit(ann_, "job-of-ann").ok());
+    const grpc::Status live = Ask(ann_, remove, "job-of-ann");
+    EXPECT_EQ(live.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(live.error_message(), HasSubstr("`stagecoach cancel job-of-ann` ends it"));
+    ASSERT_TRUE(Ask(ann_, cancel, "job-of-ann").ok());
+    EXPECT_EQ(Ask(bob_, remove, "job-of-ann").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    const grpc::Status removed = Ask(as, remove, "job-of-ann");
+    EXPECT_TRUE(removed.ok()) << removed.error_message();
+    EXPECT_EQ(Ask(as, remove, "job-of-ann").error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_THAT(List(operator_), ElementsAre("job-a"));
+  }
 }
 
 // Symptom: an export that failed told the client where the coordinator keeps its files.

@@ -106,7 +106,20 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetJob(grpc::CallbackServerContext*
                                                     const v1::GetJobRequest* request,
                                                     v1::GetJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Jobs(*context).Get(request->id(), ReplyJob(reactor, response));
+  const auto reply = ReplyJob(reactor, response);
+  if (!request->with_usage()) {
+    Jobs(*context).Get(request->id(), reply);
+    return reactor;
+  }
+  Jobs(*context).Get(request->id(), [this, reactor, request, response,
+                                     reply](const absl::StatusOr<JobView>& view) {
+    if (!view.ok()) return reply(view);
+    PostWork(reactor, [this, request, response, view = *view] {
+      *response->mutable_job() = ToProto(view);
+      *response->mutable_job()->mutable_usage() = ToProto(UsageOf(Files(), request->id()));
+      return absl::OkStatus();
+    });
+  });
   return reactor;
 }
 
@@ -193,6 +206,37 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ListCheckpoints(
           return absl::OkStatus();
         });
       });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::RemoveCheckpoints(
+    grpc::CallbackServerContext* context, const v1::RemoveCheckpointsRequest* request,
+    v1::RemoveCheckpointsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Jobs(*context).RemoveCheckpoints(
+      request->job_id(), {request->steps().begin(), request->steps().end()}, request->missing_ok(),
+      [reactor, response](const absl::StatusOr<RemovedCheckpoints>& removed) {
+        if (removed.ok()) {
+          response->mutable_removed()->Assign(removed->steps.begin(), removed->steps.end());
+          response->set_freed_bytes(removed->bytes);
+        }
+        reactor->Finish(ToApiGrpc(removed.status()));
+      });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::RemoveJob(grpc::CallbackServerContext* context,
+                                                       const v1::RemoveJobRequest* request,
+                                                       v1::RemoveJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Jobs(*context).RemoveJob(request->id(),
+                           [reactor, request, response](const absl::StatusOr<JobUsage>& freed) {
+                             if (freed.ok()) {
+                               response->set_id(request->id());
+                               *response->mutable_freed() = ToProto(*freed);
+                             }
+                             reactor->Finish(ToApiGrpc(freed.status()));
+                           });
   return reactor;
 }
 

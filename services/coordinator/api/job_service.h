@@ -31,9 +31,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     CheckpointStore* checkpoints = nullptr;
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
-    const Callers* callers = nullptr;  // the server's; null: by certificates only
-    std::string export_folder;
-    const ObjectGrants* grants = nullptr;  // for export_folder's folders
+    const Callers* callers = nullptr;          // the server's; null: by certificates only
+    std::string export_folder, record_folder;  // of all jobs
+    const ObjectGrants* grants = nullptr;      // for export_folder's folders
     StageObserver* stages = nullptr;
     TraceCollector* traces = nullptr;
     const LogRing* log = nullptr;  // the coordinator's own
@@ -63,6 +63,12 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveCheckpoints(grpc::CallbackServerContext* context,
+                                              const v1::RemoveCheckpointsRequest* request,
+                                              v1::RemoveCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveJob(grpc::CallbackServerContext* context,
+                                      const v1::RemoveJobRequest* request,
+                                      v1::RemoveJobResponse* response) override;
   grpc::ServerUnaryReactor* ExportWeights(grpc::CallbackServerContext* context,
                                           const v1::ExportWeightsRequest* request,
                                           v1::ExportWeightsResponse* response) override;
@@ -81,6 +87,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   // As PostWork, for work that reads the job's checkpoints: none is removed meanwhile.
   void PostReading(grpc::ServerUnaryReactor* reactor, const std::string& job,
                    std::function<absl::Status()> work);
+  JobFiles Files() const {
+    return {parts_.checkpoints, parts_.file_system, parts_.export_folder, parts_.record_folder};
+  }
   // The error for users; logs the parts that they may not see.
   absl::Status Told(const absl::Status& status, const std::string& what) const;
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,

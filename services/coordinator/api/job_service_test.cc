@@ -407,5 +407,60 @@ TEST_F(JobServiceTest, RefusesOneLogReaderTooMany) {
   for (const auto& call : calls) call->context.TryCancel();
 }
 
+TEST_F(JobServiceTest, AJobTellsWhatItOccupiesAndIsRid) {
+  CommitEmptyCheckpoint("job-a", 3);
+  CommitEmptyCheckpoint("job-a", 6);
+  const std::string records = folder_.MakeFolder("state/jobs/job-a");
+  folder_.Write("state/jobs/job-a/metrics.jsonl", "12345");
+  const auto usage = [this](bool wanted) {
+    v1::GetJobRequest request;
+    request.set_id("job-a");
+    request.set_with_usage(wanted);
+    grpc::ClientContext context;
+    v1::GetJobResponse response;
+    EXPECT_TRUE(stub_->GetJob(&context, request, &response).ok());
+    EXPECT_EQ(response.job().id(), "job-a");
+    EXPECT_EQ(response.job().has_usage(), wanted);
+    return response.job().usage();
+  };
+  const v1::JobUsage both = usage(true);
+  EXPECT_EQ(both.checkpoints(), 2);
+  EXPECT_EQ(both.record_bytes(), 5);
+  EXPECT_EQ(both.export_bytes(), 0);
+  usage(false);
+
+  const auto remove = [this](std::vector<uint64_t> steps, v1::RemoveCheckpointsResponse* response) {
+    v1::RemoveCheckpointsRequest request;
+    request.set_job_id("job-a");
+    request.mutable_steps()->Assign(steps.begin(), steps.end());
+    grpc::ClientContext context;
+    return stub_->RemoveCheckpoints(&context, request, response);
+  };
+  v1::RemoveCheckpointsResponse removed;
+  EXPECT_EQ(remove({}, &removed).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(remove({6}, &removed).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  const grpc::Status unknown = remove({4}, &removed);
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(unknown.error_message(), ::testing::HasSubstr("it has those of 3, 6"));
+  ASSERT_TRUE(remove({3}, &removed).ok());
+  EXPECT_THAT(removed.removed(), ::testing::ElementsAre(3));
+  EXPECT_EQ(usage(true).checkpoint_bytes(), both.checkpoint_bytes() - removed.freed_bytes());
+
+  ASSERT_TRUE(Await<absl::StatusOr<JobView>>(kPatience, [this](auto done) {
+                manager_->Cancel("job-a", done);
+              })->ok());
+  v1::RemoveJobRequest request;
+  request.set_id("job-a");
+  grpc::ClientContext context;
+  v1::RemoveJobResponse response;
+  const grpc::Status gone = stub_->RemoveJob(&context, request, &response);
+  ASSERT_TRUE(gone.ok()) << gone.error_message();
+  EXPECT_EQ(response.id(), "job-a");
+  EXPECT_EQ(response.freed().checkpoints(), 1);
+  EXPECT_EQ(response.freed().record_bytes(), 5);
+  EXPECT_FALSE(std::filesystem::exists(records));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("checkpoints/job-a")));
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -122,6 +122,7 @@ class WaitingJobTest : public ::testing::Test {
             .file_system = PosixFileSystem(),
             .codec = &codec_,
             .export_folder = folder_.File("exports"),
+            .record_folder = folder_.File("state/jobs"),
             .grants = &grants_,
             .stages = &observer_,
             .traces = &traces_,

@@ -233,6 +233,15 @@ absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& show
   return proto;
 }
 
+v1::JobUsage ToProto(const JobUsage& usage) {
+  v1::JobUsage proto;
+  proto.set_checkpoints(usage.checkpoints);
+  proto.set_checkpoint_bytes(usage.checkpoint_bytes);
+  proto.set_export_bytes(usage.export_bytes);
+  proto.set_record_bytes(usage.record_bytes);
+  return proto;
+}
+
 v1::Stage ToProto(const StageRegistration& registration) {
   auto proto = MessageOf<v1::Stage>(registration);
   if (registration.card) *proto.mutable_card() = ToProto(*registration.card);

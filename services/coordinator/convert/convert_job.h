@@ -24,6 +24,8 @@ v1::WatchJobResponse ToProto(const JobRecord& record);
 // DATA_LOSS: as coordinator/job/view/shown_json.h.
 absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& shown, bool with_files);
 
+v1::JobUsage ToProto(const JobUsage& usage);
+
 v1::Stage ToProto(const StageRegistration& registration);
 StageRegistration FromProto(const v1::Stage& proto);
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto);

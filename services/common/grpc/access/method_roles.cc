@@ -49,6 +49,8 @@ constexpr MethodRoles kMethodTable[] = {
     {kJobApi, "ResumeJob", kOfUsers},
     {kJobApi, "PlanJob", kOfUsers},
     {kJobApi, "ListCheckpoints", kOfUsers},
+    {kJobApi, "RemoveCheckpoints", kOfUsers},
+    {kJobApi, "RemoveJob", kOfUsers},
     {kJobApi, "ExportWeights", kOfUsers},
     {kJobApi, "GetTrace", kOfUsers},
     {kJobApi, "GetShownPictures", kOfUsers},

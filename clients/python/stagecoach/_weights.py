@@ -1,0 +1,90 @@
+"""A job's weights from the coordinator's store: fetched in ranges that go on after a broken connection, read as arrays."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict, Iterator
+
+from . import errors
+from ._connection import Connection
+from ._proto import job_pb2, store_pb2
+
+if TYPE_CHECKING:
+    import numpy
+
+# A stream that lives longer is opened anew where it was. The server takes no longer deadline than ten minutes.
+_STREAM_SECONDS = 300.0
+_GIVE_UP_SECONDS = 60.0
+_WEIGHTS_FILE = "model.safetensors"
+# safetensors' names; NumPy has no bfloat16, which is read as float32.
+_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
+           "BOOL": "?"}
+
+
+def fetch_export(connection: Connection, exported: job_pb2.ExportWeightsResponse, folder: str) -> None:
+    """The files of an export into a folder that is new or empty."""
+    os.makedirs(folder, exist_ok=True)
+    if os.listdir(folder):
+        raise errors.ConfigurationError(f"{folder}: is not empty; name a new folder")
+    for file in exported.files:
+        if os.path.basename(file.name) != file.name or file.name in ("", ".", ".."):
+            raise errors.DataLoss(f"it names a file {file.name!r}", address=connection.address)
+        unfinished = os.path.join(folder, file.name + ".unfinished")
+        with open(unfinished, "wb") as target:
+            for part in _parts(connection, exported, file):
+                target.write(part)
+        os.rename(unfinished, os.path.join(folder, file.name))
+
+
+def _parts(connection: Connection, exported: job_pb2.ExportWeightsResponse, file: job_pb2.ExportedFile) -> Iterator[bytes]:
+    """The file's bytes, part by part, over broken connections."""
+    offset, moved = 0, time.monotonic()
+    while offset < file.bytes:
+        request = store_pb2.ReadObjectRequest(name=f"{exported.store_folder}/{file.name}", grant=exported.grant, offset=offset,
+                                              bytes=file.bytes - offset)
+        try:
+            for answer in connection.stream("StoreService/ReadObject", request, store_pb2.ReadObjectResponse, _STREAM_SECONDS):
+                offset, moved = offset + len(answer.data), time.monotonic()
+                yield answer.data
+        except (errors.Unavailable, errors.DeadlineExceeded):
+            if time.monotonic() - moved > _GIVE_UP_SECONDS:
+                raise
+            connection.pause(1.0)
+
+
+def read_weights(folder: str, digest: str) -> Dict[str, "numpy.ndarray"]:
+    """The tensors of a fetched export by name, compared with the weights' digest (docs/formats.md, "Weights digest")."""
+    try:
+        import numpy
+    except ImportError:
+        raise errors.ConfigurationError("weights are NumPy arrays: pip install numpy") from None
+    path = os.path.join(folder, _WEIGHTS_FILE)
+    with open(path, "rb") as file:
+        entries = _header(file)
+        start, found, hashed = file.tell(), {}, hashlib.sha256()
+        for name in sorted(entries, key=str.encode):
+            dtype, shape = entries[name]["dtype"], entries[name]["shape"]
+            begin, end = entries[name]["data_offsets"]
+            file.seek(start + begin)
+            data = file.read(end - begin)
+            hashed.update(b"".join(text.encode() + b"\0" for text in (name, dtype, str(shape))) + data)
+            found[name] = _array(numpy, dtype, data).reshape(shape)
+    if f"sha256:{hashed.hexdigest()}" != digest:
+        raise errors.DataLoss(f"{path}: its digest is sha256:{hashed.hexdigest()}, and not {digest}")
+    return found
+
+
+def _header(file: BinaryIO) -> Dict[str, Any]:
+    (size,) = struct.unpack("<Q", file.read(8))
+    entries: Dict[str, Any] = json.loads(file.read(size))
+    entries.pop("__metadata__", None)
+    return entries
+
+
+def _array(numpy: Any, dtype: str, data: bytes) -> "numpy.ndarray":
+    if dtype == "BF16":
+        return (numpy.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+    return numpy.frombuffer(data, _DTYPES[dtype]).copy()
