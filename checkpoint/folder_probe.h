@@ -1,4 +1,4 @@
-// FolderProbe: the proof that a coordinator and its stages see one folder of checkpoints and may
+// FolderProbe: the proof that a coordinator and its stages reach one folder of checkpoints and may
 // write it. They prove it before a job trains, by files with secrets:
 //   coordinator   makes a temporary folder (CheckpointStore::Begin) and writes a secret into
 //                 `probe`

@@ -41,7 +41,10 @@ foreach(server coordinator stage)
   configure_file("${systemd}/stagecoach-${server}.service.in" "${stagecoach_made}/stagecoach-${server}.service" @ONLY)
   file(INSTALL "${stagecoach_made}/stagecoach-${server}.service"
        DESTINATION "${CMAKE_INSTALL_PREFIX}/lib/systemd/system")
-  file(INSTALL "${systemd}/${server}.env" DESTINATION "${etc}/stagecoach")
+  # An operator's settings stay; dpkg asks by itself what to do with them.
+  if(NOT EXISTS "$ENV{DESTDIR}${etc}/stagecoach/${server}.env")
+    file(INSTALL "${systemd}/${server}.env" DESTINATION "${etc}/stagecoach")
+  endif()
 endforeach()
 configure_file("${systemd}/tmpfiles.conf.in" "${stagecoach_made}/tmpfiles.conf" @ONLY)
 file(INSTALL "${stagecoach_made}/tmpfiles.conf" RENAME stagecoach.conf

@@ -1,4 +1,4 @@
-// Do the coordinator and all stages see one folder of checkpoints? Asked with every placement:
+// Do the coordinator and all stages reach one folder of checkpoints? Asked with every placement:
 // before the stages load (kProbeFolder), answered by them as they load, checked before the first
 // step (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster
 // must act. Only a disk that answers with errors may come back, and is tried again.

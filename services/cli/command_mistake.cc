@@ -15,12 +15,12 @@ namespace {
 // What other programs call the same; no spelling is near.
 const std::map<std::string, std::string>& OtherWords() {
   static const auto* const words = new std::map<std::string, std::string>{
-      {"train", "local"},   {"run", "local"},       {"start", "local"},    {"up", "local"},
-      {"create", "submit"}, {"apply", "submit"},    {"check", "validate"}, {"lint", "validate"},
-      {"ls", "list"},       {"jobs", "list"},       {"ps", "list"},        {"status", "describe"},
-      {"show", "describe"}, {"get", "describe"},    {"follow", "watch"},   {"tail", "watch"},
-      {"stop", "cancel"},   {"kill", "cancel"},     {"delete", "cancel"},  {"log", "logs"},
-      {"profile", "trace"}, {"sample", "generate"}, {"infer", "generate"}, {"ping", "health"}};
+      {"train", "local"},     {"run", "local"},      {"start", "local"},     {"up", "local"},
+      {"create", "submit"},   {"apply", "submit"},   {"check", "validate"},  {"lint", "validate"},
+      {"ls", "list"},         {"ps", "list"},        {"status", "describe"}, {"show", "describe"},
+      {"get", "describe"},    {"follow", "watch"},   {"tail", "watch"},      {"stop", "cancel"},
+      {"kill", "cancel"},     {"delete", "cancel"},  {"log", "logs"},        {"profile", "trace"},
+      {"sample", "generate"}, {"infer", "generate"}, {"ping", "health"}};
   return *words;
 }
 

@@ -17,11 +17,13 @@ int main(int argc, char** argv) {
   FlagParser parser("Coordinator of Stagecoach: takes jobs and drives the stage servers.");
   CoordinatorFlags flags;
   AddServerFlags(parser, &flags.server);
-  parser.Path("--state-dir", &flags.state_dir, "journal and exports; one coordinator per folder");
+  parser.Path("--state-dir", &flags.state_dir,
+              "journal, records, exports, and checkpoints if not said otherwise; one coordinator "
+              "per folder");
   parser.OneOf("--store", &flags.store,
                "how checkpoints reach the stages; embedded: over gRPC, kept here; folder: they see "
                "--checkpoint-dir under the same path, on this machine or a shared file system",
-               {"embedded", "folder"});
+               {kEmbeddedStore, kFolderStore});
   parser.Text("--checkpoint-dir", &flags.checkpoint_dir, "checkpoints; default: below --state-dir");
   parser.Number("--lease-secs", &flags.lease_seconds, "a stage that is silent for so long is lost",
                 0.3, 3600.0);

@@ -106,7 +106,7 @@ struct CoordinatorServer::State {
   std::atomic<bool> ready{false};
   std::atomic<bool> unreachable{false};
 
-  bool embedded() const { return flags.store == "embedded"; }
+  bool embedded() const { return flags.store == kEmbeddedStore; }
   std::string ExportFolder() const { return absl::StrCat(flags.state_dir, "/exports"); }
   void KeepFault(const absl::Status& status);
   absl::Status CopyShownRuns();
@@ -168,7 +168,7 @@ absl::Status CoordinatorServer::State::CopyShownRuns() {
 }
 
 absl::Status CoordinatorServer::State::MakeFolders() {
-  // Stages write into this folder under the same path, so it must not depend on a working folder.
+  // With --store=folder stages write here under the same path: it must not be a relative one.
   flags.state_dir = std::filesystem::absolute(flags.state_dir).lexically_normal().string();
   if (flags.checkpoint_dir.empty())
     flags.checkpoint_dir = absl::StrCat(flags.state_dir, "/checkpoints");

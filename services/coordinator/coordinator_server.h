@@ -15,12 +15,14 @@
 
 namespace stagecoach {
 
+// How checkpoints reach the stages: over gRPC, or because they see checkpoint_dir too.
+inline constexpr char kEmbeddedStore[] = "embedded", kFolderStore[] = "folder";
+
 struct CoordinatorFlags {
   ServerFlags server = {.listen = "127.0.0.1:8001", .http = "127.0.0.1:8000"};
   std::string state_dir = "stagecoach-state";
   std::string checkpoint_dir;  // default: <state_dir>/checkpoints
-  // "embedded": stages put and fetch checkpoints over gRPC. "folder": they see checkpoint_dir, too.
-  std::string store = "embedded";
+  std::string store = kEmbeddedStore;
   double lease_seconds = 1.5;
   bool checkpoint_on_exit = false;
   bool hold_jobs = false;

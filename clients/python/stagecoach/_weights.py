@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import struct
+import tempfile
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, Dict, Iterator
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Tuple
 
 from . import errors
 from ._connection import Connection
@@ -25,18 +26,25 @@ _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4",
 
 
 def fetch_export(connection: Connection, exported: job_pb2.ExportWeightsResponse, folder: str) -> None:
-    """The files of an export into a folder that is new or empty."""
-    os.makedirs(folder, exist_ok=True)
-    if os.listdir(folder):
-        raise errors.ConfigurationError(f"{folder}: is not empty; name a new folder")
-    for file in exported.files:
-        if os.path.basename(file.name) != file.name or file.name in ("", ".", ".."):
-            raise errors.DataLoss(f"it names a file {file.name!r}", address=connection.address)
-        unfinished = os.path.join(folder, file.name + ".unfinished")
-        with open(unfinished, "wb") as target:
-            for part in _parts(connection, exported, file):
-                target.write(part)
-        os.rename(unfinished, os.path.join(folder, file.name))
+    """The files of an export into a new folder, whole or not at all, with the weights compared with their digest."""
+    if not exported.files:
+        raise errors.StagecoachError(f"it is older and serves no files; copy {exported.folder} from its machine",
+                                     address=connection.address, code="UNIMPLEMENTED")
+    if os.path.exists(folder):
+        raise errors.ConfigurationError(f"{folder}: is there already; name a new folder")
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".stagecoach-", dir=parent) as unfinished:
+        inner = os.path.join(unfinished, "export")
+        os.mkdir(inner)
+        for file in exported.files:
+            if os.path.basename(file.name) != file.name or file.name in ("", ".", ".."):
+                raise errors.DataLoss(f"it names a file {file.name!r}", address=connection.address)
+            with open(os.path.join(inner, file.name), "wb") as target:
+                for part in _parts(connection, exported, file):
+                    target.write(part)
+        check_weights(inner, exported.weights_digest)
+        os.rename(inner, folder)
 
 
 def _parts(connection: Connection, exported: job_pb2.ExportWeightsResponse, file: job_pb2.ExportedFile) -> Iterator[bytes]:
@@ -49,39 +57,44 @@ def _parts(connection: Connection, exported: job_pb2.ExportWeightsResponse, file
             for answer in connection.stream("StoreService/ReadObject", request, store_pb2.ReadObjectResponse, _STREAM_SECONDS):
                 offset, moved = offset + len(answer.data), time.monotonic()
                 yield answer.data
+            if offset < file.bytes:
+                raise errors.DataLoss(f"{file.name} ended at byte {offset} of {file.bytes}", address=connection.address)
         except (errors.Unavailable, errors.DeadlineExceeded):
             if time.monotonic() - moved > _GIVE_UP_SECONDS:
                 raise
             connection.pause(1.0)
 
 
-def read_weights(folder: str, digest: str) -> Dict[str, "numpy.ndarray"]:
-    """The tensors of a fetched export by name, compared with the weights' digest (docs/formats.md, "Weights digest")."""
+def check_weights(folder: str, digest: str) -> None:
+    """Compares a fetched export with the weights' digest (docs/formats.md, "Weights digest")."""
+    path = os.path.join(folder, _WEIGHTS_FILE)
+    hashed = hashlib.sha256()
+    for name, entry, data in _tensors(path):
+        hashed.update(b"".join(text.encode() + b"\0" for text in (name, entry["dtype"], str(entry["shape"]))) + data)
+    if f"sha256:{hashed.hexdigest()}" != digest:
+        raise errors.DataLoss(f"{path}: its digest is sha256:{hashed.hexdigest()}, and not {digest}")
+
+
+def read_weights(folder: str) -> Dict[str, "numpy.ndarray"]:
+    """The tensors of a fetched export by name."""
     try:
         import numpy
     except ImportError:
         raise errors.ConfigurationError("weights are NumPy arrays: pip install numpy") from None
-    path = os.path.join(folder, _WEIGHTS_FILE)
+    return {name: _array(numpy, entry["dtype"], data).reshape(entry["shape"])
+            for name, entry, data in _tensors(os.path.join(folder, _WEIGHTS_FILE))}
+
+
+def _tensors(path: str) -> Iterator[Tuple[str, Dict[str, Any], bytes]]:
+    """Name, entry of the header, and bytes of each tensor of a safetensors file, in the byte order of names."""
     with open(path, "rb") as file:
-        entries = _header(file)
-        start, found, hashed = file.tell(), {}, hashlib.sha256()
+        (size,) = struct.unpack("<Q", file.read(8))
+        entries: Dict[str, Any] = json.loads(file.read(size))
+        entries.pop("__metadata__", None)
         for name in sorted(entries, key=str.encode):
-            dtype, shape = entries[name]["dtype"], entries[name]["shape"]
             begin, end = entries[name]["data_offsets"]
-            file.seek(start + begin)
-            data = file.read(end - begin)
-            hashed.update(b"".join(text.encode() + b"\0" for text in (name, dtype, str(shape))) + data)
-            found[name] = _array(numpy, dtype, data).reshape(shape)
-    if f"sha256:{hashed.hexdigest()}" != digest:
-        raise errors.DataLoss(f"{path}: its digest is sha256:{hashed.hexdigest()}, and not {digest}")
-    return found
-
-
-def _header(file: BinaryIO) -> Dict[str, Any]:
-    (size,) = struct.unpack("<Q", file.read(8))
-    entries: Dict[str, Any] = json.loads(file.read(size))
-    entries.pop("__metadata__", None)
-    return entries
+            file.seek(8 + size + begin)
+            yield name, entries[name], file.read(end - begin)
 
 
 def _array(numpy: Any, dtype: str, data: bytes) -> "numpy.ndarray":

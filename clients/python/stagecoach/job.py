@@ -1,6 +1,7 @@
 """A job on a coordinator."""
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
@@ -313,8 +314,9 @@ class Job:
         """
         answer = self._export(step, average)
         with tempfile.TemporaryDirectory(prefix="stagecoach-weights-") as folder:
-            fetch_export(self._connection, answer, folder)
-            return read_weights(folder, answer.weights_digest)
+            fetched = os.path.join(folder, "export")
+            fetch_export(self._connection, answer, fetched)
+            return read_weights(fetched)
 
     def _export(self, step: Optional[int], average: bool) -> job_pb2.ExportWeightsResponse:
         request = job_pb2.ExportWeightsRequest(job_id=self.id, step=step, average=average)

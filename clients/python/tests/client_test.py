@@ -179,7 +179,7 @@ class Clients(support.ClusterTest):
         export = job.export(str(self.folder / "here"))
         for name in os.listdir(export.folder):
             self.assertEqual((self.folder / "here" / name).read_bytes(), (self.folder / "by-command" / name).read_bytes(), name)
-        with self.assertRaisesRegex(stagecoach.ConfigurationError, "here: is not empty"):
+        with self.assertRaisesRegex(stagecoach.ConfigurationError, "here: is there already"):
             job.export(export.folder)
         weights = job.weights()
         file = self.folder / "here" / "model.safetensors"
@@ -195,7 +195,7 @@ class Clients(support.ClusterTest):
                             weights["model/0000/token.weight"].tobytes())
         file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
         with self.assertRaisesRegex(stagecoach.DataLoss, "model.safetensors: its digest is sha256:"):
-            _weights.read_weights(export.folder, export.weights_digest)
+            _weights.check_weights(export.folder, export.weights_digest)
 
     def test_texts_are_those_of_the_command(self):
         job = self.client.submit(self.job())

@@ -22,7 +22,8 @@ absl::Status FetchExport(StoreClient& store, const v1::ExportWeightsResponse& ex
                          const OnFetched& on_fetched) {
   if (exported.files().empty()) {
     return absl::UnimplementedError(
-        "this coordinator is older and serves no files; copy its folder from its machine");
+        absl::StrCat("this coordinator is older and serves no files; copy ", exported.folder(),
+                     " from its machine"));
   }
   int64_t total = 0, done = 0;
   for (const v1::ExportedFile& file : exported.files()) {

@@ -174,9 +174,11 @@ class GrpcJobClient final : public JobClient {
   }
 
   absl::Status Fetch(const v1::ExportWeightsResponse& exported, const std::string& folder,
-                     const OnFetched& on_fetched) override {
-    StoreClient store({.dial = dial_});
-    return Annotate(FetchExport(store, exported, *PosixFileSystem(), folder, on_fetched),
+                     const OnFetched& on_fetched, StopSignal* stop) override {
+    // Shared with the callback, which may still run when this function has returned.
+    const auto store = std::make_shared<StoreClient>(StoreClient::Options{.dial = dial_});
+    const StopSignal::Registration on_stop(stop, [store] { store->Shutdown(); });
+    return Annotate(FetchExport(*store, exported, *PosixFileSystem(), folder, on_fetched),
                     absl::StrCat("coordinator ", options_.address));
   }
 

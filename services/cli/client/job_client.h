@@ -40,9 +40,10 @@ class JobClient {
   // step < 0: the newest checkpoint. average: the averages of the weights.
   virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
                                                            bool average) = 0;
-  // Brings the files of an export into a folder, which exists and is empty.
+  // Brings the files of an export into a folder, which exists and is empty. CANCELLED: a stop was
+  // requested.
   virtual absl::Status Fetch(const v1::ExportWeightsResponse& exported, const std::string& folder,
-                             const OnFetched& on_fetched) = 0;
+                             const OnFetched& on_fetched, StopSignal* stop) = 0;
   virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
   // steps 0: all that the stages still hold.
   virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;

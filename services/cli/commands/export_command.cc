@@ -41,7 +41,8 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                           .job_file = options.job_file,
                           .step = options.step,
                           .merged = options.names != kPeftNames,
-                          .connect = [&context] { return context.connect(context.client); }}));
+                          .connect = [&context] { return context.connect(context.client); },
+                          .stop = context.stop}));
   if (source.names() != kOwnNames) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.job,
@@ -81,7 +82,8 @@ absl::Status ThereAlready(const ExportOptions& options, const CommandContext& co
                           .job_file = options.job_file,
                           .step = options.step,
                           .merged = false,
-                          .connect = [&context] { return context.connect(context.client); }}));
+                          .connect = [&context] { return context.connect(context.client); },
+                          .stop = context.stop}));
   return absl::InvalidArgumentError(absl::StrCat(
       options.job, ": is no id of a coordinator's job, and has its weights already, in ",
       source.weights_file(),
@@ -89,14 +91,16 @@ absl::Status ThereAlready(const ExportOptions& options, const CommandContext& co
 }
 
 absl::Status FetchTo(const std::string& to, const v1::ExportWeightsResponse& exported,
-                     JobClient& client, Console& console) {
+                     JobClient& client, CommandContext& context) {
+  Console& console = *context.console;
+  const OnFetched draw = [&console](int64_t done, int64_t total) {
+    if (!console.has_bar() || total == 0) return;
+    console.DrawBar(LoadingBar(absl::StrCat("fetches the weights: ", 100 * done / total, " %"),
+                               console.columns()));
+  };
   const absl::Status fetched =
       WriteNewFolder(*PosixFileSystem(), to, [&](const std::string& folder) {
-        return client.Fetch(exported, folder, [&console](int64_t done, int64_t total) {
-          if (!console.has_bar() || total == 0) return;
-          console.DrawBar(LoadingBar(
-              absl::StrCat("fetches the weights: ", 100 * done / total, " %"), console.columns()));
-        });
+        return client.Fetch(exported, folder, draw, context.stop);
       });
   console.ClearBar();
   return fetched;
@@ -120,7 +124,7 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
       (*client)->Export(options.job, options.step, options.average);
   if (!exported.ok()) return context.console->Fail(exported.status());
   if (!options.to.empty()) {
-    const absl::Status fetched = FetchTo(options.to, *exported, **client, *context.console);
+    const absl::Status fetched = FetchTo(options.to, *exported, **client, context);
     if (!fetched.ok()) return context.console->Fail(fetched);
     exported->set_folder(options.to);
   }

@@ -84,6 +84,10 @@ absl::StatusOr<Pruned> RemoveAll(const std::vector<v1::Job>& jobs, JobClient& cl
                                  CommandContext& context) {
   Pruned pruned;
   for (const v1::Job& job : jobs) {
+    if (context.stop != nullptr && context.stop->requested()) {
+      return Annotate(context.stop->reason(), absl::StrCat("after ", CountText(pruned.gone.size()),
+                                                           " were removed; run it again to go on"));
+    }
     const absl::Status removed = client.RemoveJob(job.id()).status();
     if (removed.ok()) {
       pruned.gone.push_back(job);
@@ -103,7 +107,8 @@ absl::StatusOr<int> Prune(const PruneOptions& options, CommandContext& context) 
   const bool asks = !options.yes && !options.dry_run;
   if (asks && (isatty(context.input) != 1 || !context.console->has_bar())) {
     return absl::InvalidArgumentError(
-        "jobs prune removes jobs for good, and there is no terminal to ask at: add --yes, or "
+        "jobs prune removes jobs for good, and standard input and error are no terminal to ask at: "
+        "add --yes, or "
         "--dry-run to see which jobs it would remove; nothing was removed");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<JobClient> client, context.connect(context.client));

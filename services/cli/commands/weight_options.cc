@@ -40,7 +40,8 @@ absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
                           .job_file = options.job_file,
                           .tokenizer = tokenizer,
                           .step = options.step,
-                          .connect = [&context] { return context.connect(context.client); }}));
+                          .connect = [&context] { return context.connect(context.client); },
+                          .stop = context.stop}));
   NoteChoice(source, *context.console);
   NoteBase(source, *context.console);
   // The configuration beside the weights is the job spec that they were trained by.

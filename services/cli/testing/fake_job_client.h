@@ -136,7 +136,7 @@ class FakeJobClient final : public JobClient {
     return exported;
   }
   absl::Status Fetch(const v1::ExportWeightsResponse& of, const std::string& folder,
-                     const OnFetched& on_fetched) override {
+                     const OnFetched& on_fetched, StopSignal*) override {
     if (!fetch) return absl::UnimplementedError("no files");
     return fetch(of, folder, on_fetched);
   }
@@ -213,8 +213,8 @@ class BorrowedJobClient final : public JobClient {
     return to_->Export(job, step, average);
   }
   absl::Status Fetch(const v1::ExportWeightsResponse& of, const std::string& folder,
-                     const OnFetched& on_fetched) override {
-    return to_->Fetch(of, folder, on_fetched);
+                     const OnFetched& on_fetched, StopSignal* stop) override {
+    return to_->Fetch(of, folder, on_fetched, stop);
   }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {

@@ -178,7 +178,10 @@ absl::StatusOr<WeightSource> WeightSource::OfJob(const WeightRequest& request) {
   if (!exported.ok()) return in_context(exported.status());
   if (IsFolder(exported->folder())) return InFolder(exported->folder());
   ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("weights"));
-  RETURN_IF_ERROR(Annotate((*client)->Fetch(*exported, temporary->path(), [](int64_t, int64_t) {}),
+  StopSignal never;
+  RETURN_IF_ERROR(Annotate((*client)->Fetch(
+                               *exported, temporary->path(), [](int64_t, int64_t) {},
+                               request.stop != nullptr ? request.stop : &never),
                            absl::StrCat("weights of job ", id)));
   ASSIGN_OR_RETURN(WeightSource found, InFolder(temporary->path()));
   found.temporary_ = std::move(temporary);

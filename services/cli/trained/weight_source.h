@@ -43,6 +43,7 @@ struct WeightRequest {
   bool merged = true;     // adapters come with the weights that they adapt, as one network
   // Called only if the source is no path.
   std::function<absl::StatusOr<std::unique_ptr<JobClient>>()> connect;
+  StopSignal* stop = nullptr;  // ends a fetch; null: nothing does
 };
 
 class WeightSource {

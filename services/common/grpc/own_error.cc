@@ -27,9 +27,13 @@ bool GrpcMakesIt(absl::StatusCode code) {
 
 void MarkOwnError(grpc::ServerContextBase* context) { context->AddTrailingMetadata(kKey, "1"); }
 
+bool IsOwnError(const grpc::ClientContext& context) {
+  return context.GetServerTrailingMetadata().contains(kKey);
+}
+
 absl::Status FromMarkingServer(const grpc::Status& status, const grpc::ClientContext& context) {
   const absl::Status plain = FromGrpc(status);
-  if (!GrpcMakesIt(plain.code()) || context.GetServerTrailingMetadata().contains(kKey)) {
+  if (!GrpcMakesIt(plain.code()) || IsOwnError(context)) {
     return plain;
   }
   return absl::UnavailableError(

@@ -16,6 +16,8 @@ namespace stagecoach {
 // Call it before the call is finished with an error.
 void MarkOwnError(grpc::ServerContextBase* context);
 
+bool IsOwnError(const grpc::ClientContext& context);  // of a call that has ended
+
 // The status of a call that has ended. An error without the mark becomes UNAVAILABLE, with its code
 // in the message, if gRPC makes that code itself. The other codes only come from servers (gRPC's
 // list of status codes). So such an error of an older version is understood too.

@@ -13,7 +13,7 @@ namespace stagecoach {
 namespace {
 
 // A call's worth of bytes: large enough that the answer's way back costs little.
-constexpr size_t kSegmentBytes = size_t{8} << 20;
+constexpr size_t kSegmentBytes = size_t{16} << 20;
 
 class ObjectReader final : public ReadableFile {
  public:
@@ -85,10 +85,9 @@ absl::Status CoordinatorOnly(const char* what, const std::string& path) {
 }  // namespace
 
 void RemoteStoreFiles::Admit(const std::string& folder, const std::string& grant) {
-  if (!IsStoreName(folder)) return;
+  if (!IsStoreName(folder) || grant.empty()) return;
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto [at, added] = grants_.insert_or_assign(folder, grant);
-  if (!added) return;
+  if (!grants_.insert_or_assign(folder, grant).second) std::erase(order_, folder);
   order_.push_back(folder);
   if (order_.size() > kMostGrants) {
     grants_.erase(order_.front());

@@ -10,14 +10,18 @@
 #include "base/threads/clock.h"
 #include "base/threads/progress.h"
 #include "services/common/grpc/grpc_status.h"
-#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 #include "services/common/store/store_names.h"
+#include "services/common/store/store_parts.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr double kFirstPause = 0.05, kLongestPause = 2;
+// Below the longest that the server takes, for the clock goes on on the way.
+constexpr double kMostCallSeconds = kMostStoreCallSeconds - 10;
+// The slowest disk that completing an object waits for, as coordinator/job/job_checkpoints.cc does.
+constexpr double kSlowDiskBytesPerSecond = 20e6;
 
 // Of a connection, or of a moment: another try may do.
 bool IsPassing(const absl::Status& status) {
@@ -30,8 +34,12 @@ bool IsPassing(const absl::Status& status) {
 // How long to go on: the time since something moved, and the pause before the next try.
 class StoreClient::Tries {
  public:
-  Tries(StoreClient& client, const StoredObject& object)
-      : client_(client), object_(object), moved_at_(Now()) {}
+  // more_seconds: of patience, where the coordinator works without a byte moving.
+  Tries(StoreClient& client, const StoredObject& object, double more_seconds = 0)
+      : client_(client),
+        object_(object),
+        patience_(client.options_.give_up_seconds + more_seconds),
+        moved_at_(Now()) {}
 
   void Moved() {
     moved_at_ = Now();
@@ -40,11 +48,10 @@ class StoreClient::Tries {
   // OK: try again. Otherwise what the caller is told.
   absl::Status After(const absl::Status& error, int64_t offset) {
     if (!IsPassing(error)) return error;
-    if (Now() - moved_at_ >= client_.options_.give_up_seconds) {
-      return absl::UnavailableError(
-          absl::StrCat("store object ", object_.name, ": at byte ", offset,
-                       " nothing has moved for ", client_.options_.give_up_seconds,
-                       " s: ", absl::StatusCodeToString(error.code()), ": ", error.message()));
+    if (Now() - moved_at_ >= patience_) {
+      return absl::UnavailableError(absl::StrCat(
+          "store object ", object_.name, ": at byte ", offset, " nothing has moved for ", patience_,
+          " s: ", absl::StatusCodeToString(error.code()), ": ", error.message()));
     }
     if (client_.WaitClosed(std::exchange(pause_, std::min(2 * pause_, kLongestPause)))) {
       return absl::CancelledError(
@@ -58,6 +65,7 @@ class StoreClient::Tries {
 
   StoreClient& client_;
   const StoredObject& object_;
+  const double patience_;
   double moved_at_;
   double pause_ = kFirstPause;
 };
@@ -87,12 +95,12 @@ void StoreClient::Forget(const std::shared_ptr<Stub>& stub) {
 }
 
 template <typename Call>
-absl::Status StoreClient::Once(Call call) {
+absl::Status StoreClient::Once(Call call, double more_seconds) {
   const std::shared_ptr<Stub> stub = StubNow();
   grpc::ClientContext context;
-  context.set_deadline(
-      std::chrono::system_clock::now() +
-      std::chrono::microseconds(static_cast<int64_t>(options_.call_seconds * 1e6)));
+  const double seconds = std::min(options_.call_seconds + more_seconds, kMostCallSeconds);
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6)));
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return absl::CancelledError("this process is shutting down");
@@ -105,7 +113,7 @@ absl::Status StoreClient::Once(Call call) {
   }
   absl::Status status = FromMarkingServer(answer, context);
   // The connection's certificate may have been exchanged, or its peer be another process now.
-  if (absl::IsUnavailable(status)) Forget(stub);
+  if (absl::IsUnavailable(status) && !IsOwnError(context)) Forget(stub);
   return status;
 }
 
@@ -154,7 +162,7 @@ absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
       const auto stream = stub.ReadObject(context, request);
       v1::ReadObjectResponse part;
       while (damaged.ok() && stream->Read(&part)) {
-        damaged = CheckChecksum(&part);
+        damaged = CheckCrc(part);
         if (!damaged.ok() || part.data().size() > target.size()) {
           context->TryCancel();
           break;
@@ -183,32 +191,35 @@ absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
 absl::Status StoreClient::Append(const StoredObject& object, int64_t offset,
                                  std::span<const std::byte> bytes, bool finish) {
   const int64_t end = offset + static_cast<int64_t>(bytes.size());
-  Tries tries(*this, object);
+  const double sync_seconds = finish ? static_cast<double>(end) / kSlowDiskBytesPerSecond : 0;
+  Tries tries(*this, object, sync_seconds);
   int64_t next = offset;
   while (true) {
     v1::WriteObjectResponse response;
-    const absl::Status status = Once([&](Stub& stub, grpc::ClientContext* context) {
-      const auto stream = stub.WriteObject(context, &response);
-      v1::WriteObjectRequest part;
-      part.set_name(object.name);
-      part.set_grant(object.grant);
-      for (int64_t at = next;;) {
-        const auto rest = bytes.subspan(static_cast<size_t>(at - offset));
-        const auto now = rest.first(std::min(rest.size(), kStorePartBytes));
-        part.set_write_offset(at);
-        part.set_data(now.data(), now.size());
-        at += static_cast<int64_t>(now.size());
-        part.set_finish_write(finish && at == end);
-        SetChecksum(&part);
-        if (!stream->Write(part)) break;  // Finish tells why
-        TickProgress();
-        if (at == end) break;
-        part.clear_name();
-        part.clear_grant();
-      }
-      stream->WritesDone();
-      return stream->Finish();
-    });
+    const absl::Status status = Once(
+        [&](Stub& stub, grpc::ClientContext* context) {
+          const auto stream = stub.WriteObject(context, &response);
+          v1::WriteObjectRequest part;
+          part.set_name(object.name);
+          part.set_grant(object.grant);
+          for (int64_t at = next;;) {
+            const auto rest = bytes.subspan(static_cast<size_t>(at - offset));
+            const auto now = rest.first(std::min(rest.size(), kStorePartBytes));
+            part.set_write_offset(at);
+            part.set_data(now.data(), now.size());
+            at += static_cast<int64_t>(now.size());
+            part.set_finish_write(finish && at == end);
+            part.set_crc32c(CrcOf(part));
+            if (!stream->Write(part)) break;  // Finish tells why
+            TickProgress();
+            if (at == end) break;
+            part.clear_name();
+            part.clear_grant();
+          }
+          stream->WritesDone();
+          return stream->Finish();
+        },
+        sync_seconds);
     if (status.ok() && response.committed_size() == end) return absl::OkStatus();
     const absl::Status error = status.ok()
                                    ? absl::UnavailableError(absl::StrCat("the call ended at byte ",
@@ -224,7 +235,6 @@ absl::Status StoreClient::Append(const StoredObject& object, int64_t offset,
                        " bytes, and its writer stands between ", offset, " and ", end,
                        ": somebody else has written or removed it"));
     }
-    if (found->complete && finish && found->committed == end) return absl::OkStatus();
     if (found->committed > next) tries.Moved();
     next = found->committed;
   }

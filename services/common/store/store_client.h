@@ -61,7 +61,7 @@ class StoreClient {
   void Forget(const std::shared_ptr<Stub>& stub);  // the next call dials anew
   // Makes one call with a deadline; `call` gets stub and context.
   template <typename Call>
-  absl::Status Once(Call call);
+  absl::Status Once(Call call, double more_seconds = 0);
   // The same again until it succeeds, or its error is final.
   template <typename Call>
   absl::Status Unary(const StoredObject& object, Call call);

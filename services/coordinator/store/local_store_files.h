@@ -24,30 +24,32 @@ class LocalStoreFiles final : public FileSystem {
   static std::string Root() { return absl::StrCat(kStorePrefix, kCheckpointsArea); }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return Named(below_.Open(PathOf(path)));
+    return Named(below_.Open(PathOf(path)), path);
   }
-  absl::Status Look(const std::string& path) override { return Named(below_.Look(PathOf(path))); }
+  absl::Status Look(const std::string& path) override {
+    return Named(below_.Look(PathOf(path)), path);
+  }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    return Named(below_.Create(PathOf(path)));
+    return Named(below_.Create(PathOf(path)), path);
   }
   absl::Status MakeFolders(const std::string& path) override {
-    return Named(below_.MakeFolders(PathOf(path)));
+    return Named(below_.MakeFolders(PathOf(path)), path);
   }
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return Named(below_.List(PathOf(folder)));
+    return Named(below_.List(PathOf(folder)), folder);
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    return Named(below_.Rename(PathOf(from), PathOf(to)));
+    return Named(Named(below_.Rename(PathOf(from), PathOf(to)), from), to);
   }
   absl::Status SyncFolder(const std::string& folder) override {
-    return Named(below_.SyncFolder(PathOf(folder)));
+    return Named(below_.SyncFolder(PathOf(folder)), folder);
   }
   absl::Status RemoveAll(const std::string& path) override {
-    return Named(below_.RemoveAll(PathOf(path)));
+    return Named(below_.RemoveAll(PathOf(path)), path);
   }
   bool IsLink(const std::string& path) override { return below_.IsLink(PathOf(path)); }
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override {
-    return Named(below_.FreeBytes(PathOf(folder)));
+    return Named(below_.FreeBytes(PathOf(folder)), folder);
   }
   std::string Nonce() override { return below_.Nonce(); }
 
@@ -58,16 +60,16 @@ class LocalStoreFiles final : public FileSystem {
     if (!path.starts_with(absl::StrCat(root, "/"))) return path;
     return absl::StrCat(checkpoints_, path.substr(root.size()));
   }
-
-  // Users are told a store's name, and never the coordinator's path.
-  absl::Status Named(const absl::Status& status) const {
+  // Users are told the name that was asked for, and not the coordinator's path.
+  absl::Status Named(const absl::Status& status, const std::string& name) const {
+    if (status.ok() || !IsStoreName(name)) return status;
     return absl::Status(status.code(),
-                        absl::StrReplaceAll(status.message(), {{checkpoints_, Root()}}));
+                        absl::StrReplaceAll(status.message(), {{PathOf(name), name}}));
   }
   template <typename T>
-  absl::StatusOr<T> Named(absl::StatusOr<T> result) const {
+  absl::StatusOr<T> Named(absl::StatusOr<T> result, const std::string& name) const {
     if (result.ok()) return result;
-    return Named(result.status());
+    return Named(result.status(), name);
   }
 
   FileSystem& below_;

@@ -24,6 +24,7 @@ namespace stagecoach {
 namespace {
 
 constexpr char kPartSuffix[] = ".part";
+constexpr int64_t kWritebackBytes = 8 << 20;
 constexpr size_t kMostWriting = 1024;  // names kept; those of ended uploads go first
 
 std::string PartOf(const std::string& path) { return absl::StrCat(path, kPartSuffix); }
@@ -106,7 +107,8 @@ absl::StatusOr<std::string> ObjectFiles::WritablePathOf(const std::string& name)
 absl::StatusOr<ObjectSize> ObjectFiles::Find(const std::string& name) const {
   ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   struct stat information;
-  for (const bool complete : {true, false}) {
+  // The object itself twice: an upload may have completed it between the first two looks.
+  for (const bool complete : {true, false, true}) {
     const std::string file = complete ? path : PartOf(path);
     if (lstat(file.c_str(), &information) == 0) {
       if (!S_ISREG(information.st_mode)) {
@@ -175,13 +177,16 @@ absl::Status ObjectUpload::Error(int error, const char* operation) const {
                                                   std::generic_category().message(error)));
 }
 
+absl::Status ObjectUpload::CheckTurn() const {
+  if (turn_ == writing_->turn) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat("store object ", name_, ": a later call writes or has removed it"));
+}
+
 absl::StatusOr<int64_t> ObjectUpload::Append(int64_t write_offset,
                                              std::span<const std::byte> bytes) {
   std::lock_guard<std::mutex> lock(writing_->mutex);
-  if (turn_ != writing_->turn) {
-    return absl::AbortedError(
-        absl::StrCat("store object ", name_, ": a later call writes or has removed it"));
-  }
+  RETURN_IF_ERROR(CheckTurn());
   if (write_offset != size_) {
     return absl::OutOfRangeError(absl::StrCat("write_offset=", write_offset, ": store object ",
                                               name_, " has ", size_, " bytes; go on from there"));
@@ -196,25 +201,33 @@ absl::StatusOr<int64_t> ObjectUpload::Append(int64_t write_offset,
     size_ += written;
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
+  // The disk begins now: a sync of a whole shard at the end would keep everybody waiting.
+  if (size_ - handed_on_ >= kWritebackBytes) {
+    sync_file_range(file_.get(), handed_on_, size_ - handed_on_, SYNC_FILE_RANGE_WRITE);
+    handed_on_ = size_;
+  }
   return size_;
 }
 
-absl::Status ObjectUpload::Finish() {
+absl::Status ObjectUpload::Complete() {
+  // Not under the lock: a sync may take minutes, and a caller that asks again must not wait for it.
+  const int failed = fsync(file_.get()) == 0 ? 0 : errno;
   std::lock_guard<std::mutex> lock(writing_->mutex);
-  if (!file_.open()) return absl::OkStatus();  // it was complete before
-  if (turn_ != writing_->turn) {
-    return absl::AbortedError(
-        absl::StrCat("store object ", name_, ": a later call writes or has removed it"));
-  }
-  if (fsync(file_.get()) != 0) {
-    const int error = errno;
+  RETURN_IF_ERROR(CheckTurn());
+  if (failed != 0) {
     // The kernel may have dropped what was not written, and a second fsync would say nothing of it.
     unlink(PartOf(path_).c_str());
     ++writing_->turn;
-    return Error(error, "fsync");
+    return Error(failed, "fsync");
   }
   if (std::rename(PartOf(path_).c_str(), path_.c_str()) != 0) return Error(errno, "complete");
   file_ = FileHandle();
+  return absl::OkStatus();
+}
+
+absl::Status ObjectUpload::Finish() {
+  if (file_.open()) RETURN_IF_ERROR(Complete());
+  // Also of an object that was complete before: perhaps this failed then.
   return WithoutPath(SyncFolderOf(path_), FolderOf(path_), absl::StrCat("store object ", name_));
 }
 

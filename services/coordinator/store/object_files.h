@@ -1,8 +1,7 @@
 // ObjectFiles: the store's objects as files below the coordinator's folders.
 //   checkpoints/JOB/FOLDER/FILE   written only into folders that CheckpointStore::Begin made
 //   exports/FOLDER/FILE           only read
-// While an object is written its file ends in ".part". The file's size is the committed size: an
-// upload goes on after a restart of the coordinator.
+// While an object is written its file ends in ".part". The file's size is the committed size.
 // Ownership: none but of its names.
 // Threads:   thread-safe; calls block on files. One upload belongs to one thread at a time.
 // Errors:    INVALID_ARGUMENT: no name of the store. NOT_FOUND, RESOURCE_EXHAUSTED and so on as of
@@ -63,7 +62,7 @@ class ObjectUpload {
  public:
   // The committed size afterwards.
   absl::StatusOr<int64_t> Append(int64_t write_offset, std::span<const std::byte> bytes);
-  // The object is complete and durable.
+  // The object is complete and durable. May take as long as the disk needs for all of it.
   absl::Status Finish();
 
  private:
@@ -71,12 +70,15 @@ class ObjectUpload {
   ObjectUpload(std::string name, std::string path, std::shared_ptr<ObjectFiles::Writing> writing)
       : name_(std::move(name)), path_(std::move(path)), writing_(std::move(writing)) {}
   absl::Status Error(int error, const char* operation) const;
+  absl::Status CheckTurn() const;  // under the lock: no later call has taken over
+  absl::Status Complete();
 
   const std::string name_, path_;
   const std::shared_ptr<ObjectFiles::Writing> writing_;
   uint64_t turn_ = 0;
   FileHandle file_;
   int64_t size_ = 0;
+  int64_t handed_on_ = 0;  // to the disk
 };
 
 }  // namespace stagecoach

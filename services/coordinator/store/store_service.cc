@@ -10,9 +10,9 @@
 #include "base/errors/status.h"
 #include "checkpoint/names.h"
 #include "services/common/grpc/grpc_status.h"
-#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 #include "services/common/store/store_names.h"
+#include "services/common/store/store_parts.h"
 
 namespace stagecoach {
 namespace {
@@ -115,7 +115,7 @@ class StoreService::Reader final : public grpc::ServerWriteReactor<v1::ReadObjec
                                                         " cannot be read at byte ", next_)));
     }
     next_ += static_cast<int64_t>(data.size());
-    SetChecksum(&part_);
+    part_.set_crc32c(CrcOf(part_));
     StartWrite(&part_);
   }
 
@@ -149,23 +149,28 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
   }
 
   void OnReadDone(bool ok) override {
-    // The caller has no more, or is gone: what came is committed.
-    if (!ok)
-      return End(context_->IsCancelled() ? absl::CancelledError("the caller is gone") : said_);
-    const bool posted = thread_->TryPost([this] {
-      const absl::Status status = Take();
-      if (!status.ok() || part_.finish_write()) return End(status);
-      StartRead(&part_);
+    if (!ok) {  // the caller has no more, or is gone; what came is committed either way
+      End(context_->IsCancelled() ? absl::CancelledError("the caller is gone") : said_);
+      return;
+    }
+    Post(thread_, [this] {
+      if (const absl::Status status = Take(); !status.ok()) return End(status);
+      if (!part_.finish_write()) return StartRead(&part_);
+      Post(&service_.sync_, [this] { End(upload_->Finish()); });
     });
-    if (!posted) End(absl::UnavailableError("the coordinator shuts down"));
   }
   void OnDone() override { delete this; }
 
  private:
+  void Post(TaskThread* thread, TaskThread::Task task) {
+    if (!thread->TryPost(std::move(task))) {
+      End(absl::UnavailableError("the coordinator shuts down"));
+    }
+  }
   void End(const absl::Status& status) { Finish(Told(status, context_)); }
 
   absl::Status Take() {
-    RETURN_IF_ERROR(CheckChecksum(&part_));
+    RETURN_IF_ERROR(CheckCrc(part_));
     if (upload_ == nullptr) {
       RETURN_IF_ERROR(service_.CheckCaller(part_.name(), part_.grant(), ObjectGrants::Use::kWrite));
       ASSIGN_OR_RETURN(upload_, service_.files_->BeginUpload(part_.name()));
@@ -178,7 +183,7 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
     ASSIGN_OR_RETURN(const int64_t size,
                      upload_->Append(part_.write_offset(), std::as_bytes(std::span(part_.data()))));
     response_->set_committed_size(size);
-    return part_.finish_write() ? upload_->Finish() : absl::OkStatus();
+    return absl::OkStatus();
   }
 
   StoreService& service_;
@@ -196,7 +201,8 @@ StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants)
     : files_(files),
       grants_(grants),
       even_("store-0", 2 * kMostCalls),
-      odd_("store-1", 2 * kMostCalls) {}
+      odd_("store-1", 2 * kMostCalls),
+      sync_("store-sync", 2 * kMostCalls) {}
 
 TaskThread* StoreService::NextThread() { return next_++ % 2 == 0 ? &even_ : &odd_; }
 

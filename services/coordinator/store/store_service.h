@@ -55,6 +55,7 @@ class StoreService final : public v1::StoreService::CallbackService {
   std::atomic<int> calls_{0};
   std::atomic<uint32_t> next_{0};
   TaskThread even_, odd_;  // a call stays on one
+  TaskThread sync_;        // objects that are complete: the others go on meanwhile
 };
 
 }  // namespace stagecoach
