@@ -174,7 +174,12 @@ void AddExport(CommandTree& tree) {
           ->add_option("--to", options.to,
                        "a new folder of this machine for the weights; with --names a file, for "
                        "huggingface and peft a folder")
-          ->type_name("PATH");
+          ->type_name("PATH")
+          ->check([](const std::string& path) {
+            return path.empty()
+                       ? std::string("--to: names no folder; name one that is not there yet")
+                       : std::string();
+          });
   names->needs(to)->excludes(average);
   command->add_option("--job-file", options.job_file, "with --names, the job of a checkpoint")
       ->type_name("FILE")

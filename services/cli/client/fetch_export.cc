@@ -42,7 +42,7 @@ absl::Status FetchExport(StoreClient& store, const v1::ExportWeightsResponse& ex
                      files.Create(JoinPath(folder, file.name())));
     for (int64_t at = 0; at < file.bytes(); at += static_cast<int64_t>(piece.size())) {
       piece.resize(static_cast<size_t>(std::min(kPieceBytes, file.bytes() - at)));
-      RETURN_IF_ERROR(store.Read(object, at, piece));
+      RETURN_IF_ERROR(Annotate(store.Read(object, at, piece), "coordinator"));
       RETURN_IF_ERROR(target->Append(piece));
       done += static_cast<int64_t>(piece.size());
       on_fetched(done, total);

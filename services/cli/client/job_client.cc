@@ -178,8 +178,7 @@ class GrpcJobClient final : public JobClient {
     // Shared with the callback, which may still run when this function has returned.
     const auto store = std::make_shared<StoreClient>(StoreClient::Options{.dial = dial_});
     const StopSignal::Registration on_stop(stop, [store] { store->Shutdown(); });
-    return Annotate(FetchExport(*store, exported, *PosixFileSystem(), folder, on_fetched),
-                    absl::StrCat("coordinator ", options_.address));
+    return FetchExport(*store, exported, *PosixFileSystem(), folder, on_fetched);
   }
 
   absl::StatusOr<v1::ListStagesResponse> ListStages() override {

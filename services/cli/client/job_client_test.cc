@@ -5,8 +5,13 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/testing/temporary_folder.h"
 #include "stagecoach/v1/job.grpc.pb.h"
+#include "stagecoach/v1/store.grpc.pb.h"
 
 namespace stagecoach {
 namespace {
@@ -97,6 +102,38 @@ TEST(JobClientTest, AnErrorOfTwentyKilobytesComesAsItIs) {
   const absl::Status refused = client->Get("a").status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound) << refused.message().substr(0, 200);
   EXPECT_THAT(std::string(refused.message()), HasSubstr(service.text));
+}
+
+// A store that never answers.
+class SilentStore final : public v1::StoreService::Service {
+ public:
+  grpc::Status ReadObject(grpc::ServerContext* context, const v1::ReadObjectRequest*,
+                          grpc::ServerWriter<v1::ReadObjectResponse>*) override {
+    asked.Notify();
+    while (!context->IsCancelled()) std::this_thread::yield();
+    return grpc::Status::CANCELLED;
+  }
+  absl::Notification asked;
+};
+
+// Symptom: Ctrl-C did nothing while weights were fetched.
+TEST(JobClientTest, AFetchEndsWhenTheUserWantsIt) {
+  SilentStore service;
+  Joined client(&service);
+  const TemporaryFolder folder;
+  v1::ExportWeightsResponse exported;
+  exported.set_store_folder("exports/job");
+  exported.add_files()->set_name("model.safetensors");
+  exported.mutable_files(0)->set_bytes(1);
+  StopSignal stop;
+  std::thread user([&] {
+    service.asked.WaitForNotification();
+    stop.Request(absl::CancelledError("interrupted"));
+  });
+  const absl::Status fetched = client->Fetch(
+      exported, folder.path(), [](int64_t, int64_t) {}, &stop);
+  user.join();
+  EXPECT_EQ(fetched.code(), absl::StatusCode::kCancelled) << fetched;
 }
 
 // What a coordinator answers is shown by a terminal: a server that was taken over may not write to

@@ -10,6 +10,7 @@
 #include "base/threads/clock.h"
 #include "base/threads/progress.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 #include "services/common/store/store_names.h"
 #include "services/common/store/store_parts.h"
@@ -117,11 +118,12 @@ absl::Status StoreClient::Once(Call call, double more_seconds) {
   return status;
 }
 
-template <typename Call>
-absl::Status StoreClient::Unary(const StoredObject& object, Call call) {
+template <typename Response, typename Call>
+absl::Status StoreClient::Unary(const StoredObject& object, Response* response, Call call) {
   Tries tries(*this, object);
   while (true) {
-    const absl::Status status = Once(call);
+    absl::Status status = Once(call);
+    if (status.ok()) status = CheckChecksum(response);
     if (status.ok()) return status;
     RETURN_IF_ERROR(tries.After(status, 0));
   }
@@ -131,8 +133,9 @@ absl::StatusOr<StoreClient::Size> StoreClient::Find(const StoredObject& object) 
   v1::FindObjectRequest request;
   request.set_name(object.name);
   request.set_grant(object.grant);
+  SetChecksum(&request);
   v1::FindObjectResponse response;
-  RETURN_IF_ERROR(Unary(object, [&](Stub& stub, grpc::ClientContext* context) {
+  RETURN_IF_ERROR(Unary(object, &response, [&](Stub& stub, grpc::ClientContext* context) {
     return stub.FindObject(context, request, &response);
   }));
   return Size{response.committed_size(), response.complete()};
@@ -142,8 +145,9 @@ absl::Status StoreClient::Remove(const StoredObject& object) {
   v1::RemoveObjectRequest request;
   request.set_name(object.name);
   request.set_grant(object.grant);
+  SetChecksum(&request);
   v1::RemoveObjectResponse response;
-  return Unary(object, [&](Stub& stub, grpc::ClientContext* context) {
+  return Unary(object, &response, [&](Stub& stub, grpc::ClientContext* context) {
     return stub.RemoveObject(context, request, &response);
   });
 }
@@ -157,6 +161,7 @@ absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
   while (!target.empty()) {
     request.set_offset(offset);
     request.set_bytes(static_cast<int64_t>(target.size()));
+    SetChecksum(&request);
     absl::Status damaged;
     absl::Status status = Once([&](Stub& stub, grpc::ClientContext* context) {
       const auto stream = stub.ReadObject(context, request);
@@ -220,7 +225,9 @@ absl::Status StoreClient::Append(const StoredObject& object, int64_t offset,
           return stream->Finish();
         },
         sync_seconds);
-    if (status.ok() && response.committed_size() == end) return absl::OkStatus();
+    if (status.ok() && CheckChecksum(&response).ok() && response.committed_size() == end) {
+      return absl::OkStatus();
+    }
     const absl::Status error = status.ok()
                                    ? absl::UnavailableError(absl::StrCat("the call ended at byte ",
                                                                          response.committed_size()))

@@ -63,8 +63,8 @@ class StoreClient {
   template <typename Call>
   absl::Status Once(Call call, double more_seconds = 0);
   // The same again until it succeeds, or its error is final.
-  template <typename Call>
-  absl::Status Unary(const StoredObject& object, Call call);
+  template <typename Response, typename Call>
+  absl::Status Unary(const StoredObject& object, Response* response, Call call);
   bool WaitClosed(double seconds);
 
   const Options options_;

@@ -343,6 +343,10 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobServiceAdapter::ReadLogs(
 
 absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request,
                                          const JobSpec& spec, v1::ExportWeightsResponse* response) {
+  if (request.has_step() && request.step() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step=", request.step(), ": want >= 0, or none for the newest checkpoint"));
+  }
   std::vector<std::string> quarantined;
   const int64_t step = request.has_step() ? request.step() : -1;
   ASSIGN_OR_RETURN(const CheckpointRef ref,

@@ -37,7 +37,8 @@ absl::Status NoName(const std::string& name) {
 }
 
 bool IsPart(std::string_view part) {
-  return !part.empty() && part.size() <= 255 && part != "." && part != ".." &&
+  // With ".part" behind it, it is still a file's name.
+  return !part.empty() && part.size() <= 250 && part != "." && part != ".." &&
          std::all_of(part.begin(), part.end(), [](char c) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' ||
                   c == '_';

@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "checkpoint/names.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 #include "services/common/store/store_names.h"
 #include "services/common/store/store_parts.h"
@@ -17,12 +19,14 @@
 namespace stagecoach {
 namespace {
 
+constexpr size_t kMostTasks = 1024;  // of a thread; a call has one at most
+
 // A caller that is gone without a word keeps its place until then.
 absl::Status CheckDeadline(const grpc::CallbackServerContext& context) {
   const auto most = std::chrono::system_clock::now() +
                     std::chrono::seconds(static_cast<int>(kMostStoreCallSeconds));
   if (context.deadline() <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return absl::UnavailableError(absl::StrCat(
       "deadline: a call of the store must have one, of at most ", kMostStoreCallSeconds, " s"));
 }
 
@@ -32,23 +36,35 @@ grpc::Status Told(const absl::Status& status, grpc::CallbackServerContext* conte
   return ToGrpc(status);
 }
 
+// A message that a damaged connection changed says nothing of its sender.
+template <typename Message>
+absl::Status CheckIfTold(const Message& message) {
+  Message copy = message;
+  return copy.has_checksum() ? CheckChecksum(&copy) : absl::OkStatus();
+}
+
 }  // namespace
 
-// Counts a call from its begin to its end.
+// Counts a stream from its grant to its end.
 class StoreService::Turn {
  public:
-  explicit Turn(StoreService& service) : calls_(service.calls_), number_(++calls_) {}
-  ~Turn() { --calls_; }
+  Turn(StoreService& service, const std::string& name)
+      : of_client_(absl::StartsWith(name, kExportsArea)),
+        streams_(of_client_ ? service.client_streams_ : service.stage_streams_),
+        number_(++streams_) {}
+  ~Turn() { --streams_; }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   absl::Status ok() const {
-    if (number_ <= kMostCalls) return absl::OkStatus();
-    return absl::UnavailableError(
-        absl::StrCat(kMostCalls, " calls of the store are under way; try again"));
+    const int most = of_client_ ? kMostClientStreams : kMostStageStreams;
+    if (number_ <= most) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(most, " streams of the store are under way for ",
+                                               of_client_ ? "clients" : "stages", "; try again"));
   }
 
  private:
-  std::atomic<int>& calls_;
+  const bool of_client_;
+  std::atomic<int>& streams_;
   const int number_;
 };
 
@@ -57,13 +73,8 @@ class StoreService::Reader final : public grpc::ServerWriteReactor<v1::ReadObjec
  public:
   Reader(StoreService& service, grpc::CallbackServerContext* context,
          const v1::ReadObjectRequest& request)
-      : service_(service),
-        context_(context),
-        request_(request),
-        turn_(service),
-        thread_(service.NextThread()) {
-    absl::Status status = turn_.ok();
-    if (status.ok()) status = CheckDeadline(*context);
+      : service_(service), context_(context), request_(request), thread_(service.NextThread()) {
+    const absl::Status status = CheckDeadline(*context);
     if (status.ok()) {
       Post([this] { Begin(); });
     } else {
@@ -80,14 +91,17 @@ class StoreService::Reader final : public grpc::ServerWriteReactor<v1::ReadObjec
  private:
   void Post(TaskThread::Task task) {
     if (!thread_->TryPost(std::move(task))) {
-      End(absl::UnavailableError("the coordinator shuts down"));
+      End(absl::UnavailableError("the store is too busy, or shuts down; try again"));
     }
   }
   void End(const absl::Status& status) { Finish(Told(status, context_)); }
 
   absl::Status Open() {
+    RETURN_IF_ERROR(CheckIfTold(request_));
     RETURN_IF_ERROR(
         service_.CheckCaller(request_.name(), request_.grant(), ObjectGrants::Use::kRead));
+    turn_.emplace(service_, request_.name());
+    RETURN_IF_ERROR(turn_->ok());
     ASSIGN_OR_RETURN(file_, service_.files_->Open(request_.name()));
     const int64_t size = file_->size();
     next_ = request_.offset();
@@ -122,7 +136,7 @@ class StoreService::Reader final : public grpc::ServerWriteReactor<v1::ReadObjec
   StoreService& service_;
   grpc::CallbackServerContext* const context_;
   const v1::ReadObjectRequest request_;
-  const Turn turn_;
+  std::optional<Turn> turn_;
   TaskThread* const thread_;
   std::unique_ptr<ReadableFile> file_;
   int64_t next_ = 0, end_ = 0;
@@ -134,13 +148,8 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
  public:
   Writer(StoreService& service, grpc::CallbackServerContext* context,
          v1::WriteObjectResponse* response)
-      : service_(service),
-        context_(context),
-        response_(response),
-        turn_(service),
-        thread_(service.NextThread()) {
-    absl::Status status = turn_.ok();
-    if (status.ok()) status = CheckDeadline(*context);
+      : service_(service), context_(context), response_(response), thread_(service.NextThread()) {
+    const absl::Status status = CheckDeadline(*context);
     if (status.ok()) {
       StartRead(&part_);
     } else {
@@ -149,7 +158,7 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) {  // the caller has no more, or is gone; what came is committed either way
+    if (!ok) {  // no more, gone, or a message that cannot be read; what came is committed
       End(context_->IsCancelled() ? absl::CancelledError("the caller is gone") : said_);
       return;
     }
@@ -164,45 +173,47 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
  private:
   void Post(TaskThread* thread, TaskThread::Task task) {
     if (!thread->TryPost(std::move(task))) {
-      End(absl::UnavailableError("the coordinator shuts down"));
+      End(absl::UnavailableError("the store is too busy, or shuts down; try again"));
     }
   }
   void End(const absl::Status& status) { Finish(Told(status, context_)); }
 
   absl::Status Take() {
     RETURN_IF_ERROR(CheckCrc(part_));
-    if (upload_ == nullptr) {
-      RETURN_IF_ERROR(service_.CheckCaller(part_.name(), part_.grant(), ObjectGrants::Use::kWrite));
-      ASSIGN_OR_RETURN(upload_, service_.files_->BeginUpload(part_.name()));
-      said_ = absl::OkStatus();
-    }
     if (part_.data().size() > kStorePartBytes) {
       return absl::InvalidArgumentError(absl::StrCat(
           "data: ", part_.data().size(), " bytes; a part has at most ", kStorePartBytes));
     }
+    if (upload_ == nullptr) {
+      RETURN_IF_ERROR(service_.CheckCaller(part_.name(), part_.grant(), ObjectGrants::Use::kWrite));
+      turn_.emplace(service_, part_.name());
+      RETURN_IF_ERROR(turn_->ok());
+      ASSIGN_OR_RETURN(upload_, service_.files_->BeginUpload(part_.name()));
+      said_ = absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(const int64_t size,
                      upload_->Append(part_.write_offset(), std::as_bytes(std::span(part_.data()))));
     response_->set_committed_size(size);
+    SetChecksum(response_);
     return absl::OkStatus();
   }
 
   StoreService& service_;
   grpc::CallbackServerContext* const context_;
   v1::WriteObjectResponse* const response_;
-  const Turn turn_;
+  std::optional<Turn> turn_;
   TaskThread* const thread_;
   std::unique_ptr<ObjectUpload> upload_;
-  absl::Status said_ = absl::InvalidArgumentError("name: no message came");
+  absl::Status said_ = absl::UnavailableError("no message came that could be read");
   v1::WriteObjectRequest part_;
 };
 
-// A call has one task in a queue at most.
 StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants)
     : files_(files),
       grants_(grants),
-      even_("store-0", 2 * kMostCalls),
-      odd_("store-1", 2 * kMostCalls),
-      sync_("store-sync", 2 * kMostCalls) {}
+      even_("store-0", kMostTasks),
+      odd_("store-1", kMostTasks),
+      sync_("store-sync", kMostTasks) {}
 
 TaskThread* StoreService::NextThread() { return next_++ % 2 == 0 ? &even_ : &odd_; }
 
@@ -214,15 +225,12 @@ absl::Status StoreService::CheckCaller(const std::string& name, const std::strin
 grpc::ServerUnaryReactor* StoreService::Unary(grpc::CallbackServerContext* context,
                                               std::function<absl::Status()> work) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const auto turn = std::make_shared<Turn>(*this);
-  absl::Status status = turn->ok();
-  if (status.ok()) status = CheckDeadline(*context);
+  absl::Status status = CheckDeadline(*context);
   if (status.ok()) {
-    const bool posted = NextThread()->TryPost([reactor, context, turn, work = std::move(work)] {
-      reactor->Finish(Told(work(), context));
-    });
+    const bool posted = NextThread()->TryPost(
+        [reactor, context, work = std::move(work)] { reactor->Finish(Told(work(), context)); });
     if (posted) return reactor;
-    status = absl::UnavailableError("the coordinator shuts down");
+    status = absl::UnavailableError("the store is too busy, or shuts down; try again");
   }
   reactor->Finish(Told(status, context));
   return reactor;
@@ -232,10 +240,12 @@ grpc::ServerUnaryReactor* StoreService::FindObject(grpc::CallbackServerContext* 
                                                    const v1::FindObjectRequest* request,
                                                    v1::FindObjectResponse* response) {
   return Unary(context, [this, request, response]() -> absl::Status {
+    RETURN_IF_ERROR(CheckIfTold(*request));
     RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(), ObjectGrants::Use::kRead));
     ASSIGN_OR_RETURN(const ObjectSize size, files_->Find(request->name()));
     response->set_committed_size(size.committed);
     response->set_complete(size.complete);
+    SetChecksum(response);
     return absl::OkStatus();
   });
 }
@@ -244,6 +254,7 @@ grpc::ServerUnaryReactor* StoreService::RemoveObject(grpc::CallbackServerContext
                                                      const v1::RemoveObjectRequest* request,
                                                      v1::RemoveObjectResponse*) {
   return Unary(context, [this, request]() -> absl::Status {
+    RETURN_IF_ERROR(CheckIfTold(*request));
     RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(), ObjectGrants::Use::kWrite));
     return files_->Remove(request->name());
   });

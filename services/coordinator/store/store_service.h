@@ -3,8 +3,8 @@
 // Each call under way has at most one part of 512 KiB in memory.
 // Ownership: borrows its parts, which outlive the server.
 // Threads:   gRPC callbacks post and return.
-// Errors:    as ObjectFiles and ObjectGrants. UNAVAILABLE: kMostCalls are under way; try again.
-//            INVALID_ARGUMENT: a call without a deadline, or with one that is too far.
+// Errors:    as ObjectFiles and ObjectGrants. UNAVAILABLE: as many calls as there may be are under
+//            way; a message was changed on its way; a call has no deadline, or one that is too far.
 // See:       docs/formats.md, "Store".
 #ifndef STAGECOACH_SERVICES_COORDINATOR_STORE_STORE_SERVICE_H_
 #define STAGECOACH_SERVICES_COORDINATOR_STORE_STORE_SERVICE_H_
@@ -25,7 +25,9 @@ namespace stagecoach {
 
 class StoreService final : public v1::StoreService::CallbackService {
  public:
-  static constexpr int kMostCalls = 128;  // the next one: UNAVAILABLE
+  // Streams with a grant; the next one: UNAVAILABLE. Clients, who fetch exports, have a share of
+  // their own: nobody but a stage keeps another stage from its checkpoints.
+  static constexpr int kMostStageStreams = 96, kMostClientStreams = 32;
 
   StoreService(ObjectFiles* files, const ObjectGrants* grants);
 
@@ -43,7 +45,7 @@ class StoreService final : public v1::StoreService::CallbackService {
  private:
   class Reader;
   class Writer;
-  class Turn;  // one of the calls under way
+  class Turn;  // one of the streams under way
   absl::Status CheckCaller(const std::string& name, const std::string& grant,
                            ObjectGrants::Use use) const;
   grpc::ServerUnaryReactor* Unary(grpc::CallbackServerContext* context,
@@ -52,7 +54,7 @@ class StoreService final : public v1::StoreService::CallbackService {
 
   ObjectFiles* const files_;
   const ObjectGrants* const grants_;
-  std::atomic<int> calls_{0};
+  std::atomic<int> stage_streams_{0}, client_streams_{0};
   std::atomic<uint32_t> next_{0};
   TaskThread even_, odd_;  // a call stays on one
   TaskThread sync_;        // objects that are complete: the others go on meanwhile

@@ -19,6 +19,7 @@
 #include "base/testing/temporary_folder.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/store/remote_store_files.h"
 #include "services/common/store/store_names.h"
 #include "services/common/store/store_parts.h"
@@ -324,8 +325,89 @@ TEST_F(StoreServiceTest, CallsThatDoNotKeepToTheRules) {
   context.set_wait_for_ready(true);
   const grpc::Status status =
       v1::StoreService::NewStub(Dial())->FindObject(&context, request, &response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("deadline"));
+}
+
+// Symptom: of a connection that flips bits, a message that could not be read was INVALID_ARGUMENT,
+// and one with another name PERMISSION_DENIED: the job failed for good.
+TEST_F(StoreServiceTest, WhatADamagedConnectionDoesMayPass) {
+  const std::string name = absl::StrCat(kBegun, "/x"), grant = grants_.Make(kBegun, Use::kWrite);
+  v1::FindObjectRequest find;
+  find.set_name(name);
+  find.set_grant(grant);
+  SetChecksum(&find);
+  find.set_name(absl::StrCat(kStep, "/x"));
+  v1::FindObjectResponse found;
+  grpc::ClientContext one;
+  SetDeadline(&one);
+  EXPECT_EQ(v1::StoreService::NewStub(Dial())->FindObject(&one, find, &found).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  v1::RemoveObjectRequest remove;
+  remove.set_name(name);
+  remove.set_grant(grant);
+  SetChecksum(&remove);
+  remove.set_name(absl::StrCat(kBegun, "/y"));
+  v1::RemoveObjectResponse removed;
+  grpc::ClientContext two;
+  SetDeadline(&two);
+  EXPECT_EQ(v1::StoreService::NewStub(Dial())->RemoveObject(&two, remove, &removed).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  // A stream whose only message cannot be read is to the server as one without any.
+  grpc::ClientContext three;
+  SetDeadline(&three);
+  v1::WriteObjectResponse written;
+  const auto stub = v1::StoreService::NewStub(Dial());
+  const auto stream = stub->WriteObject(&three, &written);
+  stream->WritesDone();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Symptom: 128 streams without a grant, or one user's readers that did not read, kept every stage
+// from its checkpoints.
+TEST_F(StoreServiceTest, NobodyElseKeepsAStageFromItsCheckpoints) {
+  folder_.Write("exports/job/model.safetensors", std::string(size_t{8} << 20, 'x'));
+  const std::string exported = "exports/job/model.safetensors";
+  struct Idle {
+    grpc::ClientContext context;
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::StoreService::Stub> stub;
+    v1::WriteObjectResponse response;
+    std::unique_ptr<grpc::ClientWriter<v1::WriteObjectRequest>> writer;
+    std::unique_ptr<grpc::ClientReader<v1::ReadObjectResponse>> reader;
+  };
+  std::vector<std::unique_ptr<Idle>> idle;
+  std::shared_ptr<grpc::Channel> channel;
+  v1::ReadObjectResponse part;
+  v1::ReadObjectRequest read;
+  read.set_name(exported);
+  read.set_grant(grants_.Make("exports/job", Use::kRead));
+  for (int i = 0; i < 2 * StoreService::kMostStageStreams; ++i) {
+    if (i % 50 == 0) channel = Dial();
+    auto one = std::make_unique<Idle>();
+    one->channel = channel;
+    one->stub = v1::StoreService::NewStub(channel);
+    SetDeadline(&one->context);
+    if (i % 3 == 0) {
+      one->reader = one->stub->ReadObject(&one->context, read);
+      if (i < StoreService::kMostClientStreams) EXPECT_TRUE(one->reader->Read(&part));
+    } else {
+      one->writer = one->stub->WriteObject(&one->context, &one->response);
+    }
+    idle.push_back(std::move(one));
+  }
+  const auto file = stage_.Create(At(kBegun));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append(RandomBytes(100)).ok());
+  EXPECT_TRUE((*file)->Sync().ok());
+  for (const std::unique_ptr<Idle>& one : idle) {
+    one->context.TryCancel();
+    if (one->writer != nullptr) EXPECT_FALSE(one->writer->Finish().ok());
+    if (one->reader != nullptr) {
+      while (one->reader->Read(&part)) continue;
+      one->reader->Finish();
+    }
+  }
 }
 
 TEST_F(StoreServiceTest, TheCoordinatorsOwnNamesAreItsFiles) {
