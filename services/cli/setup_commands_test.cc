@@ -65,6 +65,17 @@ TEST_F(SetupCommandsTest, AllEntriesAreCheckedBeforeAnythingIsMade) {
   EXPECT_FALSE(std::filesystem::exists(certs_));
 }
 
+TEST_F(SetupCommandsTest, AFolderWithoutANameOrANameOfAnotherRoleIsAMistakeOfTheCaller) {
+  EXPECT_EQ(Run({"certs", "", "x"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("FOLDER is empty"));
+  ASSERT_EQ(Run({"certs", certs_, "user:x"}), 0);
+  const std::string before = FileText(certs_ + "/x/tls.crt");
+  EXPECT_EQ(Run({"certs", certs_, "stage-0", "operator:x"}), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr(certs_ + "/x: has the certificate of the user x"));
+  EXPECT_EQ(FileText(certs_ + "/x/tls.crt"), before);
+  EXPECT_FALSE(std::filesystem::exists(certs_ + "/stage-0")) << "nothing is made";
+}
+
 TEST_F(SetupCommandsTest, AProfileIsMadeShownUsedAndShrunk) {
   EXPECT_EQ(Run({"config"}), 0);
   EXPECT_EQ(out_.str(), "");
@@ -89,7 +100,7 @@ TEST_F(SetupCommandsTest, AProfileIsMadeShownUsedAndShrunk) {
   EXPECT_EQ(Run({"config", "use", "hre"}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("config use hre: " + profile_ + " has no such cluster"));
   ASSERT_EQ(Run({"config", "remove", "here"}), 0);
-  EXPECT_THAT(notes_.str(), HasSubstr("was the current one"));
+  EXPECT_THAT(notes_.str(), HasSubstr("was the current one; now the only one, lab, is"));
   ASSERT_EQ(Run({"-o", "json", "config"}), 0);
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("{\"file\":\"" + profile_), HasSubstr("\"name\":\"lab\""),
                                 Not(HasSubstr("here"))));

@@ -128,6 +128,7 @@ class Tls(servers.ServersTest):
         tokens.touch(0o600)
         tokens.write_text(f"bob {hashlib.sha256(b'secret-of-bob').hexdigest()}\n")
         secret = self.folder / "bob.token"
+        secret.touch(0o600)  # the client refuses one that others may read
         secret.write_text("secret-of-bob\n")
         coordinator = self.coordinator(None, "coordinator", "--token-file", tokens)
         for name in ("stage-0", "stage-1"):

@@ -152,14 +152,14 @@ def _profile_path(environment: Mapping[str, str]) -> Optional[pathlib.Path]:
 
 
 def _cluster_of_profile(name: Optional[str], environment: Mapping[str, str]) -> Optional[Settings]:
-    """The cluster of that name, else the current one; None if there is no current one."""
+    """The cluster of that name, else the current one, else the only one; None if there is none of these."""
     path = _profile_path(environment)
     profile = {} if path is None else _read_profile(path)
     for field in profile:
         if field not in ("current", "clusters"):
             raise ConfigurationError(f"{path}: {field}: unknown field; known are current, clusters")
     clusters = _mapping(profile.get("clusters"), "clusters", path)
-    wanted = name or profile.get("current")
+    wanted = name or profile.get("current") or (next(iter(clusters)) if len(clusters) == 1 else None)
     if not wanted:
         return None
     if wanted not in clusters:
@@ -177,6 +177,8 @@ def _read_profile(path: pathlib.Path) -> Dict[str, Any]:
         if path.is_dir():
             raise ConfigurationError(f"{path}: is a folder; a profile is a YAML file")
         with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_mode & 0o022:
+                raise ConfigurationError(f"{path}: others may write it, and so say where tokens go: chmod go-w {path}")
             text = file.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
         if isinstance(error, PermissionError) and os.access(path.parent, os.X_OK):

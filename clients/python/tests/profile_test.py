@@ -1,5 +1,6 @@
 """Which coordinator a client calls: arguments, the environment, the profile, in this order."""
 import pathlib
+import re
 import tempfile
 import unittest
 import unittest.mock
@@ -63,12 +64,20 @@ class Profiles(unittest.TestCase):
 
     def test_the_place_of_the_profile(self):
         other = self.home / "other.yaml"
-        other.write_text("clusters: \n  b:\n    coordinator: b:1\n")
+        other.write_text("clusters: \n  b:\n    coordinator: b:1\n  c:\n    coordinator: c:1\n")
         self.assertEqual(self.find({"STAGECOACH_CONFIG": str(other)}), Target("localhost:8001"), "no cluster is current")
         self.assertEqual(self.find({"STAGECOACH_CONFIG": str(other)}, cluster="b"), Target("b:1"))
         self.assertEqual(self.find({"XDG_CONFIG_HOME": str(self.home / "nothing")}), Target("localhost:8001"))
         self.assertEqual(self.find({"HOME": ""}), Target("localhost:8001"))
         self.assertEqual(self.find({"XDG_CONFIG_HOME": str(self.home / ".config"), "HOME": ""}).address, "lab:8001")
+
+    def test_the_only_cluster_needs_no_choice(self):
+        self.file.write_text("clusters:\n  a:\n    coordinator: only:8001\n")
+        self.assertEqual(self.find().address, "only:8001")
+
+    def test_a_profile_that_others_may_write_is_refused(self):
+        self.file.chmod(0o666)
+        self.refused(f"chmod go-w {re.escape(str(self.file))}")
 
     def test_what_does_not_fit_is_refused(self):
         self.refused(r"cluster lba: .*config.yaml has no such cluster \(it has: lab, odd, shared\)", cluster="lba")

@@ -51,6 +51,9 @@ absl::Status MakeAll(const CertsOptions& options, CommandContext& context) {
                                        "/ca.key can make a peer of anyone; keep it off the "
                                        "machines of the cluster"));
   }
+  for (const CertificateEntry& entry : *entries) {
+    if (absl::Status checked = authority->CheckEntry(entry); !checked.ok()) return checked;
+  }
   const std::optional<uid_t> owner =
       options.owner < 0 ? std::nullopt : std::optional(static_cast<uid_t>(options.owner));
   for (const CertificateEntry& entry : *entries) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
@@ -81,24 +82,21 @@ absl::StatusOr<ProfileCluster> ClusterOf(const ConfigSetOptions& options,
                            : ": --grpc-use-ssl needs --certs, or --grpc-root-cert with "
                              "--grpc-server-cert and --grpc-server-key or with --token-file"));
   }
-  if (!tls.token_file.empty()) RETURN_IF_ERROR(CheckTokenFileRights(tls.token_file, place));
+  if (!tls.token_file.empty())
+    RETURN_IF_ERROR(CheckTokenFileRights(tls.token_file, place + ".token_file: "));
   if (!tls.use_ssl) return cluster;
   ASSIGN_OR_RETURN(const TlsPems pems, ReadPems(tls));
   RETURN_IF_ERROR(CheckIdentity(tls, pems));
   return cluster;
 }
 
-// Reads the profile, has it changed, and writes it.
-template <typename Change>
-int ChangeProfile(CommandContext& context, const Change& change) {
-  const auto changed = [&]() -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(Profile profile, ReadProfile(ProfilePath()));
-    ASSIGN_OR_RETURN(std::string note, change(profile));
-    RETURN_IF_ERROR(WriteProfile(profile));
-    return absl::StrCat(ShownName(profile.file), ": ", note);
-  }();
-  if (!changed.ok()) return context.console->Fail(changed.status());
-  context.console->Note(*changed);
+// With a note of what was changed.
+int Change(CommandContext& context,
+           absl::FunctionRef<absl::StatusOr<std::string>(Profile&)> change) {
+  const std::string path = ProfilePath();
+  const absl::StatusOr<std::string> note = ChangeProfile(path, change);
+  if (!note.ok()) return context.console->Fail(note.status());
+  context.console->Note(absl::StrCat(ShownName(path), ": ", *note));
   return kExitSuccess;
 }
 
@@ -118,7 +116,7 @@ int RunConfigShow(CommandContext& context) {
 }
 
 int RunConfigSet(const ConfigSetOptions& options, CommandContext& context) {
-  return ChangeProfile(context, [&](Profile& profile) -> absl::StatusOr<std::string> {
+  return Change(context, [&](Profile& profile) -> absl::StatusOr<std::string> {
     RETURN_IF_ERROR(CheckClusterName(options.name));
     ASSIGN_OR_RETURN(profile.clusters[options.name], ClusterOf(options, context.flags));
     if (profile.current.empty()) profile.current = options.name;
@@ -127,7 +125,7 @@ int RunConfigSet(const ConfigSetOptions& options, CommandContext& context) {
 }
 
 int RunConfigUse(const std::string& name, CommandContext& context) {
-  return ChangeProfile(context, [&](Profile& profile) -> absl::StatusOr<std::string> {
+  return Change(context, [&](Profile& profile) -> absl::StatusOr<std::string> {
     RETURN_IF_ERROR(FindCluster(profile, name, absl::StrCat("config use ", name)).status());
     profile.current = name;
     return absl::StrCat("the current cluster is ", name);
@@ -135,11 +133,16 @@ int RunConfigUse(const std::string& name, CommandContext& context) {
 }
 
 int RunConfigRemove(const std::string& name, CommandContext& context) {
-  return ChangeProfile(context, [&](Profile& profile) -> absl::StatusOr<std::string> {
+  return Change(context, [&](Profile& profile) -> absl::StatusOr<std::string> {
     RETURN_IF_ERROR(FindCluster(profile, name, absl::StrCat("config remove ", name)).status());
     profile.clusters.erase(name);
     if (profile.current != name) return absl::StrCat("cluster ", name, " is removed");
     profile.current.clear();
+    if (profile.clusters.size() == 1) {
+      return absl::StrCat("cluster ", name,
+                          " is removed, and was the current one; now the only one, ",
+                          profile.clusters.begin()->first, ", is");
+    }
     return absl::StrCat("cluster ", name,
                         " is removed, and was the current one; choose another "
                         "with `stagecoach config use`");

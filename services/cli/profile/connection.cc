@@ -101,12 +101,15 @@ absl::StatusOr<Connection> ChooseConnection(const ConnectionSettings& flags,
   Connection merged = Merge(sources);
   if (!name.empty()) {
     merged.cluster = absl::StrCat("cluster ", name, " of ", ShownName(profile_path));
-    const std::string& token = of_cluster.token_file;
-    if (!token.empty() && merged.tls.token_file == token) {
-      RETURN_IF_ERROR(Annotate(CheckTokenFileRights(token, absl::StrCat("clusters.", name)),
-                               ShownName(profile_path)));
-    }
   }
+  const std::string& token = merged.tls.token_file;
+  if (token.empty()) return merged;
+  const std::string token_field =
+      token == flags.token_file ? "--token-file="
+      : !by_flag && token == variables.token_file
+          ? absl::StrCat(kTokenFileVariable, "=")
+          : absl::StrCat(ShownName(profile_path), ": clusters.", name, ".token_file: ");
+  RETURN_IF_ERROR(CheckTokenFileRights(token, token_field));
   return merged;
 }
 

@@ -77,8 +77,10 @@ TEST_F(ConnectionTest, EachSettingIsOfItsFirstSource) {
 }
 
 TEST_F(ConnectionTest, ACertificateHidesATokenOfALaterSourceAndTheOtherWayRound) {
-  const TlsFlags token = Choose({.token_file = "/token"}, {}).tls;
-  EXPECT_EQ(token.token_file, "/token");
+  const std::string file = folder_.Write("own-token", "secret");
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  const TlsFlags token = Choose({.token_file = file}, {}).tls;
+  EXPECT_EQ(token.token_file, file);
   EXPECT_EQ(token.server_cert + token.server_key, "");
   EXPECT_EQ(token.root_cert, "/ann/ca.pem");
   const TlsFlags own =
@@ -101,9 +103,35 @@ TEST_F(ConnectionTest, MistakesAreNamed) {
       AllOf(HasSubstr(path_ + ": clusters.shared.token_file: " + token), HasSubstr("chmod 0600")));
   std::filesystem::permissions(token, std::filesystem::perms(0600));
   EXPECT_EQ(Choose({.cluster = "shared"}, {}).tls.token_file, token);
+  EXPECT_THAT(Error({}, {.cluster = "lab", .token_file = token + "s"}),
+              HasSubstr("STAGECOACH_TOKEN_FILE=" + token + "s: No such file"));
   folder_.Write("config.yaml", "broken: [\n");
   EXPECT_THAT(Error({}, {}), HasSubstr(path_));
   EXPECT_EQ(Choose({.address = "x:1"}, {}).address, "x:1") << "it is not asked";
+}
+
+// The story: a token that others could read was refused from the profile alone.
+TEST_F(ConnectionTest, ATokenThatOthersMayReadIsRefusedWhereverItIsNamed) {
+  const std::string token = folder_.Write("token", "secret");
+  const std::string words = token +
+                            ": has the rights 0644, so others may use the token: chmod 0600 " +
+                            token + ", and have a new token made";
+  std::filesystem::permissions(token, std::filesystem::perms(0644));
+  EXPECT_EQ(Error({.token_file = token}, {}), "--token-file=" + words);
+  EXPECT_EQ(Error({.address = "x:1"}, {.token_file = token}), "STAGECOACH_TOKEN_FILE=" + words);
+  EXPECT_EQ(Error({.cluster = "shared"}, {.token_file = token}),
+            path_ + ": clusters.shared.token_file: " + words);
+  std::filesystem::permissions(token, std::filesystem::perms(0600));
+  EXPECT_EQ(Choose({.token_file = token}, {}).tls.token_file, token);
+  EXPECT_EQ(Choose({.address = "x:1"}, {.token_file = token}).tls.token_file, token);
+}
+
+TEST_F(ConnectionTest, TheOnlyClusterIsUsedWithoutACurrentOne) {
+  folder_.Write("config.yaml", "clusters: {lab: {coordinator: 'lab:8001'}}\n");
+  EXPECT_EQ(Choose({}, {}).address, "lab:8001");
+  folder_.Write("config.yaml",
+                "clusters: {a: {coordinator: 'a:8001'}, b: {coordinator: 'b:8001'}}\n");
+  EXPECT_EQ(Choose({}, {}).address, "localhost:8001");
 }
 
 TEST(ConnectionVariables, TlsIsTrueOrFalse) {

@@ -26,6 +26,7 @@
 #include "services/cli/output/text.h"
 #include "services/cli/spec/yaml_tree.h"
 #include "services/common/process/dial_address.h"
+#include "services/common/tls/folder_lock.h"
 
 namespace stagecoach {
 namespace {
@@ -79,6 +80,12 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
     return ErrorAt(
         path, {}, absl::StrCat("is larger than ", kLimits.bytes, " bytes, the limit of a profile"));
   }
+  if ((info.st_mode & 022) != 0) {
+    return ErrorAt(path, {},
+                   absl::StrFormat("has the rights %04o, so others may write it and lead this user "
+                                   "to another coordinator: chmod go-w %s",
+                                   info.st_mode & 07777, ShownName(path)));
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrorAt(path, {}, absl::StrCat("cannot be read: ", std::strerror(errno)));
   return ReadSmallStream(file, path, kLimits.bytes);
@@ -105,6 +112,10 @@ class Reader {
         return Unknown(field, field.name, {"current", "clusters"});
       }
     }
+    // The only cluster needs no choice.
+    if (profile_.current.empty() && profile_.clusters.size() == 1) {
+      profile_.current = profile_.clusters.begin()->first;
+    }
     if (profile_.current.empty() || profile_.clusters.contains(profile_.current)) {
       return absl::OkStatus();
     }
@@ -122,7 +133,7 @@ class Reader {
 
  private:
   absl::Status Wrong(Position position, const std::string& what) const {
-    return ErrorAt(profile_.file, position, what);
+    return ErrorAt(profile_.file, position, ShownName(what));
   }
 
   absl::Status Unknown(const YamlField& field, const std::string& path,
@@ -182,6 +193,19 @@ class Reader {
   Profile& profile_;
   const fs::path folder_;
 };
+
+absl::Status NoPlace() {
+  return absl::InvalidArgumentError(
+      "there is no place for a profile: neither HOME nor STAGECOACH_CONFIG is set; name a file "
+      "with STAGECOACH_CONFIG");
+}
+
+// Behind a link.
+std::string PlaceOf(const std::string& file) {
+  std::error_code error;
+  const fs::path behind = fs::canonical(file, error);
+  return error ? file : behind.string();
+}
 
 // A scalar as it may stand in YAML.
 std::string Scalar(const std::string& text) {
@@ -244,14 +268,8 @@ absl::StatusOr<Profile> ReadProfile(const std::string& path) {
 }
 
 absl::Status WriteProfile(const Profile& profile) {
-  if (profile.file.empty()) {
-    return absl::InvalidArgumentError(
-        "there is no place for a profile: neither HOME nor STAGECOACH_CONFIG is set; name a file "
-        "with STAGECOACH_CONFIG");
-  }
-  std::error_code error;
-  const fs::path behind = fs::canonical(profile.file, error);
-  const std::string path = error ? profile.file : behind.string();
+  if (profile.file.empty()) return NoPlace();
+  const std::string path = PlaceOf(profile.file);
   const std::string folder = fs::path(path).parent_path();
   FileSystem& files = *PosixFileSystem();
   RETURN_IF_ERROR(files.MakeFolders(folder));
@@ -263,6 +281,24 @@ absl::Status WriteProfile(const Profile& profile) {
     return status;
   }
   return files.SyncFolder(folder);
+}
+
+absl::StatusOr<std::string> ChangeProfile(
+    const std::string& path,
+    absl::FunctionRef<absl::StatusOr<std::string>(Profile& profile)> change) {
+  if (path.empty()) return NoPlace();
+  // Rename would put a file in the place of a device.
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return ErrorAt(path, {}, "is no file; name another one with STAGECOACH_CONFIG");
+  }
+  const std::string folder = fs::path(PlaceOf(path)).parent_path();
+  RETURN_IF_ERROR(PosixFileSystem()->MakeFolders(folder));
+  ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  ASSIGN_OR_RETURN(Profile profile, ReadProfile(path));
+  ASSIGN_OR_RETURN(std::string note, change(profile));
+  RETURN_IF_ERROR(WriteProfile(profile));
+  return note;
 }
 
 absl::StatusOr<ProfileCluster> FindCluster(const Profile& profile, const std::string& name,
@@ -319,17 +355,17 @@ absl::Status CheckCluster(const ProfileCluster& cluster, const std::string& plac
   return absl::OkStatus();
 }
 
-absl::Status CheckTokenFileRights(const std::string& token_file, const std::string& place) {
+absl::Status CheckTokenFileRights(const std::string& token_file, const std::string& field) {
   struct stat info {};
-  const std::string field = absl::StrCat(place, ".token_file: ", ShownName(token_file), ": ");
+  const std::string named = absl::StrCat(field, ShownName(token_file), ": ");
   if (stat(token_file.c_str(), &info) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(field, std::strerror(errno)));
+    return absl::InvalidArgumentError(absl::StrCat(named, std::strerror(errno)));
   }
   if ((info.st_mode & 077) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrFormat("%shas the rights %04o, so others may use the token: chmod 0600 %s, and have "
                       "a new token made",
-                      field, info.st_mode & 07777, ShownName(token_file)));
+                      named, info.st_mode & 07777, ShownName(token_file)));
 }
 
 }  // namespace stagecoach

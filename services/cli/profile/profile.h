@@ -8,7 +8,8 @@
 //       coordinator: shared.example:8001
 //       ca: shared.pem          # with cert and key, or with token_file
 //       token_file: token
-// A relative path is relative to the profile's folder. Without certs or ca there is no TLS.
+// A relative path is relative to the profile's folder. Without certs or ca there is no TLS. Without
+// `current`, a profile's only cluster is the current one.
 // Ownership: values.
 // Threads:   pure functions, but for the file.
 // Errors:    INVALID_ARGUMENT "file:line:column: field: what is wrong, and the remedy".
@@ -18,6 +19,7 @@
 #include <map>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/common/process/server_flags.h"
@@ -43,12 +45,18 @@ struct Profile {
 // ~/.config/stagecoach/config.yaml. Absolute; empty if the environment has no home either.
 std::string ProfilePath();
 
-// A profile without clusters if there is no such file, or if it is /dev/null.
+// A profile without clusters if there is no such file, or if it is /dev/null. Refused if others than
+// its owner may write it.
 absl::StatusOr<Profile> ReadProfile(const std::string& path);
 
 // Writes the file anew, whole or not at all, with the rights 0600; missing folders get 0700. A link
 // stays, and the file behind it is replaced. Comments are lost.
 absl::Status WriteProfile(const Profile& profile);
+
+// Reads the profile, has it changed, and writes it; returns what `change` returns. Changes at once
+// wait for each other (folder_lock.h, with its errors), so none is lost. Makes missing folders.
+absl::StatusOr<std::string> ChangeProfile(
+    const std::string& path, absl::FunctionRef<absl::StatusOr<std::string>(Profile&)> change);
 
 // The cluster of that name. INVALID_ARGUMENT if there is none; `field` ("--cluster lab") says who
 // asks.
@@ -62,8 +70,9 @@ absl::Status CheckClusterName(const std::string& name);
 absl::Status CheckCluster(const ProfileCluster& cluster, const std::string& place);
 
 // FAILED_PRECONDITION if others than its owner may read or write the file of a token;
-// INVALID_ARGUMENT if it is not there. `place` as above.
-absl::Status CheckTokenFileRights(const std::string& token_file, const std::string& place);
+// INVALID_ARGUMENT if it is not there. `field` stands in front of the file in errors:
+// "--token-file=", "clusters.lab.token_file: ".
+absl::Status CheckTokenFileRights(const std::string& token_file, const std::string& field);
 
 }  // namespace stagecoach
 

@@ -6,8 +6,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/testing/file_text.h"
 #include "base/testing/temporary_folder.h"
@@ -27,7 +29,9 @@ int RightsOf(const std::string& path) {
 class ProfileTest : public ::testing::Test {
  protected:
   absl::StatusOr<Profile> Read(const std::string& text) {
-    return ReadProfile(folder_.Write("config.yaml", text));
+    const std::string path = folder_.Write("config.yaml", text);
+    std::filesystem::permissions(path, std::filesystem::perms(0600));  // whatever the mask says
+    return ReadProfile(path);
   }
   std::string Error(const std::string& text) {
     const absl::Status status = Read(text).status();
@@ -137,14 +141,75 @@ TEST_F(ProfileTest, ATokenThatOthersMayReadIsRefused) {
   const std::string token = folder_.Write("token", "secret");
   for (const int rights : {0644, 0640, 0620}) {
     std::filesystem::permissions(token, std::filesystem::perms(rights));
-    EXPECT_THAT(std::string(CheckTokenFileRights(token, "clusters.lab").message()),
+    EXPECT_THAT(std::string(CheckTokenFileRights(token, "clusters.lab.token_file: ").message()),
                 AllOf(HasSubstr("clusters.lab.token_file: " + token + ": has the rights 06"),
                       HasSubstr("chmod 0600 " + token)));
   }
   std::filesystem::permissions(token, std::filesystem::perms(0600));
-  EXPECT_TRUE(CheckTokenFileRights(token, "clusters.lab").ok());
-  EXPECT_EQ(CheckTokenFileRights(token + "s", "clusters.lab").code(),
+  EXPECT_TRUE(CheckTokenFileRights(token, "--token-file=").ok());
+  EXPECT_EQ(CheckTokenFileRights(token + "s", "--token-file=").code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// The story: of clusters that were set at the same time, all but one could be lost.
+TEST_F(ProfileTest, ChangesAtOnceAreAllKept) {
+  constexpr int kChanges = 16;
+  const std::string path = folder_.File("own/config.yaml");
+  std::vector<std::future<absl::Status>> changes;
+  for (int i = 0; i < kChanges; ++i) {
+    changes.push_back(std::async(std::launch::async, [&path, i] {
+      return ChangeProfile(path,
+                           [i](Profile& profile) -> absl::StatusOr<std::string> {
+                             profile.clusters["c" + std::to_string(i)] = {.coordinator = "x:1"};
+                             return "set";
+                           })
+          .status();
+    }));
+  }
+  for (std::future<absl::Status>& change : changes) {
+    const absl::Status status = change.get();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(ReadProfile(path)->clusters.size(), static_cast<size_t>(kChanges));
+}
+
+TEST_F(ProfileTest, AChangeThatFailsOrHasNoPlaceWritesNothing) {
+  const auto change = [](Profile&) -> absl::StatusOr<std::string> {
+    return absl::InvalidArgumentError("no");
+  };
+  const std::string path = folder_.File("config.yaml");
+  EXPECT_EQ(ChangeProfile(path, change).status().message(), "no");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THAT(std::string(ChangeProfile("", change).status().message()),
+              HasSubstr("there is no place for a profile"));
+  EXPECT_THAT(std::string(ChangeProfile("/dev/null", change).status().message()),
+              HasSubstr("/dev/null: is no file"));
+}
+
+TEST_F(ProfileTest, OneThatOthersMayWriteIsRefused) {
+  const std::string path = folder_.Write("config.yaml", "clusters: {lab: {coordinator: 'x:1'}}\n");
+  for (const int rights : {0664, 0602, 0666}) {
+    std::filesystem::permissions(path, std::filesystem::perms(rights));
+    EXPECT_THAT(std::string(ReadProfile(path).status().message()),
+                AllOf(HasSubstr(path + ": has the rights 06"), HasSubstr("chmod go-w " + path)));
+  }
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  EXPECT_TRUE(ReadProfile(path).ok());
+}
+
+TEST_F(ProfileTest, TheOnlyClusterIsTheCurrentOne) {
+  EXPECT_EQ(Read("clusters: {lab: {coordinator: 'x:1'}}\n")->current, "lab");
+  EXPECT_EQ(Read("clusters: {a: {coordinator: 'x:1'}, b: {coordinator: 'x:1'}}\n")->current, "");
+}
+
+TEST_F(ProfileTest, ControlCharactersOfAValueAreShownAsText) {
+  for (const char* text :
+       {"clusters: {lab: {coordinator: \"x\\ny:1\"}}\n", "clusters: {lab: {\"a\\nb\": x}}\n",
+        "current: \"a\\nb\"\nclusters: {lab: {coordinator: 'x:1'}}\n"}) {
+    const std::string error = Error(text);
+    EXPECT_THAT(error, HasSubstr("\\x0a")) << text;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
 }
 
 // Sets a variable, or unsets it, until its end.

@@ -7,11 +7,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int kDefaultPort = 8001;
+
+bool HoldsControl(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return absl::ascii_iscntrl(c); });
+}
 
 bool IsGrpcForm(const std::string& address) {
   for (const char* scheme : {"dns:", "unix:", "unix-abstract:", "ipv4:", "ipv6:"}) {
@@ -29,16 +35,17 @@ std::string Problem(const std::string& address) {
   const std::string example = absl::StrCat("want host:port, like localhost:", kDefaultPort);
   if (address.empty()) return absl::StrCat("is empty; ", example);
   const size_t scheme = address.find("://");
-  if (scheme != std::string::npos) {
+  if (scheme != std::string::npos && !HoldsControl(address)) {
     const std::string rest = address.substr(scheme + 3);
     const std::string host = rest.substr(0, rest.find_first_of(":/"));
     return absl::StrCat("a gRPC address has no ", address.substr(0, scheme + 3), "; want ",
                         host.empty() ? "host" : host, ":", kDefaultPort,
                         " (the gRPC port as --listen says it; the page has another)");
   }
-  if (std::any_of(address.begin(), address.end(),
-                  [](char c) { return absl::ascii_isspace(c) || absl::ascii_iscntrl(c); })) {
-    return absl::StrCat("holds a blank; ", example);
+  if (HoldsControl(address) || std::any_of(address.begin(), address.end(), [](unsigned char c) {
+        return absl::ascii_isspace(c);
+      })) {
+    return absl::StrCat("holds a blank or a control character; ", example);
   }
   const bool bracketed = address[0] == '[';
   if (!bracketed && std::count(address.begin(), address.end(), ':') > 1) {
@@ -90,16 +97,18 @@ std::string PeerProblem(const std::string& address) {
 }  // namespace
 
 absl::Status CheckDialAddress(const std::string& name, const std::string& address) {
-  if (IsGrpcForm(address)) return absl::OkStatus();
+  if (IsGrpcForm(address) && !HoldsControl(address)) return absl::OkStatus();
   const std::string problem = Problem(address);
   if (problem.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " ", address, ": ", problem));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " ", ShownName(address), ": ", ShownName(problem)));
 }
 
 absl::Status CheckPeerAddress(const std::string& name, const std::string& address) {
   const std::string problem = PeerProblem(address);
   if (problem.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, "=", address, ": ", problem));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, "=", ShownName(address), ": ", ShownName(problem)));
 }
 
 }  // namespace stagecoach

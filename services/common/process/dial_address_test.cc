@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "base/utf8.h"
+
 namespace stagecoach {
 namespace {
 
@@ -52,6 +56,20 @@ TEST(DialAddress, AMissingOrMalformedHostIsNamed) {
   EXPECT_THAT(ErrorOf("::1:8001"), HasSubstr("in brackets, like [::1]:8001"));
   EXPECT_THAT(ErrorOf("[::1"), HasSubstr("not closed"));
   EXPECT_THAT(ErrorOf("my host:8001"), HasSubstr("holds a blank"));
+}
+
+// The story: a profile's coordinator with a line feed wrote lines of its own to the terminal.
+TEST(DialAddress, ControlCharactersAreShownAsText) {
+  for (const char* address : {"host\n:8001", "host:80\x1b[31m", "dns:///a\nb:1",
+                              "unix:/run/\x1b[2J", "http://a\x1b[2J", "\x9b:1:1"}) {
+    for (const absl::Status& refused : {CheckDialAddress("clusters.lab.coordinator", address),
+                                        CheckPeerAddress("stage.address", address)}) {
+      const std::string text(refused.message());
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << text;
+      EXPECT_EQ(ShownName(text), text);
+      EXPECT_THAT(text, HasSubstr("\\x"));
+    }
+  }
 }
 
 // The story: a stage registered such an address, and the coordinator dialled what it led to.

@@ -8,12 +8,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,7 +21,9 @@
 #include "base/errors/status.h"
 #include "base/files/file_handle.h"
 #include "base/utf8.h"
+#include "services/common/grpc/access/peer_identity.h"
 #include "services/common/tls/openssl_objects.h"
+#include "services/common/tls/regular_file.h"
 
 namespace stagecoach {
 namespace {
@@ -31,6 +33,7 @@ constexpr long kSecondsBefore = 3600;
 constexpr long kSecondsPerDay = 86400;
 constexpr int kAuthorityDays = CertificateAuthority::kMostDays + 1;
 constexpr mode_t kKeyRights = 0600, kCertificateRights = 0644;
+constexpr char kUnfinished[] = ".unfinished.";
 constexpr mode_t kFolderRights = 0755, kNameFolderRights = 0700;
 
 absl::Status SystemError(const std::string& path, const char* step) {
@@ -66,15 +69,36 @@ absl::Status Fill(int file, const std::string& text, mode_t rights, std::optiona
   return fsync(file) == 0 ? absl::OkStatus() : SystemError(path, "write");
 }
 
+// Files that an interrupted command left; the lock of the authority's folder excludes those of
+// another one.
+void RemoveUnfinished(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::string begin = absl::StrCat(whole.filename().string(), kUnfinished);
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(whole.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with(begin)) unlink(at->path().c_str());
+  }
+}
+
+// Never over a file of that name, and removes only a file that it made.
+absl::Status MakeFile(const std::string& path, const std::string& text, mode_t rights) {
+  const FileHandle file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kKeyRights));
+  if (!file.open()) return SystemError(path, "make");
+  const absl::Status status = Fill(file.get(), text, rights, std::nullopt, path);
+  if (!status.ok()) unlink(path.c_str());
+  return status;
+}
+
 // Over a file of that name. In a folder of another user nothing but a new file is written or given
 // away: whoever put a link there would be given the file behind it.
 absl::Status WriteFile(const std::string& path, const std::string& text, mode_t rights,
                        std::optional<uid_t> owner) {
-  const std::string unfinished = path + ".unfinished";
-  unlink(unfinished.c_str());  // of an interrupted command
-  const FileHandle file(
-      open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kKeyRights));
-  if (!file.open()) return SystemError(unfinished, "make");
+  RemoveUnfinished(path);
+  std::string unfinished = absl::StrCat(path, kUnfinished, "XXXXXX");
+  const FileHandle file(mkostemp(unfinished.data(), O_CLOEXEC));  // a new file, for its owner alone
+  if (!file.open()) return SystemError(path, "make");
   absl::Status status = Fill(file.get(), text, rights, owner, unfinished);
   if (status.ok() && std::rename(unfinished.c_str(), path.c_str()) != 0) {
     status = SystemError(path, "replace");
@@ -144,19 +168,19 @@ Owned<X509> NewAuthority(EVP_PKEY* key) {
 // Nobody is asked for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) return SystemError(path, "read");
-  return text;
-}
-
 absl::Status NotOurs(const std::string& path, const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat(ShownName(path), ": ", why));
 }
 
 constexpr char kAnotherFolder[] = "; bring the right file, or name another folder";
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadRegularFile(path);
+  if (absl::IsFailedPrecondition(text.status())) {
+    return NotOurs(path, absl::StrCat(text.status().message(), kAnotherFolder));
+  }
+  return Annotate(std::move(text), ShownName(path));
+}
 
 absl::StatusOr<Owned<EVP_PKEY>> ReadKey(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string pem, ReadFile(path));
@@ -188,6 +212,21 @@ absl::StatusOr<Owned<X509>> FindCertificate(const std::string& path, const std::
   return NotOurs(key_path, absl::StrCat("does not belong to ", ShownName(path), kAnotherFolder));
 }
 
+std::vector<std::string> UrisOf(X509* certificate) {
+  std::vector<std::string> uris;
+  auto* const names = static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names, i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_STRING* const uri = name->d.uniformResourceIdentifier;
+    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
+                      static_cast<size_t>(ASN1_STRING_length(uri)));
+  }
+  GENERAL_NAMES_free(names);
+  return uris;
+}
+
 }  // namespace
 
 struct CertificateAuthority::Signer {
@@ -196,17 +235,26 @@ struct CertificateAuthority::Signer {
   std::string pem;  // of ca.pem, all of it
 };
 
-CertificateAuthority::CertificateAuthority(std::string folder, std::unique_ptr<Signer> signer,
-                                           bool is_new)
-    : folder_(std::move(folder)), signer_(std::move(signer)), is_new_(is_new) {}
+CertificateAuthority::CertificateAuthority(std::string folder, FolderLock lock,
+                                           std::unique_ptr<Signer> signer, bool is_new)
+    : folder_(std::move(folder)),
+      lock_(std::move(lock)),
+      signer_(std::move(signer)),
+      is_new_(is_new) {}
 CertificateAuthority::CertificateAuthority(CertificateAuthority&&) noexcept = default;
 CertificateAuthority::~CertificateAuthority() = default;
 
 absl::StatusOr<CertificateAuthority> CertificateAuthority::Open(const std::string& given) {
   const ErrorsCleared cleared;
+  if (given.empty()) {
+    return absl::InvalidArgumentError(
+        "FOLDER is empty; name the folder of the authority and its certificates");
+  }
   std::string folder = given;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   const std::string pem_path = folder + "/ca.pem", key_path = folder + "/ca.key";
+  RETURN_IF_ERROR(MakeFolder(folder, kFolderRights));
+  ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(folder));
   std::error_code error;
   const bool has_pem = std::filesystem::exists(pem_path, error);
   const bool has_key = std::filesystem::exists(key_path, error);
@@ -221,19 +269,18 @@ absl::StatusOr<CertificateAuthority> CertificateAuthority::Open(const std::strin
     ASSIGN_OR_RETURN(signer->pem, ReadFile(pem_path));
     ASSIGN_OR_RETURN(signer->certificate,
                      FindCertificate(pem_path, signer->pem, key_path, signer->key.get()));
-    return CertificateAuthority(folder, std::move(signer), /*is_new=*/false);
+    return CertificateAuthority(folder, std::move(lock), std::move(signer), /*is_new=*/false);
   }
   signer->key = NewKey();
   signer->certificate = NewAuthority(signer->key.get());
   signer->pem = PemOf(signer->certificate.get());
-  RETURN_IF_ERROR(MakeFolder(folder, kFolderRights));
-  RETURN_IF_ERROR(WriteFile(key_path, PemOf(signer->key.get()), kKeyRights, std::nullopt));
+  RETURN_IF_ERROR(MakeFile(key_path, PemOf(signer->key.get()), kKeyRights));
   const absl::Status written = WriteFile(pem_path, signer->pem, kCertificateRights, std::nullopt);
   if (!written.ok()) {
-    unlink(key_path.c_str());  // alone it would be refused the next time
+    unlink(key_path.c_str());  // this run's own; alone it would be refused the next time
     return written;
   }
-  return CertificateAuthority(folder, std::move(signer), /*is_new=*/true);
+  return CertificateAuthority(folder, std::move(lock), std::move(signer), /*is_new=*/true);
 }
 
 absl::Status CertificateAuthority::CheckDays(int days) const {
@@ -246,10 +293,27 @@ absl::Status CertificateAuthority::CheckDays(int days) const {
                    "; want at most ", most, ", or make a new authority in another folder"));
 }
 
+absl::Status CertificateAuthority::CheckEntry(const CertificateEntry& entry) const {
+  const ErrorsCleared cleared;
+  const std::string folder = absl::StrCat(folder_, "/", entry.identity.name);
+  const absl::StatusOr<std::string> pem = ReadRegularFile(folder + "/tls.crt");
+  if (absl::IsNotFound(pem.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(Annotate(pem.status(), ShownName(folder + "/tls.crt")));
+  const Owned<X509> there(PEM_read_bio_X509(ReaderOf(*pem).get(), nullptr, NoPassword, nullptr));
+  if (there == nullptr) return absl::OkStatus();
+  const absl::StatusOr<PeerIdentity> identity = ParsePeerIdentity(UrisOf(there.get()));
+  if (!identity.ok() || identity->role == entry.identity.role) return absl::OkStatus();
+  return NotOurs(folder, absl::StrCat("has the certificate of the ", PeerRoleName(identity->role),
+                                      " ", identity->name, ", which one of the ",
+                                      PeerRoleName(entry.identity.role), " ", entry.identity.name,
+                                      " would replace; take another NAME, or remove the folder"));
+}
+
 absl::Status CertificateAuthority::Issue(const CertificateEntry& entry, int days,
                                          std::optional<uid_t> owner) const {
   const ErrorsCleared cleared;
   RETURN_IF_ERROR(CheckDays(days));
+  RETURN_IF_ERROR(CheckEntry(entry));
   const std::string& name = entry.identity.name;
   const Owned<EVP_PKEY> key = NewKey();
   const Owned<X509> made = NewCertificate(name, key.get(), days);

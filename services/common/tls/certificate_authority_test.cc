@@ -5,10 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/file_text.h"
@@ -205,6 +210,93 @@ TEST_F(CertificateAuthorityTest, AFileInTheFoldersPlaceIsNamed) {
   ASSERT_TRUE(Open().ok());
   folder_.Write("certs/stage-0", "");
   EXPECT_THAT(std::string(Issue("stage-0").message()), HasSubstr("is no folder"));
+}
+
+// The story: several runs on a new folder removed each other's files, and one that failed removed
+// the key of another.
+TEST_F(CertificateAuthorityTest, RunsAtOnceOnANewFolderShareOneAuthority) {
+  constexpr int kRuns = 8;
+  std::atomic<int> made = 0;
+  std::vector<std::future<absl::Status>> runs;
+  for (int i = 0; i < kRuns; ++i) {
+    runs.push_back(std::async(std::launch::async, [&, i] {
+      const absl::StatusOr<CertificateAuthority> authority = Open();
+      if (!authority.ok()) return authority.status();
+      made += authority->is_new();
+      return authority->Issue(*ParseCertificateEntry(absl::StrCat("stage-", i)), 825, std::nullopt);
+    }));
+  }
+  for (std::future<absl::Status>& run : runs) {
+    const absl::Status status = run.get();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(made, 1);
+  for (int i = 0; i < kRuns; ++i) {
+    TlsFlags files = FilesOf(absl::StrCat("stage-", i));
+    files.root_cert = Path("ca.pem");
+    const absl::Status checked = Check(files);
+    EXPECT_TRUE(checked.ok()) << checked;
+  }
+}
+
+TEST_F(CertificateAuthorityTest, ItHoldsItsFolderForItsLife) {
+  {
+    const absl::StatusOr<CertificateAuthority> first = Open();
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ(FolderLock::Take(Path(""), std::chrono::milliseconds(0)).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_TRUE(FolderLock::Take(Path(""), std::chrono::milliseconds(0)).ok());
+}
+
+TEST_F(CertificateAuthorityTest, AKeyThatItDidNotMakeIsNeitherReplacedNorRemoved) {
+  // Links to nothing count as missing files.
+  std::filesystem::create_directories(Path(""));
+  std::filesystem::create_symlink(folder_.File("elsewhere"), Path("ca.key"));
+  const absl::Status status = Open().status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr(Path("ca.key") + ": make: File exists"));
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("ca.key")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("elsewhere")));
+  EXPECT_FALSE(std::filesystem::exists(Path("ca.pem")));
+}
+
+TEST_F(CertificateAuthorityTest, AFolderOrAPipeInAFilesPlaceIsNamed) {
+  ASSERT_TRUE(Open().ok());
+  std::filesystem::remove(Path("ca.key"));
+  ASSERT_EQ(mkfifo(Path("ca.key").c_str(), 0600), 0);
+  EXPECT_THAT(Refused(), AllOf(HasSubstr(Path("ca.key") + ": is no regular file"),
+                               HasSubstr("bring the right file")));
+  std::filesystem::remove(Path("ca.key"));
+  std::filesystem::create_directory(Path("ca.key"));
+  EXPECT_THAT(Refused(), HasSubstr(Path("ca.key") + ": is no regular file"));
+}
+
+TEST_F(CertificateAuthorityTest, ACertificateOfAnotherRoleStays) {
+  ASSERT_TRUE(Issue("user:x").ok());
+  const std::string before = FileText(Path("x/tls.crt"));
+  const absl::Status status = Issue("operator:x");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(Path("x") + ": has the certificate of the user x"),
+                    HasSubstr("take another NAME, or remove the folder")));
+  EXPECT_EQ(FileText(Path("x/tls.crt")), before);
+  EXPECT_TRUE(Issue("user:x").ok());
+  folder_.Write("certs/x/tls.crt", "no certificate");
+  EXPECT_TRUE(Issue("operator:x").ok());
+}
+
+TEST_F(CertificateAuthorityTest, FilesOfAnInterruptedCommandAreRemoved) {
+  ASSERT_TRUE(Issue("stage-0").ok());
+  folder_.Write("certs/stage-0/tls.key.unfinished.abcdef", "half a k");
+  ASSERT_TRUE(Issue("stage-0").ok());
+  const std::filesystem::directory_iterator entries(Path("stage-0"));
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 3);
+}
+
+TEST_F(CertificateAuthorityTest, AFolderWithoutANameIsRefused) {
+  const absl::Status status = CertificateAuthority::Open("").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("FOLDER is empty"));
 }
 
 TEST_F(CertificateAuthorityTest, OnlyRootGivesFilesAway) {

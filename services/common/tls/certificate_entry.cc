@@ -46,8 +46,10 @@ PeerRole RoleOf(absl::string_view name) {
 
 bool IsName(absl::string_view name) {
   // Beside the folders of the names are the files of the authority.
-  const bool taken = name == "." || name == ".." || name == "ca.pem" || name == "ca.key";
-  return !name.empty() && name.size() <= kLongestName && !taken && IsWordOf(name, "._-");
+  const bool taken = name == "ca.pem" || name == "ca.key";
+  // A folder .NAME would be hidden, and commands would take -NAME for an option.
+  return !name.empty() && name.size() <= kLongestName && !taken && name.front() != '.' &&
+         name.front() != '-' && IsWordOf(name, "._-");
 }
 
 // "DNS:HOST" or "IP:HOST"; nothing if it is neither.
@@ -91,9 +93,10 @@ absl::StatusOr<CertificateEntry> ParseCertificateEntry(const std::string& entry)
     }
   }
   if (!IsName(name)) {
-    return Refuse(entry, absl::StrCat("\"", ShownName(std::string(name.substr(0, kShownOfEntry))),
-                                      "\" is no name; want at most ", kLongestName,
-                                      " letters, digits, '.', '-' and '_'"));
+    return Refuse(entry,
+                  absl::StrCat("\"", ShownName(std::string(name.substr(0, kShownOfEntry))),
+                               "\" is no name; want at most ", kLongestName,
+                               " letters, digits, '.', '-' and '_', and in front no '.' or '-'"));
   }
   CertificateEntry made{{*role, std::string(name)}, {}};
   std::vector<absl::string_view> hosts = {name, "localhost", "127.0.0.1"};

@@ -40,10 +40,12 @@ TEST(CertificateEntry, AWrongOneIsNamedWithItsPartAndTheRightForm) {
               AllOf(HasSubstr("root:eve: \"root\" is no role"), HasSubstr("user or operator")));
   EXPECT_THAT(error(":eve"), HasSubstr("\"\" is no role"));
   const std::string long_name(65, 'n');
-  for (const std::string& name : {std::string(), std::string("a/b"), std::string(".."),
-                                  std::string("ca.key"), std::string("a b"), long_name}) {
+  for (const std::string& name :
+       {std::string(), std::string("a/b"), std::string(".."), std::string("ca.key"),
+        std::string("a b"), std::string(".hidden"), std::string("-x"), long_name}) {
     EXPECT_THAT(error("user:" + name),
-                AllOf(HasSubstr("\"" + name + "\" is no name"), HasSubstr("at most 64 letters")));
+                AllOf(HasSubstr("\"" + name + "\" is no name"), HasSubstr("at most 64 letters"),
+                      HasSubstr("in front no '.' or '-'")));
   }
   // A text of OpenSSL's own language for names among them.
   for (const char* host : {"", "10.0.0", "a b", "a*b", "*.", "dirName:x", "10.0.0.1/8"}) {

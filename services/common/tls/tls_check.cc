@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -15,7 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
 #include "services/common/tls/openssl_objects.h"
+#include "services/common/tls/regular_file.h"
 
 namespace stagecoach {
 namespace {
@@ -23,12 +23,10 @@ namespace {
 constexpr timeval kPatience = {2, 0};  // for the connection, and again for each answer
 
 absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file || text.empty()) {
-    return absl::NotFoundError(absl::StrCat(flag, "=", path, ": cannot be read, or is empty"));
-  }
-  return text;
+  absl::StatusOr<std::string> text = ReadRegularFile(path);
+  if (text.ok() && !text->empty()) return text;
+  return absl::NotFoundError(absl::StrCat(flag, "=", ShownName(path), ": ",
+                                          text.ok() ? "is empty" : text.status().message()));
 }
 
 Owned<X509> ReadCertificate(const std::string& pem) {
@@ -187,7 +185,7 @@ absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems) {
       PEM_read_bio_PrivateKey(ReaderOf(pems.key).get(), nullptr, nullptr, nullptr));
   const Owned<X509_STORE> store = ReadAuthorities(pems.root);
   const auto wrong = [](const char* flag, const std::string& file, const std::string& what) {
-    return absl::FailedPreconditionError(absl::StrCat(flag, "=", file, ": ", what));
+    return absl::FailedPreconditionError(absl::StrCat(flag, "=", ShownName(file), ": ", what));
   };
   if (!tls.token_file.empty()) {
     if (store != nullptr) return absl::OkStatus();

@@ -20,8 +20,8 @@ struct TlsPems {
   friend bool operator==(const TlsPems&, const TlsPems&) = default;
 };
 
-// Reads the three files; with a token only the authorities'. NOT_FOUND names the flag of an
-// unreadable one.
+// Reads the three files; with a token only the authorities'. NOT_FOUND names the flag of one that
+// cannot be read, is empty, or is a pipe or folder.
 absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
 
 // Checks that the certificate is valid now, belongs to the key, and is signed by the authority.

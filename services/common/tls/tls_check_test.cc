@@ -29,6 +29,21 @@ TEST(TlsCheck, NamesTheFileThatIsNotWhatItShouldBe) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("--grpc-server-key=")));
 }
 
+// The story: a folder as --grpc-root-cert ended the program with an exception, and a pipe hung it.
+TEST(TlsCheck, AFolderOrAPipeInTheFilesPlaceIsNamed) {
+  const TemporaryFolder folder;
+  const std::string pem = folder.Write("pem", "text"), pipe = folder.File("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {folder.path(), pipe}) {
+    EXPECT_THAT(ReadPems({true, pem, pem, path}).status(),
+                StatusIs(absl::StatusCode::kNotFound,
+                         HasSubstr("--grpc-root-cert=" + path + ": is no regular file")));
+  }
+  const std::string empty = folder.Write("empty", "");
+  EXPECT_THAT(ReadPems({true, pem, pem, empty}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(empty + ": is empty")));
+}
+
 TEST(TlsCheck, AKeyThatOthersMayReadOrWriteIsNamedWithTheRemedy) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("key", "a key");
