@@ -13,31 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/threads/progress.h"
+#include "checkpoint/files/errno_code.h"
 #include "checkpoint/files/file_system.h"
 
 namespace stagecoach {
 namespace {
-
-absl::StatusCode CodeOfErrno(int error) {
-  switch (error) {
-    case ENOENT:
-      return absl::StatusCode::kNotFound;
-    case EEXIST:
-    case ENOTEMPTY:
-      return absl::StatusCode::kAlreadyExists;
-    case ENOSPC:
-    case EDQUOT:
-      return absl::StatusCode::kResourceExhausted;
-    case EIO:
-      return absl::StatusCode::kDataLoss;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::StatusCode::kPermissionDenied;
-    default:
-      return absl::StatusCode::kUnavailable;
-  }
-}
 
 absl::Status ErrnoStatus(int error, const char* operation, const std::string& path) {
   return absl::Status(CodeOfErrno(error), absl::StrCat(operation, " ", path, ": ",

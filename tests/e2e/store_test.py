@@ -21,7 +21,7 @@ class Store(fleet.FleetTest):
             self.processes[name].wait()
 
     def test_all_stages_and_their_disks_are_lost_and_the_bits_are_those_of_one_machine(self):
-        job = {"training": {"steps": 40}, "checkpoint": {"every_steps": 4, "keep": 2}}
+        job = {"training": {"steps": 400}, "checkpoint": {"every_steps": 20, "keep": 2}}
         local = self.run_job(self.job_file(**job), 2, "alone")
         self.stages("a", "b")
         self.submit(**job)
@@ -45,7 +45,7 @@ class Store(fleet.FleetTest):
         exported = self.elsewhere("export", "job", "--to", "weights")
         self.assertEqual(exported.returncode, 0, exported.stderr)
         here = self.folder / "weights"
-        at_the_coordinator = self.folder / "state" / "exports" / "job.step-40"
+        at_the_coordinator = self.folder / "state" / "exports" / "job.step-400"
         self.assertEqual({file.name: file.read_bytes() for file in here.iterdir()},
                          {file.name: file.read_bytes() for file in at_the_coordinator.iterdir()})
         self.assertIn("model", json.loads((here / "stagecoach.json").read_text()))

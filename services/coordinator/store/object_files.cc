@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
+#include "checkpoint/files/errno_code.h"
 #include "checkpoint/names.h"
 #include "services/common/store/store_names.h"
 
@@ -49,24 +50,6 @@ bool IsPart(std::string_view part) {
 absl::Status WithoutPath(const absl::Status& status, const std::string& path,
                          const std::string& name) {
   return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{path, name}}));
-}
-
-absl::StatusCode CodeOf(int error) {
-  switch (error) {
-    case ENOENT:
-      return absl::StatusCode::kNotFound;
-    case ENOSPC:
-    case EDQUOT:
-      return absl::StatusCode::kResourceExhausted;
-    case EIO:
-      return absl::StatusCode::kDataLoss;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::StatusCode::kPermissionDenied;
-    default:
-      return absl::StatusCode::kUnavailable;
-  }
 }
 
 absl::Status SyncFolderOf(const std::string& path) {
@@ -118,8 +101,8 @@ absl::StatusOr<ObjectSize> ObjectFiles::Find(const std::string& name) const {
       return ObjectSize{information.st_size, complete};
     }
     if (errno != ENOENT) {
-      return absl::Status(CodeOf(errno), absl::StrCat("store object ", name, ": ",
-                                                      std::generic_category().message(errno)));
+      return absl::Status(CodeOfErrno(errno), absl::StrCat("store object ", name, ": ",
+                                                           std::generic_category().message(errno)));
     }
   }
   return absl::NotFoundError(absl::StrCat("store object ", name, " is not there"));
@@ -174,8 +157,8 @@ absl::Status ObjectFiles::Remove(const std::string& name) {
 }
 
 absl::Status ObjectUpload::Error(int error, const char* operation) const {
-  return absl::Status(CodeOf(error), absl::StrCat(operation, " store object ", name_, ": ",
-                                                  std::generic_category().message(error)));
+  return absl::Status(CodeOfErrno(error), absl::StrCat(operation, " store object ", name_, ": ",
+                                                       std::generic_category().message(error)));
 }
 
 absl::Status ObjectUpload::CheckTurn() const {
