@@ -63,7 +63,7 @@ class TestToolTest(unittest.TestCase):
                            ("-L serial", "release: whole jobs, beside the builds of cuda, asan and tsan: exit status 3"),
                            ("build asan", "cuda, asan and tsan: builds, begun beside them: exit status 1"),
                            ("-L smoke", "asan: a whole job: exit status 3"),
-                           ("fuzz --seconds", "fuzz: 15 seconds each: exit status 3"),
+                           ("fuzz --seconds", "fuzz: 8 seconds each: exit status 3"),
                            ("--test-dir build-tsan", "tsan: tests: exit status 3")):
             with self.subTest(fail):
                 result, calls = self.run_tool(fail)

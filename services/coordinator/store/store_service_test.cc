@@ -390,7 +390,9 @@ TEST_F(StoreServiceTest, NobodyElseKeepsAStageFromItsCheckpoints) {
     SetDeadline(&one->context);
     if (i % 3 == 0) {
       one->reader = one->stub->ReadObject(&one->context, read);
-      if (i < StoreService::kMostClientStreams) EXPECT_TRUE(one->reader->Read(&part));
+      if (i < StoreService::kMostClientStreams) {
+        EXPECT_TRUE(one->reader->Read(&part));
+      }
     } else {
       one->writer = one->stub->WriteObject(&one->context, &one->response);
     }
@@ -402,7 +404,9 @@ TEST_F(StoreServiceTest, NobodyElseKeepsAStageFromItsCheckpoints) {
   EXPECT_TRUE((*file)->Sync().ok());
   for (const std::unique_ptr<Idle>& one : idle) {
     one->context.TryCancel();
-    if (one->writer != nullptr) EXPECT_FALSE(one->writer->Finish().ok());
+    if (one->writer != nullptr) {
+      EXPECT_FALSE(one->writer->Finish().ok());
+    }
     if (one->reader != nullptr) {
       while (one->reader->Read(&part)) continue;
       one->reader->Finish();
