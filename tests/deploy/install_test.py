@@ -180,7 +180,7 @@ class Package(servers.ServersTest):
 
     @classmethod
     def setUpClass(cls):
-        for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "strip"):
+        for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "file", "strip"):
             if not shutil.which(tool):
                 raise unittest.SkipTest(f"no {tool} here")
         folder = tempfile.TemporaryDirectory(prefix="stagecoach-package-")

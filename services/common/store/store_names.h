@@ -1,4 +1,4 @@
-// What client and server of the store agree on besides proto/stagecoach/v1/store.proto.
+// Names and limits that the store's client and server share, besides store.proto.
 #ifndef STAGECOACH_SERVICES_COMMON_STORE_STORE_NAMES_H_
 #define STAGECOACH_SERVICES_COMMON_STORE_STORE_NAMES_H_
 

@@ -8,10 +8,10 @@
 // A validity begins an hour ago: the clocks of two machines are not equal.
 // Ownership: owns key and certificate in memory, and the folder's lock.
 // Threads:   one at a time.
-// Errors:    FAILED_PRECONDITION names a file that is not this authority's, and the remedy: one of
-//            the two is missing, is no PEM, the key fits none of the certificates, or the
-//            certificate has expired or is of no authority. So it does a folder that another
-//            command uses for too long. Nothing is replaced then.
+// Errors:    FAILED_PRECONDITION names a file that is not this authority's, and the remedy. The file
+//            is missing or no PEM, the key fits no certificate, or the certificate has expired or
+//            is of no authority. It also names a folder that another command uses for too long.
+//            Nothing is replaced then.
 //            PERMISSION_DENIED and UNAVAILABLE name a path and the system's error.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_CERTIFICATE_AUTHORITY_H_
 #define STAGECOACH_SERVICES_COMMON_TLS_CERTIFICATE_AUTHORITY_H_

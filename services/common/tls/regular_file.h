@@ -1,9 +1,9 @@
 // ReadRegularFile: the text of a PEM file. A name may lead to a pipe, whose reader waits for ever,
 // or to a folder.
 // Threads: any.
-// Errors:  messages that begin with a verb, for the caller to name the file in front: NOT_FOUND,
-//          PERMISSION_DENIED or UNAVAILABLE "cannot be read: ...", FAILED_PRECONDITION "is no
-//          regular file" or "is larger than ...".
+// Errors:  the caller puts the file's name in front of the message. "cannot be read: ..." is
+//          NOT_FOUND, PERMISSION_DENIED or UNAVAILABLE. "is no regular file" and "is larger than
+//          ..." are FAILED_PRECONDITION.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_REGULAR_FILE_H_
 #define STAGECOACH_SERVICES_COMMON_TLS_REGULAR_FILE_H_
 
