@@ -3,7 +3,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 
 #include "services/common/flags/flag_parser.h"
@@ -40,6 +42,15 @@ int main(int argc, char** argv) {
                 int64_t{1}, int64_t{1000000});
   parser.Number("--keep-ended-days", &flags.keep_ended_days,
                 "an ended job is forgotten after so many days; 0: never for its age", 0.0, 36500.0);
+  parser.Number("--remove-ended-days", &flags.retention.days,
+                "an ended job is removed, with its checkpoints, exports and records, after so many "
+                "days; 0: never for its age",
+                0.0, 36500.0);
+  parser.Number(
+      "--remove-ended-bytes", &flags.retention.bytes,
+      "those that ended first are removed likewise while the files of all ended jobs have "
+      "more bytes than this; 0: never for their size",
+      int64_t{0}, std::numeric_limits<int64_t>::max());
   parser.Path("--token-file", &flags.token_file,
               "who may call without a certificate: lines \"NAME SHA256-HEX [operator]\" with the "
               "digests of tokens; needs TLS; rights 0600, read again when it changes");

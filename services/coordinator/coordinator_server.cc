@@ -45,6 +45,7 @@
 #include "services/coordinator/watch/coordinator_metrics.h"
 #include "services/coordinator/watch/folder_room.h"
 #include "services/coordinator/watch/job_log.h"
+#include "services/coordinator/watch/retention.h"
 #include "services/coordinator/watch/trace_collector.h"
 #include "services/records/record_writer.h"
 
@@ -63,6 +64,22 @@ absl::Status CheckTokenFile(const CoordinatorFlags& flags) {
   return absl::FailedPreconditionError(
       absl::StrCat("--token-file=", flags.token_file,
                    ": needs --grpc-use-ssl, or tokens could be read on the way"));
+}
+
+// A job that was forgotten before would keep its files for ever.
+absl::Status CheckRetention(const CoordinatorFlags& flags) {
+  const double days = flags.retention.days;
+  if (flags.retention.given() && !flags.show_runs.empty()) {
+    return absl::InvalidArgumentError(
+        "--remove-ended-days, --remove-ended-bytes: with --show-run no job changes; leave them "
+        "out");
+  }
+  if (days <= 0 || flags.keep_ended_days <= 0 || days <= flags.keep_ended_days) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--remove-ended-days=", days, ": jobs are forgotten before, by --keep-ended-days=",
+      flags.keep_ended_days, ", and then their files stay; give at most that"));
 }
 
 }  // namespace
@@ -94,6 +111,7 @@ struct CoordinatorServer::State {
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
   std::unique_ptr<RecordWriter> records;
+  std::unique_ptr<Retention> retention;  // null: ended jobs stay
   // Of both ports: who guesses at one is slowed at the other as well.
   const std::shared_ptr<TokenGuesses> guesses = std::make_shared<TokenGuesses>();
   std::unique_ptr<Callers> callers;
@@ -142,6 +160,7 @@ void CoordinatorServer::State::KeepFault(const absl::Status& status) {
 absl::Status CoordinatorServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
   RETURN_IF_ERROR(CheckTokenFile(state_->flags));
+  RETURN_IF_ERROR(CheckRetention(state_->flags));
   RETURN_IF_ERROR(state_->StartManager());
   RETURN_IF_ERROR(state_->StartGrpc());
   RETURN_IF_ERROR(state_->StartHttp());
@@ -316,6 +335,11 @@ absl::Status CoordinatorServer::State::StartGrpc() {
       &rpc_metrics);
   RETURN_IF_ERROR(grpc->Start());
   spdlog::info("coordinator serves gRPC on port {}", grpc->port());
+  if (flags.retention.given()) {
+    retention = std::make_unique<Retention>(
+        flags.retention,
+        RetainedJobs(manager.get(), JobFilesIn(flags.state_dir, checkpoints.get(), files.get())));
+  }
   return absl::OkStatus();
 }
 
@@ -380,7 +404,8 @@ void CoordinatorServer::Shutdown() {
     spdlog::warn("records: not all were written in time; the next start goes on with them");
   }
   state_->manager->Shutdown();  // ends every watch, so that the server can drain
-  state_->records->Stop();      // what the watches said is written
+  state_->retention.reset();
+  state_->records->Stop();  // what the watches said is written
   state_->grpc->Shutdown(1.0);
   state_->grpc.reset();
 }

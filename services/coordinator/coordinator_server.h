@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "services/common/process/server_flags.h"
+#include "services/coordinator/watch/retention.h"
 
 namespace stagecoach {
 
@@ -30,6 +31,7 @@ struct CoordinatorFlags {
       show_runs;  // folders of runs whose jobs are only shown, in a new --state-dir
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;          // 0: for ever
+  RetentionLimits retention;            // of ended jobs' files
   std::vector<std::string> http_hosts;  // names besides localhost in browsers' addresses
   std::string token_file;               // callers without a certificate; empty: none
 };

@@ -50,12 +50,12 @@ class Prune(fleet.FleetTest):
         """Bytes of all jobs' files, without the journal."""
         return bytes_below(self.checkpoints, self.state / "exports", self.state / "jobs")
 
-    def restart_coordinator(self, number):
+    def restart_coordinator(self, number, *flags):
         process = self.processes["coordinator"]
         process.send_signal(number)
         process.wait(timeout=60 * harness.TIME_FACTOR)
         server = server_process.Server(harness.BIN / "stagecoach-coordinator", self.folder, "coordinator", "--state-dir",
-                                       self.state, "--checkpoint-dir", self.checkpoints)
+                                       self.state, "--checkpoint-dir", self.checkpoints, *flags)
         server.serve_on(self.address)  # which the stages know
         self.processes["coordinator"], self.http = server.process, server.http_address
 
@@ -137,6 +137,24 @@ class Prune(fleet.FleetTest):
                 harness.wait_until(f"all of {name} is gone", gone)
         self.ask("jobs", "prune", "--yes")
         self.assertEqual((self.listed(), self.disk()), ([], 0))
+
+    def test_a_coordinator_keeps_its_disk_within_a_limit(self):
+        names = ["first", "second", "third"]
+        for name in names:
+            self.train(name, training={"steps": 2})
+        occupied = sum(sum(value for key, value in self.usage(name).items() if key.endswith("_bytes")) for name in names)
+        self.assertEqual(self.disk(), occupied)
+        self.restart_coordinator(signal.SIGTERM, "--remove-ended-bytes", occupied - 1)
+        harness.wait_until("the first to end is removed", lambda: self.listed() == names[1:])
+        self.assertLess(self.disk(), occupied)
+        self.restart_coordinator(signal.SIGTERM, "--remove-ended-days", 1e-6)
+        harness.wait_until("the old ones are removed", lambda: self.listed() == [])
+        self.assertEqual(self.disk(), 0)
+
+        refused = subprocess.run([harness.BIN / "stagecoach-coordinator", "--state-dir", self.folder / "other", "--listen",
+                                  "127.0.0.1:0", "--remove-ended-days", "91"], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 78, refused.stderr)
+        self.assertIn("--keep-ended-days=90", refused.stderr)
 
     def start_prune(self):
         process = subprocess.Popen([str(harness.CLI), "jobs", "prune", "--yes", "--address", self.address],

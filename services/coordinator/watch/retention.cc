@@ -1,0 +1,107 @@
+#include "services/coordinator/watch/retention.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "base/threads/clock.h"
+#include "services/coordinator/watch/await.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kDaySeconds = 86400;
+constexpr double kListSeconds = 10;
+// Files of a job may take a while to go. A manager that is shut down answers at once.
+constexpr double kRemoveSeconds = 600;
+
+}  // namespace
+
+std::vector<std::string> ChooseRemovals(std::vector<EndedJob> jobs, const RetentionLimits& limits,
+                                        double now_seconds) {
+  std::sort(jobs.begin(), jobs.end(), [](const EndedJob& a, const EndedJob& b) {
+    return a.ended_seconds != b.ended_seconds ? a.ended_seconds < b.ended_seconds : a.id < b.id;
+  });
+  int64_t bytes = 0;
+  for (const EndedJob& job : jobs) bytes += job.bytes;
+  std::vector<std::string> chosen;
+  for (const EndedJob& job : jobs) {
+    const bool old = limits.days > 0 && now_seconds - job.ended_seconds > limits.days * kDaySeconds;
+    const bool large = limits.bytes > 0 && bytes > limits.bytes;
+    if (!old && !large) break;
+    chosen.push_back(job.id);
+    bytes -= job.bytes;
+  }
+  return chosen;
+}
+
+Retention::Retention(const RetentionLimits& limits, Source source)
+    : limits_(limits), source_(std::move(source)) {
+  thread_ = Thread("retention", [this] {
+    do {
+      Look();
+    } while (!Stopping());
+  });
+}
+
+Retention::~Retention() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.Join();
+}
+
+bool Retention::Stopping() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(kPeriodSeconds),
+                           [this] { return stopping_; });
+}
+
+void Retention::Look() {
+  std::vector<EndedJob> jobs = source_.ended();
+  if (limits_.bytes > 0) {
+    for (EndedJob& job : jobs) job.bytes = source_.bytes(job.id);
+  }
+  for (const std::string& id : ChooseRemovals(std::move(jobs), limits_, source_.now_seconds())) {
+    const absl::Status removed = source_.remove(id);
+    if (removed.ok()) continue;
+    spdlog::info("not removed by --remove-ended-days or --remove-ended-bytes: {}",
+                 std::string(removed.message()));
+    if (absl::IsUnavailable(removed)) return;  // the manager ends, or its folder is another's
+  }
+}
+
+Retention::Source RetainedJobs(JobManager* manager, const JobFiles& files) {
+  Retention::Source source;
+  source.ended = [manager] {
+    std::vector<EndedJob> jobs;
+    const auto views = AwaitOk<std::vector<JobView>>(
+        kListSeconds, [manager](auto done) { manager->List(std::move(done)); });
+    if (!views.has_value()) return jobs;
+    for (const JobView& view : *views) {
+      if (!IsTerminal(view.phase) || view.set_aside) continue;
+      jobs.push_back({.id = view.id, .ended_seconds = view.finished_unix_seconds});
+    }
+    return jobs;
+  };
+  source.bytes = [files](const std::string& job) {
+    const JobUsage usage = UsageOf(files, job);
+    return usage.checkpoint_bytes + usage.export_bytes + usage.record_bytes;
+  };
+  source.remove = [manager](const std::string& job) -> absl::Status {
+    const auto answer = Await<absl::StatusOr<JobUsage>>(
+        kRemoveSeconds, [&](auto done) { manager->RemoveJob(job, std::move(done)); });
+    if (!answer.has_value()) return absl::DeadlineExceededError(job + ": its files still go");
+    return answer->status();
+  };
+  source.now_seconds = [] { return SystemClock::Get()->UnixSeconds(); };
+  return source;
+}
+
+}  // namespace stagecoach

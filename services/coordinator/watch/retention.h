@@ -1,0 +1,72 @@
+// Retention: removes ended jobs with all their files, as `stagecoach jobs prune` does, once they are
+// too old or occupy too much.
+// Ownership: owns its thread; what its source borrows outlives it.
+// Threads:   the source is called on its thread alone.
+// Units:     seconds since 1970, days, bytes of files.
+// Errors:    a job that cannot be removed now, as it is in use, is logged and tried again.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_RETENTION_H_
+#define STAGECOACH_SERVICES_COORDINATOR_WATCH_RETENTION_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/threads/thread.h"
+#include "coordinator/loop/job_files.h"
+#include "coordinator/loop/job_manager.h"
+
+namespace stagecoach {
+
+struct RetentionLimits {
+  double days = 0;    // since a job's end; 0: any
+  int64_t bytes = 0;  // of all ended jobs together; 0: any
+  bool given() const { return days > 0 || bytes > 0; }
+};
+
+struct EndedJob {
+  std::string id;
+  double ended_seconds = 0;
+  int64_t bytes = 0;
+};
+
+// Those that are too old, and behind them those that ended first, until the rest has no more bytes
+// than it may have.
+std::vector<std::string> ChooseRemovals(std::vector<EndedJob> jobs, const RetentionLimits& limits,
+                                        double now_seconds);
+
+class Retention {
+ public:
+  static constexpr double kPeriodSeconds = 600;
+
+  struct Source {
+    std::function<std::vector<EndedJob>()> ended;  // without bytes
+    std::function<int64_t(const std::string& job)> bytes;
+    std::function<absl::Status(const std::string& job)> remove;
+    std::function<double()> now_seconds;
+  };
+  // Looks at once, and then every kPeriodSeconds.
+  Retention(const RetentionLimits& limits, Source source);
+  ~Retention();  // waits for a call of the source
+
+ private:
+  void Look();
+  bool Stopping();
+
+  const RetentionLimits limits_;
+  const Source source_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  Thread thread_;
+};
+
+// The jobs of a manager, which is shut down before the Retention ends.
+Retention::Source RetainedJobs(JobManager* manager, const JobFiles& files);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_WATCH_RETENTION_H_
