@@ -9,7 +9,8 @@
 
 namespace stagecoach {
 
-absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags) {
+absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags,
+                                                         DataSets* data_sets) {
   std::vector<std::string> never;
   for (const std::string& path :
        {flags.state_dir, flags.server.tls.server_key, flags.server.http_token_file}) {
@@ -29,7 +30,8 @@ absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags
     return std::make_unique<DataRoots>(DataRoots::Options{.roots = flags.data_roots,
                                                           .follow_links = flags.data_follow_links,
                                                           .never = std::move(never),
-                                                          .cache_folder = flags.cache_dir});
+                                                          .cache_folder = flags.cache_dir,
+                                                          .data_sets = data_sets});
   }
   if (flags.data_follow_links) {
     return absl::InvalidArgumentError(
@@ -37,10 +39,13 @@ absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags
   }
   if (IsLoopback(flags.server.listen)) {
     spdlog::info("no --data-root: jobs may read every file that this process may read");
-    return DataRoots::Everything(std::move(never), flags.cache_dir);
+    return DataRoots::Everything(std::move(never), flags.cache_dir, data_sets);
   }
-  spdlog::warn("no --data-root: jobs that read files are refused; name the folder of the data");
-  return std::make_unique<DataRoots>(DataRoots::Options{});
+  spdlog::warn(
+      "no --data-root: jobs that read files of this machine are refused; name the folder of the "
+      "data");
+  return std::make_unique<DataRoots>(
+      DataRoots::Options{.cache_folder = flags.cache_dir, .data_sets = data_sets});
 }
 
 }  // namespace stagecoach

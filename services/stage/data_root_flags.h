@@ -3,7 +3,7 @@
 //   - --data-root: these folders and files, nothing else.
 //   - No --data-root, on loopback: every file, as on a machine with one user; the log says so.
 //   - No --data-root, off loopback: none; a job with files is refused with the name of the flag.
-// The stage's own key and state are never data.
+// The stage's own key and state are never data. Data sets of the cluster need no root.
 // Errors: INVALID_ARGUMENT naming the flag.
 #ifndef STAGECOACH_SERVICES_STAGE_DATA_ROOT_FLAGS_H_
 #define STAGECOACH_SERVICES_STAGE_DATA_ROOT_FLAGS_H_
@@ -16,7 +16,9 @@
 
 namespace stagecoach {
 
-absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags);
+// data_sets: of the cluster; borrowed, null: they cannot be read.
+absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags,
+                                                         DataSets* data_sets = nullptr);
 
 }  // namespace stagecoach
 

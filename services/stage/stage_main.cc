@@ -49,9 +49,14 @@ int main(int argc, char** argv) {
   parser.Switch("--data-follow-links", &flags.data_follow_links,
                 "follow links beneath a --data-root that lead to a --data-root");
   parser.Text("--cache-dir", &flags.cache_dir,
-              "keeps tokens that tokenizers made of texts; may be emptied at any time; default: "
-              "stagecoach-cache-<user id> in the system's folder for temporary files",
+              "keeps data sets of the cluster and tokens that tokenizers made of texts; may be "
+              "emptied at any time; default: stagecoach-cache-<user id> in the system's "
+              "folder for temporary files",
               "STAGECOACH_CACHE_DIR");
+  parser.Number("--cache-bytes", &flags.cache_bytes,
+                "disk space for data sets of the cluster, of all stages with this --cache-dir; 0: "
+                "half of what is free and what they take at the first use",
+                0, std::numeric_limits<int64_t>::max());
   parser.Number("--threads", &flags.threads, "compute threads; 0: the cores this process may use",
                 0, 1024);
   parser.Number("--memory-limit-bytes", &flags.memory_limit_bytes, "tensor memory; 0: no limit", 0,

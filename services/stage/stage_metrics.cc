@@ -44,6 +44,12 @@ void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighb
   writer.Add(metric::kLinkRepeats, {stage_name, peer}, static_cast<double>(totals.repeats.load()));
 }
 
+void WriteDataMetrics(const std::string& stage_name, int64_t fetched_bytes, int64_t cached_bytes,
+                      MetricWriter& writer) {
+  writer.Add(metric::kDataFetched, {stage_name}, static_cast<double>(fetched_bytes));
+  writer.Add(metric::kDataCached, {stage_name}, static_cast<double>(cached_bytes));
+}
+
 void WriteDeviceMetrics(const std::string& stage_name, const DeviceReading& reading,
                         MetricWriter& writer) {
   const auto add = [&](const MetricDefinition& definition, const std::optional<double>& value) {

@@ -3,6 +3,7 @@
 #define STAGECOACH_SERVICES_STAGE_STAGE_METRICS_H_
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
 // Leaves unknown values out.
 void WriteDeviceMetrics(const std::string& stage_name, const DeviceReading& reading,
                         MetricWriter& writer);
+// Of data sets (services/common/data_sets/data_cache.h).
+void WriteDataMetrics(const std::string& stage_name, int64_t fetched_bytes, int64_t cached_bytes,
+                      MetricWriter& writer);
 void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighbour,
                       const std::optional<LinkStatistics>& link, MetricWriter& writer);
 

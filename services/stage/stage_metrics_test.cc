@@ -27,6 +27,7 @@ class StageMetricsTest : public ::testing::Test {
     rpcs_.Write(writer);
     WriteStageMetrics("s0", status_, writer);
     WriteDeviceMetrics("s0", device_, writer);
+    WriteDataMetrics("s0", 1, 2, writer);
     micro_batches_.Write("s0", writer);
     WriteLinkMetrics("s0", {"upstream", &upstream_, &transfer_}, status_.upstream, writer);
     WriteLinkMetrics("s0", {"downstream", &downstream_, &transfer_}, status_.downstream, writer);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@
 #include "base/errors/status.h"
 #include "checkpoint/files/file_system.h"
 #include "services/common/convert/convert_card.h"
+#include "services/common/data_sets/data_cache.h"
 #include "services/common/grpc/access/peer_identity.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
@@ -41,6 +43,7 @@
 #include "services/stage/telemetry.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/backends/simulated/simulated_backend.h"
+#include "stage/data/cache/cache_folder.h"
 #include "stage/link/grpc/grpc_link_connector.h"
 #include "stage/link/grpc/rpc_loop.h"
 #include "stage/runtime/stage_runtime.h"
@@ -131,6 +134,8 @@ struct StageServer::State {
   std::atomic<bool> unreachable{false};
   mutable std::mutex fault_mutex;  // guards fault
   absl::Status fault;
+  std::unique_ptr<StoreClient> data_store;
+  std::unique_ptr<DataCache> data_cache;
   std::unique_ptr<DataRoots> data_roots;
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<SnapshotClient> snapshot_client;
@@ -145,6 +150,7 @@ struct StageServer::State {
   std::atomic<bool> has_lease{false};  // HTTP threads ask before there is one
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
+  absl::Status StartData();
   absl::Status StartRuntime();
   void OpenCard();
   void KeepFault(const absl::Status& reason);
@@ -201,8 +207,27 @@ absl::Status StageServer::Start() {
   return absl::OkStatus();
 }
 
+absl::Status StageServer::State::StartData() {
+  // Checkpoints have a channel of their own: no data set is in front of them.
+  data_store = std::make_unique<StoreClient>(StoreClient::Options{
+      .dial = [this] { return MakeControlChannel(flags.coordinator, credentials); }});
+  data_cache = std::make_unique<DataCache>(DataCache::Options{
+      .folder = [this] { return CacheFolder(*PosixFileSystem(), flags.cache_dir); },
+      .bytes = flags.cache_bytes,
+      .size = [this](const StoredObject& object) -> absl::StatusOr<int64_t> {
+        ASSIGN_OR_RETURN(const StoreClient::Size size, data_store->Find(object));
+        if (size.complete) return size.committed;
+        return absl::NotFoundError(absl::StrCat("store object ", object.name, " is not complete"));
+      },
+      .read = [this](
+                  const StoredObject& object, int64_t offset,
+                  std::span<std::byte> into) { return data_store->Read(object, offset, into); }});
+  ASSIGN_OR_RETURN(data_roots, MakeDataRoots(flags, data_cache.get()));
+  return absl::OkStatus();
+}
+
 absl::Status StageServer::State::StartRuntime() {
-  ASSIGN_OR_RETURN(data_roots, MakeDataRoots(flags));
+  RETURN_IF_ERROR(StartData());
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
@@ -250,6 +275,7 @@ absl::Status StageServer::State::StartRuntime() {
   service = std::make_unique<StageServiceAdapter>(
       StageServiceAdapter::Parts{.runtime = runtime.get(),
                                  .store = store.get(),
+                                 .data_sets = data_cache.get(),
                                  .trace = &trace,
                                  .logs = ProcessLogRing(),
                                  .clock = SystemClock::Get()});
@@ -396,6 +422,7 @@ void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   WriteStageMetrics(flags.name, status, writer);
   if (card != nullptr) WriteDeviceMetrics(flags.name, card->Read(), writer);
   micro_batches.Write(flags.name, writer);
+  WriteDataMetrics(flags.name, data_cache->fetched_bytes(), data_cache->cached_bytes(), writer);
   WriteLinkMetrics(flags.name, Upstream(), status.upstream, writer);
   WriteLinkMetrics(flags.name, Downstream(), status.downstream, writer);
 }
@@ -415,6 +442,8 @@ void StageServer::Shutdown() {
   state_->probes.Stop();
   state_->snapshot_client->Shutdown();
   state_->store->Shutdown();
+  state_->data_store->Shutdown();
+  state_->data_cache->Shutdown();
   state_->runtime->Shutdown();
   state_->connector->Shutdown();
   state_->grpc->Shutdown(1.0);

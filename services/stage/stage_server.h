@@ -39,8 +39,10 @@ struct StageFlags {
   // followed.
   std::vector<std::string> data_roots;
   bool data_follow_links = false;
-  std::string cache_dir;  // of what readers make of data; empty: one below the temporary folder
-  int threads = 0;        // 0: the cores this process may use
+  // Of data sets and of what readers make of data; empty: one below the temporary folder.
+  std::string cache_dir;
+  int64_t cache_bytes = 0;  // of data sets; 0: half of what the disk has free
+  int threads = 0;          // 0: the cores this process may use
   int64_t memory_limit_bytes = 0;
   double progress_timeout_seconds = 30;  // without an operation done by any stage of the job
 };

@@ -1,6 +1,8 @@
 #include "services/stage/stage_service.h"
 
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -141,6 +143,13 @@ void StageServiceAdapter::Admit(const std::string& folder, const std::string& gr
   if (parts_.store != nullptr) parts_.store->Admit(folder, grant);
 }
 
+void StageServiceAdapter::Admit(const google::protobuf::RepeatedPtrField<v1::DataGrant>& grants) {
+  if (parts_.data_sets == nullptr) return;
+  for (const v1::DataGrant& grant : grants) {
+    parts_.data_sets->Admit(grant.data_set(), grant.folder(), grant.grant());
+  }
+}
+
 void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
                                    v1::LoadCellResponse* response, Answer answer) {
   if (const absl::Status meant = CheckMeantFor(request.stage_name()); !meant.ok()) {
@@ -156,6 +165,12 @@ void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
   const int stage = command->stage.value;
   Admit(command->checkpoint_folder, request.checkpoint_grant());
   Admit(command->probe_folder, request.probe_grant());
+  Admit(request.data_grants());
+  if (parts_.data_sets != nullptr) {
+    std::set<std::string> sets;
+    for (const v1::DataGrant& grant : request.data_grants()) sets.insert(grant.data_set());
+    parts_.data_sets->KeepOnly(sets);
+  }
   LogJob(info, fence.job, fence.step, "load as stage {} of {}, generation {}{}{}", stage,
          command->partition.stages(), fence.generation, command->resumes() ? ", from " : "",
          command->snapshot.manifest.empty() ? command->checkpoint_folder : "memory");
@@ -173,6 +188,7 @@ void StageServiceAdapter::Run(const v1::RunRequest& request, v1::RunResponse* re
     return;
   }
   const Fence fence = command->fence;
+  Admit(request.data_grants());
   parts_.runtime->Run(*std::move(command),
                       Reply<StepReport>(std::move(answer), response,
                                         [fence](const auto& result) { LogRun(fence, result); }));
@@ -206,8 +222,10 @@ void StageServiceAdapter::FindSnapshots(const v1::FindSnapshotsRequest& request,
 void StageServiceAdapter::ReleaseCell(const v1::ReleaseCellRequest& request,
                                       v1::ReleaseCellResponse*, Answer answer) {
   const Fence fence = FromProto(request.fence());
-  parts_.runtime->Release(fence, [answer = std::move(answer), fence](const absl::Status& status) {
+  parts_.runtime->Release(fence, [answer = std::move(answer), fence,
+                                  data_sets = parts_.data_sets](const absl::Status& status) {
     if (status.ok()) LogJob(info, fence.job, fence.step, "released");
+    if (status.ok() && data_sets != nullptr) data_sets->KeepOnly({});
     if (!status.ok()) LogJob(warn, fence.job, fence.step, "not released: {}", Text(status));
     answer(ToGrpc(status));
   });

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/threads/clock.h"
+#include "services/common/data_sets/data_cache.h"
 #include "services/common/observe/log_ring.h"
 #include "services/common/store/remote_store_files.h"
 #include "services/stage/snapshots/unary_call.h"
@@ -26,6 +27,7 @@ class StageServiceAdapter final {
     StageRuntime* runtime = nullptr;
     // Is told of the grants that come with commands; null: nobody is.
     RemoteStoreFiles* store = nullptr;
+    DataCache* data_sets = nullptr;  // likewise, and of the sets that a load names
     const TraceRing* trace = nullptr;
     const LogRing* logs = nullptr;
     const Clock* clock = nullptr;
@@ -60,6 +62,7 @@ class StageServiceAdapter final {
                     Answer answer);
 
   void Admit(const std::string& folder, const std::string& grant);
+  void Admit(const google::protobuf::RepeatedPtrField<v1::DataGrant>& grants);
   std::string name() const;
   absl::Status CheckMeantFor(const std::string& stage) const;  // empty: any
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <deque>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -110,6 +111,66 @@ bool IsServers(const std::string& name, bool named) {
   if (named) return absl::StartsWith(name, kJournal);
   return !name.empty() && name != "exports";
 }
+
+// The entries of an opened folder, by name.
+absl::StatusOr<std::vector<DataRoots::Entry>> EntriesOf(const FileHandle& folder) {
+  FileHandle again(openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const stream = again.open() ? fdopendir(again.get()) : nullptr;
+  if (stream == nullptr) return SystemError(errno);
+  again.Release();  // it is the stream's
+  using Entry = DataRoots::Entry;
+  std::vector<Entry> entries;
+  errno = 0;
+  while (const dirent* const found = readdir(stream)) {
+    TickProgress();  // a million names on a cold share take minutes, and are not stuck
+    Entry entry{.name = found->d_name};
+    struct stat information;
+    // Gone meanwhile, it is kOther.
+    if (fstatat(folder.get(), found->d_name, &information, AT_SYMLINK_NOFOLLOW) == 0) {
+      if (S_ISDIR(information.st_mode)) entry.kind = Entry::Kind::kFolder;
+      if (S_ISLNK(information.st_mode)) entry.kind = Entry::Kind::kLink;
+      if (S_ISREG(information.st_mode)) {
+        entry.kind = Entry::Kind::kFile;
+        entry.bytes = information.st_size;
+      }
+    }
+    if (entry.name != "." && entry.name != "..") entries.push_back(std::move(entry));
+    errno = 0;
+  }
+  const int error = errno;
+  closedir(stream);
+  if (error != 0) return SystemError(error);
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+// A file of a data set, for weights: a tensor waits for its own bytes alone.
+class RangedFile final : public ReadableFile {
+ public:
+  RangedFile(std::unique_ptr<ReadableFile> below, int64_t begin, int64_t bytes,
+             std::shared_ptr<FileRanges> ranges, std::string path)
+      : below_(std::move(below)),
+        begin_(begin),
+        bytes_(bytes),
+        ranges_(std::move(ranges)),
+        path_(std::move(path)) {}
+  int64_t size() const override { return bytes_; }
+  absl::Status Read(int64_t offset, std::span<std::byte> target) override {
+    const auto wanted = static_cast<int64_t>(target.size());
+    if (offset < 0 || offset > bytes_ || wanted > bytes_ - offset) {
+      return absl::DataLossError(absl::StrCat(path_, ": ends at byte ", bytes_));
+    }
+    RETURN_IF_ERROR(Annotate(ranges_->Need(offset, wanted), path_));
+    return below_->Read(begin_ + offset, target);
+  }
+
+ private:
+  const std::unique_ptr<ReadableFile> below_;
+  const int64_t begin_, bytes_;
+  const std::shared_ptr<FileRanges> ranges_;
+  const std::string path_;
+};
 
 }  // namespace
 
@@ -238,11 +299,12 @@ DataRoots::DataRoots(Options options, bool everything)
 }
 
 std::unique_ptr<DataRoots> DataRoots::Everything(std::vector<std::string> never,
-                                                 std::string cache_folder) {
+                                                 std::string cache_folder, DataSets* data_sets) {
   return std::unique_ptr<DataRoots>(new DataRoots({.roots = {"/"},
                                                    .follow_links = true,
                                                    .never = std::move(never),
-                                                   .cache_folder = std::move(cache_folder)},
+                                                   .cache_folder = std::move(cache_folder),
+                                                   .data_sets = data_sets},
                                                   /*everything=*/true));
 }
 
@@ -321,7 +383,26 @@ absl::Status DataRoots::CheckIsData(const Place& place) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<DataRoots::Opened> DataRoots::OpenFile(const std::string& path) const {
+absl::StatusOr<DataSets*> DataRoots::Sets() const {
+  if (options_.data_sets != nullptr) return options_.data_sets;
+  return absl::FailedPreconditionError(
+      "data sets of the cluster cannot be read here, only by its stages; give a path of this "
+      "machine");
+}
+
+absl::StatusOr<DataRoots::Opened> DataRoots::OpenFile(const std::string& path,
+                                                      DataSets::Reading reading) const {
+  if (IsDataSetPath(path)) {
+    ASSIGN_OR_RETURN(DataSets* const sets, Sets());
+    ASSIGN_OR_RETURN(const DataSetPath parsed, ParseDataSetPath(path));
+    ASSIGN_OR_RETURN(DataSets::File file, sets->Open(parsed, reading));
+    return Opened{.descriptor = std::move(file.descriptor),
+                  .real = parsed.Text(),
+                  .begin = file.begin,
+                  .bytes = file.bytes,
+                  .ranges = std::move(file.ranges),
+                  .sha256 = std::move(file.sha256)};
+  }
   ASSIGN_OR_RETURN(const Place place, Find(path));
   if (place.file.empty()) return NotAFile();
   const FileHandle& folder = place.folders.back();
@@ -338,58 +419,48 @@ absl::StatusOr<DataRoots::Opened> DataRoots::OpenFile(const std::string& path) c
   if (fstat(opened.descriptor.get(), &information) != 0) return SystemError(errno);
   if (!S_ISREG(information.st_mode)) return NotAFile();
   if (IsNever(opened.descriptor.get())) return NeverData();
+  opened.bytes = information.st_size;
   return opened;
 }
 
-absl::StatusOr<DataRoots::Opened> DataRoots::OpenFolder(const std::string& path) const {
+absl::StatusOr<DataRoots::Folder> DataRoots::ListFolder(const std::string& path) const {
+  if (IsDataSetPath(path)) {
+    ASSIGN_OR_RETURN(DataSets* const sets, Sets());
+    ASSIGN_OR_RETURN(const DataSetPath parsed, ParseDataSetPath(path));
+    ASSIGN_OR_RETURN(std::vector<DataSets::Entry> found, sets->List(parsed));
+    Folder folder{.real = parsed.Text(), .entries = {}};
+    for (DataSets::Entry& entry : found) {
+      folder.entries.push_back({std::move(entry.name),
+                                entry.folder ? Entry::Kind::kFolder : Entry::Kind::kFile,
+                                entry.bytes});
+    }
+    return folder;
+  }
   ASSIGN_OR_RETURN(const Place place, Find(path));
   if (!place.file.empty()) return SystemError(ENOTDIR);
-  Opened opened{OpenName(place.folders.back(), ".", O_RDONLY | O_DIRECTORY, options_.call),
-                PathOf(place.RealNames())};
-  if (!opened.descriptor.open()) return SystemError(errno);
-  return opened;
-}
-
-absl::StatusOr<std::vector<DataRoots::Entry>> DataRoots::List(const FileHandle& folder) {
-  FileHandle again(openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* const stream = again.open() ? fdopendir(again.get()) : nullptr;
-  if (stream == nullptr) return SystemError(errno);
-  again.Release();  // it is the stream's
-  std::vector<Entry> entries;
-  errno = 0;
-  while (const dirent* const found = readdir(stream)) {
-    TickProgress();  // a million names on a cold share take minutes, and are not stuck
-    Entry entry{.name = found->d_name};
-    struct stat information;
-    // Gone meanwhile, it is kOther.
-    if (fstatat(folder.get(), found->d_name, &information, AT_SYMLINK_NOFOLLOW) == 0) {
-      if (S_ISDIR(information.st_mode)) entry.kind = Entry::Kind::kFolder;
-      if (S_ISLNK(information.st_mode)) entry.kind = Entry::Kind::kLink;
-      if (S_ISREG(information.st_mode)) {
-        entry.kind = Entry::Kind::kFile;
-        entry.bytes = information.st_size;
-      }
-    }
-    if (entry.name != "." && entry.name != "..") entries.push_back(std::move(entry));
-    errno = 0;
-  }
-  const int error = errno;
-  closedir(stream);
-  if (error != 0) return SystemError(error);
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.name < b.name; });
-  return entries;
+  const FileHandle opened =
+      OpenName(place.folders.back(), ".", O_RDONLY | O_DIRECTORY, options_.call);
+  if (!opened.open()) return SystemError(errno);
+  ASSIGN_OR_RETURN(std::vector<Entry> entries, EntriesOf(opened));
+  return Folder{.real = PathOf(place.RealNames()), .entries = std::move(entries)};
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> DataRoots::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(Opened opened, OpenFile(path));
-  struct stat information;
-  if (fstat(opened.descriptor.get(), &information) != 0) return SystemError(errno);
-  return ReadableFileOf(std::move(opened.descriptor), information.st_size, path);
+  ASSIGN_OR_RETURN(Opened opened, OpenFile(path, DataSets::Reading::kSome));
+  const int64_t end = opened.begin + opened.bytes;
+  std::unique_ptr<ReadableFile> file = ReadableFileOf(std::move(opened.descriptor), end, path);
+  if (opened.ranges == nullptr) return file;
+  return std::make_unique<RangedFile>(std::move(file), opened.begin, opened.bytes,
+                                      std::move(opened.ranges), path);
 }
 
 // What is there and cannot be opened is there: who opens it learns why.
 absl::Status DataRoots::Look(const std::string& path) {
+  if (IsDataSetPath(path)) {
+    ASSIGN_OR_RETURN(DataSets* const sets, Sets());
+    ASSIGN_OR_RETURN(const DataSetPath parsed, ParseDataSetPath(path));
+    return sets->Look(parsed);
+  }
   const absl::Status found = Find(path).status();
   return absl::IsInvalidArgument(found) ? absl::OkStatus() : found;
 }

@@ -15,7 +15,10 @@
 //     the journal, that a root names.
 //   - A checkpoint, unless a root names its folder.
 //
-// Ownership: immutable; readers borrow it for as long as they read.
+// A path of a data set of the cluster ("store:/data/ID/PATH", plan/data/data_set_path.h) needs no
+// root: the coordinator's grant opens it (data_sets.h).
+//
+// Ownership: immutable; borrows the data sets. Readers borrow it for as long as they read.
 // Threads:   any.
 // Errors:    without field and path, which the caller puts in front; each with its remedy. A path
 //            that is not beneath a root is PERMISSION_DENIED with the same words whether something
@@ -33,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "base/files/file_handle.h"
 #include "checkpoint/files/file_system.h"
+#include "stage/files/data_sets.h"
 #include "stage/files/open_name.h"
 
 namespace stagecoach {
@@ -51,22 +55,30 @@ class DataRoots final : public ReadableFiles {
     // Where readers keep what they make of data (stage/data/cache/cache_folder.h); empty: their
     // default.
     std::string cache_folder = {};
+    // Null: those of the cluster cannot be read here.
+    DataSets* data_sets = nullptr;
   };
   explicit DataRoots(Options options);
 
   // For a machine with one user: any file, links followed. A relative path begins in the process's
   // folder; ".." is refused too.
   static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {},
-                                               std::string cache_folder = {});
+                                               std::string cache_folder = {},
+                                               DataSets* data_sets = nullptr);
   const std::string& cache_folder() const { return options_.cache_folder; }
 
   struct Opened {
     FileHandle descriptor;  // open for reading
-    std::string real;       // absolute, without links
+    std::string real;       // absolute, without links; a data set's path as it is
+    int64_t begin = 0;      // first byte of the file in the descriptor's
+    int64_t bytes = 0;      // its size, when it was opened
+    // Of a data set's file: asked before each read. Null: all bytes are there.
+    std::shared_ptr<FileRanges> ranges = nullptr;
+    std::string sha256 = {};  // in hexadecimal; empty: unknown
   };
   // Opens a regular file.
-  absl::StatusOr<Opened> OpenFile(const std::string& path) const;
-  absl::StatusOr<Opened> OpenFolder(const std::string& path) const;
+  absl::StatusOr<Opened> OpenFile(const std::string& path,
+                                  DataSets::Reading reading = DataSets::Reading::kAll) const;
 
   struct Entry {
     enum class Kind : uint8_t { kFolder, kFile, kLink, kOther };
@@ -74,8 +86,11 @@ class DataRoots final : public ReadableFiles {
     Kind kind = Kind::kOther;
     int64_t bytes = 0;  // a file's size
   };
-  // The entries of an opened folder, by name; links are not followed.
-  static absl::StatusOr<std::vector<Entry>> List(const FileHandle& folder);
+  struct Folder {
+    std::string real;            // as of Opened
+    std::vector<Entry> entries;  // by name; links are not followed
+  };
+  absl::StatusOr<Folder> ListFolder(const std::string& path) const;
 
   // ReadableFiles, for weights.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
@@ -92,6 +107,8 @@ class DataRoots final : public ReadableFiles {
 
   const Root* RootOf(const std::vector<std::string>& names, size_t* length) const;
   absl::StatusOr<Place> Find(const std::string& path) const;
+  // The data sets, for a path of one.
+  absl::StatusOr<DataSets*> Sets() const;
   absl::StatusOr<Place> FindRelative(const std::string& path) const;
   absl::Status CheckIsData(const Place& place) const;
   bool IsNever(int descriptor) const;

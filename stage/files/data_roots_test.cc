@@ -59,7 +59,7 @@ class DataRootsTest : public ::testing::TestWithParam<OpenCall> {
   }
   // A refusal of the file, and of it as a folder and through a folder; the first.
   static absl::Status Refusal(const DataRoots& roots, const std::string& path) {
-    EXPECT_FALSE(roots.OpenFolder(path).ok()) << path;
+    EXPECT_FALSE(roots.ListFolder(path).ok()) << path;
     const auto opened = roots.OpenFile(path);
     EXPECT_FALSE(opened.ok()) << path << " gave " << TextOf(opened);
     return opened.status();
@@ -81,25 +81,23 @@ TEST_P(DataRootsTest, OpensWhatIsBeneathARoot) {
   EXPECT_EQ(TextOf(roots.OpenFile(In("root/deep/b.txt"))), "b");
   EXPECT_EQ(TextOf(roots.OpenFile(In("other/c.txt"))), "c");
   EXPECT_EQ(TextOf(roots.OpenFile("c.txt")), "c") << "of the second root";
-  const auto folder = roots.OpenFolder(In("root/"));
+  const auto folder = roots.ListFolder(In("root/"));
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(folder->real, In("root"));
-  const auto entries = DataRoots::List(folder->descriptor);
-  ASSERT_TRUE(entries.ok() && entries->size() == 2);
-  EXPECT_EQ((*entries)[0].name, "a.txt");
-  EXPECT_EQ((*entries)[0].bytes, 1);
-  EXPECT_EQ((*entries)[1].kind, DataRoots::Entry::Kind::kFolder);
+  ASSERT_EQ(folder->entries.size(), 2u);
+  EXPECT_EQ(folder->entries[0].name, "a.txt");
+  EXPECT_EQ(folder->entries[0].bytes, 1);
+  EXPECT_EQ(folder->entries[1].kind, DataRoots::Entry::Kind::kFolder);
 }
 
 // Symptom: a folder of a million pictures on a cold share was never loaded, as its list showed no
 // progress for minutes.
 TEST_P(DataRootsTest, AListGetsOnWithEveryName) {
   for (int i = 0; i < 10; ++i) Write(absl::StrCat("root/many/", i), "");
-  const auto folder = Roots().OpenFolder(In("root/many"));
-  ASSERT_TRUE(folder.ok()) << folder.status();
   ProgressCounter progress;
   const ProgressScope scope(&progress);
-  ASSERT_TRUE(DataRoots::List(folder->descriptor).ok());
+  const auto folder = Roots().ListFolder(In("root/many"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_GE(progress.count(), 10u);
 }
 
@@ -263,7 +261,7 @@ TEST_P(DataRootsTest, OpensNoPipesDevicesAndSockets) {
   const DataRoots devices = Roots({.roots = {"/dev"}});
   EXPECT_TRUE(absl::IsInvalidArgument(devices.OpenFile("/dev/null").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Roots().OpenFile(In("root/deep")).status()));
-  EXPECT_FALSE(Roots().OpenFolder(In("root/a.txt")).ok());
+  EXPECT_FALSE(Roots().ListFolder(In("root/a.txt")).ok());
 }
 
 // Symptom: another program's lease on a file kept a thread of the stage busy until the lease was
@@ -325,7 +323,7 @@ TEST_P(DataRootsTest, TheServersOwnFilesAreNoData) {
   }
   EXPECT_EQ(TextOf(roots.OpenFile(In("root/run/exports/job/model.safetensors"))), "weights");
   EXPECT_EQ(TextOf(roots.OpenFile(In("root/checkpoints/d.txt"))), "d");
-  EXPECT_TRUE(roots.OpenFolder(In("root/run")).ok());
+  EXPECT_TRUE(roots.ListFolder(In("root/run")).ok());
   // An operator may mean it, but never the journal and the key.
   const DataRoots named =
       Roots({.roots = {In("root/state"), In("root/run"), In("root/elsewhere/job/step-000000000050"),

@@ -140,6 +140,20 @@ inline constexpr MetricDefinition kStageBadRecords = {
     "S",
     "Records that the loaded data set is without, as they cannot be read (on_bad_record: skip)."};
 // By NVML, for the whole card; exported only if a stage computes on a card and NVML answers.
+inline constexpr MetricDefinition kDataFetched = {
+    "stagecoach_data_fetched_bytes_total",
+    kC,
+    "bytes",
+    "stage",
+    "S",
+    "Bytes of data sets that the stage fetched from the coordinator."};
+inline constexpr MetricDefinition kDataCached = {
+    "stagecoach_data_cache_bytes",
+    kG,
+    "bytes",
+    "stage",
+    "S",
+    "Disk space of the data sets in the stage's cache; 0 until a job reads one."};
 inline constexpr MetricDefinition kDeviceUtilization = {
     "stagecoach_stage_device_utilization_ratio",
     kG,

@@ -46,11 +46,10 @@ std::string ClassFolders::RealPathOf(const std::string& below) const {
 
 absl::StatusOr<std::vector<Listed>> ClassFolders::EntriesOf(const std::string& below) {
   const std::string where = below.empty() ? Where() : Where(below);
-  ASSIGN_OR_RETURN(DataRoots::Opened opened,
-                   Annotate(roots_->OpenFolder(below.empty() ? root_ : RealPathOf(below)), where));
-  if (below.empty()) real_root_ = std::move(opened.real);
-  ASSIGN_OR_RETURN(std::vector<Listed> entries,
-                   Annotate(DataRoots::List(opened.descriptor), where));
+  ASSIGN_OR_RETURN(DataRoots::Folder folder,
+                   Annotate(roots_->ListFolder(below.empty() ? root_ : RealPathOf(below)), where));
+  if (below.empty()) real_root_ = std::move(folder.real);
+  std::vector<Listed> entries = std::move(folder.entries);
   std::erase_if(entries, [this](const Listed& entry) {
     const bool hidden = absl::StartsWith(entry.name, ".");
     if (hidden) left_out_.Add(entry.name);
@@ -90,7 +89,7 @@ std::string ClassFolders::LeftOutText() const {
 // A class or a part of one that is not there must not go unnoticed; where no link is followed,
 // nobody knows what it is.
 absl::Status ClassFolders::CheckLink(const std::string& below) const {
-  const absl::Status followed = roots_->OpenFolder(RealPathOf(below)).status();
+  const absl::Status followed = roots_->ListFolder(RealPathOf(below)).status();
   if (absl::IsNotFound(followed) || roots_->OpenFile(RealPathOf(below)).ok()) {
     return absl::OkStatus();
   }

@@ -32,8 +32,8 @@ std::string WhereText(const std::string& field, const std::string& path) {
 OpenedFile::OpenedFile(std::string field, std::string path, DataRoots::Opened opened)
     : field_(std::move(field)),
       path_(std::move(path)),
-      real_(std::move(opened.real)),
-      descriptor_(std::move(opened.descriptor)) {}
+      opened_(std::move(opened)),
+      size_(opened_.bytes) {}
 
 std::string OpenedFile::Where() const { return WhereText(field_, path_); }
 
@@ -58,13 +58,16 @@ absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::OpenAs(const DataRoots& 
                    Annotate(roots.OpenFile(real), WhereText(field, path)));
   std::unique_ptr<OpenedFile> file(new OpenedFile(field, path, std::move(opened)));
   struct stat information;
-  if (fstat(file->descriptor_.get(), &information) != 0) return file->Failed(errno);
-  file->size_ = information.st_size;
+  if (fstat(file->opened_.descriptor.get(), &information) != 0) return file->Failed(errno);
   file->changed_nanos_ = ChangedNanos(information);
   return file;
 }
 
 absl::StatusOr<std::string> OpenedFile::Digest() {
+  if (!opened_.sha256.empty()) {
+    read_ = size_;
+    return opened_.sha256;
+  }
   Sha256 digest;
   std::vector<uint8_t> piece(kProgressPieceBytes);
   while (left() > 0) {
@@ -74,17 +77,28 @@ absl::StatusOr<std::string> OpenedFile::Digest() {
   return digest.Hex();
 }
 
-absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
-  size_t filled = 0;
-  while (filled < into.size()) {
-    const ssize_t got = pread(descriptor_.get(), into.data() + filled, into.size() - filled,
-                              offset + static_cast<int64_t>(filled));
+absl::Status OpenedFile::Fill(int64_t offset, std::span<uint8_t> into, const char* shorter) const {
+  if (opened_.ranges != nullptr) {
+    const auto wanted = static_cast<int64_t>(into.size());
+    if (offset > size_ || wanted > size_ - offset) {
+      return absl::DataLossError(absl::StrCat(Where(), ": ends at byte ", size_));
+    }
+    RETURN_IF_ERROR(Annotate(opened_.ranges->Need(offset, wanted), Where()));
+  }
+  offset += opened_.begin;
+  while (!into.empty()) {
+    const ssize_t got = pread(opened_.descriptor.get(), into.data(), into.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failed(errno);
-    if (got == 0) return absl::DataLossError(absl::StrCat(Where(), ": became shorter"));
-    filled += static_cast<size_t>(got);
+    if (got == 0) return absl::DataLossError(absl::StrCat(Where(), ": ", shorter));
+    into = into.subspan(static_cast<size_t>(got));
+    offset += got;
   }
   return absl::OkStatus();
+}
+
+absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
+  return Fill(offset, into, "became shorter");
 }
 
 std::string OpenedFile::OtherKind(absl::string_view wanted) const {
@@ -94,8 +108,9 @@ std::string OpenedFile::OtherKind(absl::string_view wanted) const {
 }
 
 absl::Status OpenedFile::CheckUnchanged() const {
+  if (opened_.ranges != nullptr) return absl::OkStatus();  // nobody writes to a data set
   struct stat information;
-  if (fstat(descriptor_.get(), &information) != 0) return Failed(errno);
+  if (fstat(opened_.descriptor.get(), &information) != 0) return Failed(errno);
   if (information.st_size == size_ && ChangedNanos(information) == changed_nanos_) {
     return absl::OkStatus();
   }
@@ -104,21 +119,16 @@ absl::Status OpenedFile::CheckUnchanged() const {
 }
 
 absl::StatusOr<size_t> OpenedFile::Read(std::span<uint8_t> into) {
-  const size_t wanted = std::min(into.size(), static_cast<size_t>(left()));
-  size_t filled = 0;
-  while (filled < wanted) {
-    const ssize_t got = read(descriptor_.get(), into.data() + filled,
-                             std::min(wanted - filled, kProgressPieceBytes));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Failed(errno);
-    if (got == 0) {
-      return absl::DataLossError(absl::StrCat(Where(), ": became shorter while being read"));
-    }
-    filled += static_cast<size_t>(got);
+  into = into.first(std::min(into.size(), static_cast<size_t>(left())));
+  for (size_t filled = 0; filled < into.size();) {
+    const auto piece = into.subspan(filled, std::min(into.size() - filled, kProgressPieceBytes));
+    RETURN_IF_ERROR(
+        Fill(read_ + static_cast<int64_t>(filled), piece, "became shorter while being read"));
+    filled += piece.size();
     TickProgress();
   }
-  read_ += static_cast<int64_t>(filled);
-  return filled;
+  read_ += static_cast<int64_t>(into.size());
+  return into.size();
 }
 
 }  // namespace stagecoach

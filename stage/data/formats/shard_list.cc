@@ -161,12 +161,10 @@ absl::StatusOr<ShardList> ShardList::List(const DataRoots& roots, const std::str
   list.field_ = field;
   list.folder_ = folder;
   const std::string where = list.Where();
-  ASSIGN_OR_RETURN(const DataRoots::Opened opened, Annotate(roots.OpenFolder(folder), where));
-  ASSIGN_OR_RETURN(const std::vector<DataRoots::Entry> entries,
-                   Annotate(DataRoots::List(opened.descriptor), where));
-  list.real_folder_ = opened.real;
+  ASSIGN_OR_RETURN(const DataRoots::Folder listed, Annotate(roots.ListFolder(folder), where));
+  list.real_folder_ = listed.real;
   std::vector<std::string> names;
-  for (const DataRoots::Entry& entry : entries) {
+  for (const DataRoots::Entry& entry : listed.entries) {
     const std::string lower = absl::AsciiStrToLower(entry.name);
     if (absl::StartsWith(lower, ".") || entry.kind == DataRoots::Entry::Kind::kFolder) {
       list.left_out_.Add(entry.name, "a folder");

@@ -88,11 +88,9 @@ class CifarPictures final : public PictureSet {
 // The names in the folder.
 absl::StatusOr<std::vector<std::string>> NamesIn(const DataRoots& roots, const CifarData& data) {
   const std::string where = absl::StrCat(kField, " = \"", ShownName(data.folder), "\"");
-  ASSIGN_OR_RETURN(const DataRoots::Opened folder, Annotate(roots.OpenFolder(data.folder), where));
-  ASSIGN_OR_RETURN(const std::vector<DataRoots::Entry> entries,
-                   Annotate(DataRoots::List(folder.descriptor), where));
+  ASSIGN_OR_RETURN(const DataRoots::Folder folder, Annotate(roots.ListFolder(data.folder), where));
   std::vector<std::string> names;
-  for (const DataRoots::Entry& entry : entries) names.push_back(entry.name);
+  for (const DataRoots::Entry& entry : folder.entries) names.push_back(entry.name);
   return names;
 }
 
