@@ -139,7 +139,9 @@ void Check(const Server& server, const char* when) {
 void Run(const std::string& folder) {
   std::filesystem::create_directories(absl::StrCat(folder, "/", kBegun));
   const ObjectGrants grants;
-  ObjectFiles files(absl::StrCat(folder, "/checkpoints"), absl::StrCat(folder, "/exports"));
+  ObjectFiles files({.checkpoints = absl::StrCat(folder, "/checkpoints"),
+                     .exports = absl::StrCat(folder, "/exports"),
+                     .data = absl::StrCat(folder, "/data")});
   StoreService store(&files, &grants);
   Plain plain;
   const Server store_server(&store), plain_server(&plain);

@@ -55,6 +55,8 @@ class FileSystem : public ReadableFiles {
   virtual absl::Status MakeFolders(const std::string& path) = 0;  // all missing parents; 0700
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;  // sorted
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name of a file; ALREADY_EXISTS if `to` is there. UNIMPLEMENTED: these files have none.
+  virtual absl::Status Link(const std::string& from, const std::string& to);
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
   virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
   virtual bool IsLink(const std::string&) { return false; }     // a symbolic one, as its last part

@@ -99,6 +99,17 @@ TEST_P(EveryFileSystem, MakesRenamesAndRemovesFolders) {
   EXPECT_FALSE(files().Exists(Path("w")));
 }
 
+TEST_P(EveryFileSystem, AFileWithTwoNamesIsThereUntilBothAreGone) {
+  WriteFile(files(), Path("a"), "hello");
+  ASSERT_TRUE(files().Link(Path("a"), Path("b")).ok());
+  EXPECT_EQ(files().Link(Path("a"), Path("b")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(files().Link(Path("none"), Path("c")).code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(files().RemoveAll(Path("a")).ok());
+  EXPECT_EQ((*files().Open(Path("b")))->size(), 5);
+  ASSERT_TRUE(files().RemoveAll(Path("b")).ok());
+  EXPECT_FALSE(files().Exists(Path("b")));
+}
+
 TEST_P(EveryFileSystem, TellsTheFreeBytes) {
   ASSERT_TRUE(files().FreeBytes(Path("")).ok());
   EXPECT_GT(*files().FreeBytes(Path("")), 0);

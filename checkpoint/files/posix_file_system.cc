@@ -212,6 +212,13 @@ class PosixFiles final : public FileSystem {
     return absl::OkStatus();
   }
 
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    if (link(from.c_str(), to.c_str()) != 0) {
+      return ErrnoStatus(errno, "link", absl::StrCat(from, " to ", to));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status SyncFolder(const std::string& folder) override { return SyncFolderAt(folder); }
 
   absl::Status RemoveAll(const std::string& path) override {

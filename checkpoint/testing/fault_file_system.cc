@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -18,9 +19,11 @@ struct FaultFileSystem::Node {
   std::string bytes, synced_bytes;  // of a file
   Entries entries, synced_entries;  // of a folder
 
-  int64_t Used() const {
+  // A file with two names counts once.
+  int64_t Used(std::set<const Node*>* seen) const {
+    if (!seen->insert(this).second) return 0;
     int64_t used = static_cast<int64_t>(bytes.size());
-    for (const auto& [name, node] : entries) used += node->Used();
+    for (const auto& [name, node] : entries) used += node->Used(seen);
     return used;
   }
 
@@ -280,6 +283,25 @@ absl::Status FaultFileSystem::RenameLocked(const std::string& from, const std::s
   return absl::OkStatus();
 }
 
+absl::Status FaultFileSystem::Link(const std::string& from, const std::string& to) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Verdict verdict = JudgeLocked("link", from);
+  if (!verdict.act) return verdict.answer;
+  const absl::Status linked = LinkLocked(from, to);
+  return verdict.answer.ok() ? linked : verdict.answer;
+}
+
+absl::Status FaultFileSystem::LinkLocked(const std::string& from, const std::string& to) {
+  const std::shared_ptr<Node> node = FindLocked(from);
+  if (node == nullptr || node->folder) return Missing("link", from);
+  absl::StatusOr<std::shared_ptr<Node>> parent = ParentLocked(to);
+  if (!parent.ok()) return parent.status();
+  if (!(*parent)->entries.emplace(NameOf(to), node).second) {
+    return absl::AlreadyExistsError(absl::StrCat("link ", from, " to ", to, ": exists"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FaultFileSystem::SyncFolder(const std::string& folder) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Verdict verdict = JudgeLocked("fsync folder", folder);
@@ -353,6 +375,9 @@ absl::StatusOr<std::shared_ptr<FaultFileSystem::Node>> FaultFileSystem::ParentLo
   return node;
 }
 
-int64_t FaultFileSystem::UsedLocked() const { return root_->Used(); }
+int64_t FaultFileSystem::UsedLocked() const {
+  std::set<const Node*> seen;
+  return root_->Used(&seen);
+}
 
 }  // namespace stagecoach

@@ -58,6 +58,7 @@ class FaultFileSystem final : public FileSystem {
   absl::Status MakeFolders(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
   absl::Status SyncFolder(const std::string& folder) override;
   absl::Status RemoveAll(const std::string& path) override;
   absl::Status Look(const std::string& path) override;
@@ -78,6 +79,7 @@ class FaultFileSystem final : public FileSystem {
   int64_t UsedLocked() const;
   absl::Status MakeFoldersLocked(const std::string& path);
   absl::Status RenameLocked(const std::string& from, const std::string& to);
+  absl::Status LinkLocked(const std::string& from, const std::string& to);
 
   mutable std::mutex mutex_;  // guards everything below and all nodes
   std::shared_ptr<Node> root_;

@@ -1,6 +1,7 @@
 // MovedRun: finds a job's files after the folder around them and the coordinator's state was moved
 // or copied. Paths of jobs are absolute. If the state folder was /a/project/runs/1 and is
-// /b/project/runs/1, then /a/project is now /b/project.
+// /b/project/runs/1, then /a/project is now /b/project. Paths in data sets that the coordinator keeps
+// ("store:/data/ID/PATH") stay, for the sets move with the state folder.
 // Ownership: values; borrows the file system.
 // Threads:   thread-compatible.
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_MOVED_RUN_H_

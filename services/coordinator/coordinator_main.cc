@@ -51,6 +51,10 @@ int main(int argc, char** argv) {
       "those that ended first are removed likewise while the files of all ended jobs have "
       "more bytes than this; 0: never for their size",
       int64_t{0}, std::numeric_limits<int64_t>::max());
+  parser.Number("--data-keep-days", &flags.data_keep_days,
+                "a data set without a name is removed when no job has used it for so many days; 0: "
+                "never",
+                0.0, 36500.0);
   parser.Path("--token-file", &flags.token_file,
               "who may call without a certificate: lines \"NAME SHA256-HEX [operator]\" with the "
               "digests of tokens; needs TLS; rights 0600, read again when it changes");

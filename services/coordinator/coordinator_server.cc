@@ -31,9 +31,11 @@
 #include "services/common/process/process.h"
 #include "services/common/tls/tls_expiry.h"
 #include "services/common/tls/tls_identity.h"
+#include "services/coordinator/api/data_service.h"
 #include "services/coordinator/api/fleet_service.h"
 #include "services/coordinator/api/job_service.h"
 #include "services/coordinator/convert/job_codec.h"
+#include "services/coordinator/data/data_catalog.h"
 #include "services/coordinator/http/event_stream.h"
 #include "services/coordinator/http/http_api.h"
 #include "services/coordinator/http/live_state.h"
@@ -55,6 +57,7 @@ namespace {
 constexpr char kJobServiceName[] = "stagecoach.v1.JobService";
 constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
 constexpr char kStoreServiceName[] = "stagecoach.v1.StoreService";
+constexpr char kDataServiceName[] = "stagecoach.v1.DataService";
 // Requests of the page and of scrapers; more of them wait in line.
 constexpr int kHttpThreads = 16;
 constexpr double kMostRecordsSeconds = 2;  // for files at the end
@@ -88,7 +91,7 @@ struct CoordinatorServer::State {
   State(const CoordinatorFlags& f, std::function<void()> fault_hook)
       : flags(f),
         on_fault(std::move(fault_hook)),
-        rpc_metrics({kJobServiceName, kFleetServiceName, kStoreServiceName}) {}
+        rpc_metrics({kJobServiceName, kFleetServiceName, kStoreServiceName, kDataServiceName}) {}
 
   CoordinatorFlags flags;
   const std::function<void()> on_fault;
@@ -101,6 +104,7 @@ struct CoordinatorServer::State {
   std::unique_ptr<FileSystem> files;  // also by the store's names
   const ObjectGrants grants;
   std::unique_ptr<ObjectFiles> objects;
+  std::unique_ptr<DataCatalog> data;
   std::unique_ptr<CheckpointStore> checkpoints;
   std::unique_ptr<GrpcStageClient> stages;
   std::unique_ptr<TraceCollector> traces;
@@ -115,6 +119,7 @@ struct CoordinatorServer::State {
   // Of both ports: who guesses at one is slowed at the other as well.
   const std::shared_ptr<TokenGuesses> guesses = std::make_shared<TokenGuesses>();
   std::unique_ptr<Callers> callers;
+  std::unique_ptr<DataServiceAdapter> data_service;
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
   std::unique_ptr<StoreService> store_service;
@@ -126,6 +131,7 @@ struct CoordinatorServer::State {
 
   bool embedded() const { return flags.store == kEmbeddedStore; }
   std::string ExportFolder() const { return absl::StrCat(flags.state_dir, "/exports"); }
+  std::string DataFolder() const { return absl::StrCat(flags.state_dir, "/data"); }
   void KeepFault(const absl::Status& status);
   absl::Status CopyShownRuns();
   absl::Status MakeFolders();
@@ -302,6 +308,13 @@ void CoordinatorServer::State::FollowJobs() {
 
 absl::Status CoordinatorServer::State::StartGrpc() {
   ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file, guesses));
+  ASSIGN_OR_RETURN(data,
+                   DataCatalog::Open({.folder = DataFolder(), .keep_days = flags.data_keep_days}));
+  data_service = std::make_unique<DataServiceAdapter>(DataServiceAdapter::Parts{
+      .catalog = data.get(),
+      .grants = &grants,
+      .callers = callers.get(),
+      .list_jobs = [this](DataServiceAdapter::OnJobs done) { manager->List(std::move(done)); }});
   job_service = std::make_unique<JobServiceAdapter>(
       JobServiceAdapter::Parts{.manager = manager.get(),
                                .checkpoints = checkpoints.get(),
@@ -311,11 +324,13 @@ absl::Status CoordinatorServer::State::StartGrpc() {
                                .export_folder = ExportFolder(),
                                .record_folder = absl::StrCat(flags.state_dir, "/jobs"),
                                .grants = &grants,
+                               .data = data_service.get(),
                                .stages = stages.get(),
                                .traces = traces.get(),
                                .log = ProcessLogRing()});
   fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
-  objects = std::make_unique<ObjectFiles>(flags.checkpoint_dir, ExportFolder());
+  objects = std::make_unique<ObjectFiles>(ObjectFolders{
+      .checkpoints = flags.checkpoint_dir, .exports = ExportFolder(), .data = DataFolder()});
   store_service = std::make_unique<StoreService>(objects.get(), &grants);
   GrpcServerOptions options;
   options.listen = flags.server.listen;
@@ -331,7 +346,8 @@ absl::Status CoordinatorServer::State::StartGrpc() {
       options,
       std::vector<GrpcServer::NamedService>{{kJobServiceName, job_service.get()},
                                             {kFleetServiceName, fleet_service.get()},
-                                            {kStoreServiceName, store_service.get()}},
+                                            {kStoreServiceName, store_service.get()},
+                                            {kDataServiceName, data_service.get()}},
       &rpc_metrics);
   RETURN_IF_ERROR(grpc->Start());
   spdlog::info("coordinator serves gRPC on port {}", grpc->port());

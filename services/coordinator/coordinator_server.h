@@ -32,6 +32,7 @@ struct CoordinatorFlags {
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;          // 0: for ever
   RetentionLimits retention;            // of ended jobs' files
+  double data_keep_days = 30;           // data sets without a name that nobody uses; 0: for ever
   std::vector<std::string> http_hosts;  // names besides localhost in browsers' addresses
   std::string token_file;               // callers without a certificate; empty: none
 };

@@ -10,6 +10,7 @@
 #include "base/errors/status.h"
 #include "checkpoint/names.h"
 #include "coordinator/loop/hidden_places.h"
+#include "plan/data/data_sets_of.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/convert/fields/known_fields.h"
 #include "services/common/convert/spec/convert_spec.h"
@@ -88,17 +89,31 @@ CallersJobs JobServiceAdapter::Jobs(const grpc::CallbackServerContext& context) 
   return {manager_, JobCallerOf(callers.Of(*context.auth_context(), context.client_metadata()))};
 }
 
+void JobServiceAdapter::Resolve(const JobCaller& caller, const absl::StatusOr<JobSpec>& spec,
+                                std::function<void(absl::StatusOr<ResolvedJob>)> then) const {
+  if (!spec.ok()) return then(spec.status());
+  if (PathsInDataSets(*spec).empty()) return then(ResolvedJob{*spec, {}});
+  if (parts_.data == nullptr) {
+    return then(absl::FailedPreconditionError("this coordinator keeps no data sets"));
+  }
+  parts_.data->Resolve(caller, *spec, std::move(then));
+}
+
 grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
                                                        const v1::SubmitJobRequest* request,
                                                        v1::SubmitJobResponse* response) {
   auto* const reactor = new GivenUpReactor();
-  absl::StatusOr<JobSpec> spec = SpecOf(*request);
-  if (!spec.ok()) {
-    reactor->Finish(ToApiGrpc(spec.status()));
-    return reactor;
-  }
-  Jobs(*context).Submit(request->id(), *spec, ReplyJob<v1::SubmitJobResponse>(reactor, response),
-                        reactor->wanted());
+  const CallersJobs jobs = Jobs(*context);
+  Resolve(jobs.caller(), SpecOf(*request),
+          [jobs, reactor, request, response](const absl::StatusOr<ResolvedJob>& job) {
+            const auto reply = ReplyJob<v1::SubmitJobResponse>(reactor, response);
+            if (!job.ok()) return reply(job.status());
+            // The sets are held until the manager lists the job, or has refused it.
+            const auto answer = [reply, holds = job->holds](const absl::StatusOr<JobView>& view) {
+              reply(view);
+            };
+            jobs.Submit(request->id(), job->spec, answer, reactor->wanted());
+          });
   return reactor;
 }
 
@@ -175,18 +190,16 @@ grpc::ServerUnaryReactor* JobServiceAdapter::PlanJob(grpc::CallbackServerContext
                                                      const v1::PlanJobRequest* request,
                                                      v1::PlanJobResponse* response) {
   auto* const reactor = new GivenUpReactor;
-  absl::StatusOr<JobSpec> spec = SpecOf(*request);
-  if (!spec.ok()) {
-    reactor->Finish(ToApiGrpc(spec.status()));
-    return reactor;
-  }
-  Jobs(*context).PlanJob(
-      *spec,
-      [reactor, response](const absl::StatusOr<Plan>& plan) {
-        if (plan.ok()) *response = ToProto(*plan, kMostScheduleBytes);
-        reactor->Finish(ToApiGrpc(plan.status()));
-      },
-      reactor->wanted());
+  const CallersJobs jobs = Jobs(*context);
+  const auto answer = [reactor, response](const absl::StatusOr<Plan>& plan) {
+    if (plan.ok()) *response = ToProto(*plan, kMostScheduleBytes);
+    reactor->Finish(ToApiGrpc(plan.status()));
+  };
+  Resolve(jobs.caller(), SpecOf(*request),
+          [jobs, reactor, answer](const absl::StatusOr<ResolvedJob>& job) {
+            if (!job.ok()) return answer(job.status());
+            jobs.PlanJob(job->spec, answer, reactor->wanted());
+          });
   return reactor;
 }
 

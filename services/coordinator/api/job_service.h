@@ -1,6 +1,7 @@
 // JobServiceAdapter: JobService over the job manager and the checkpoint store. A user's certificate
 // opens that user's own
-//            jobs (callers_jobs.h).
+//            jobs (callers_jobs.h). Names of data sets in a job's paths become ids before the
+//            manager gets it (services/coordinator/data/data_resolution.h).
 // Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; work on files runs on one worker thread with a bounded
 //            queue (full: RESOURCE_EXHAUSTED).
@@ -17,6 +18,7 @@
 #include "coordinator/loop/job_manager.h"
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/api/callers_jobs.h"
+#include "services/coordinator/api/data_service.h"
 #include "services/coordinator/stages/stage_observer.h"
 #include "services/coordinator/store/object_grants.h"
 #include "services/coordinator/watch/trace_collector.h"
@@ -34,6 +36,7 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     const Callers* callers = nullptr;          // the server's; null: by certificates only
     std::string export_folder, record_folder;  // of all jobs
     const ObjectGrants* grants = nullptr;      // for export_folder's folders
+    DataServiceAdapter* data = nullptr;        // null: jobs name no data sets
     StageObserver* stages = nullptr;
     TraceCollector* traces = nullptr;
     const LogRing* log = nullptr;  // the coordinator's own
@@ -95,6 +98,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
                         v1::ExportWeightsResponse* response);
 
+  // Calls `then` with the spec as the manager takes it, at once if no path is in a data set.
+  void Resolve(const JobCaller& caller, const absl::StatusOr<JobSpec>& spec,
+               std::function<void(absl::StatusOr<ResolvedJob>)> then) const;
   // The jobs as the caller may use them; streams have the manager as well, behind a check.
   CallersJobs Jobs(const grpc::CallbackServerContext& context) const;
 

@@ -33,7 +33,7 @@ auto Converted(std::function<void(absl::StatusOr<T>)> done) {
 }  // namespace
 
 GrpcStageClient::GrpcStageClient(Credentials credentials, const ObjectGrants* grants)
-    : credentials_(std::move(credentials)), grants_(grants) {}
+    : credentials_(std::move(credentials)), grants_(grants), data_grants_(grants) {}
 
 GrpcStageClient::~GrpcStageClient() {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -164,6 +164,7 @@ void GrpcStageClient::Load(const StagePeer& stage, const LoadCommand& command,
   request.set_stage_name(stage.name);
   request.set_checkpoint_grant(GrantFor(command.checkpoint_folder, ObjectGrants::Use::kRead));
   request.set_probe_grant(GrantFor(command.probe_folder, ObjectGrants::Use::kWrite));
+  data_grants_.ForLoad(stage, command.fence.job, command.spec, request.mutable_data_grants());
   Command<v1::LoadCellRequest, v1::LoadCellResponse>(stage, std::move(request), deadline_seconds,
                                                      &Async::LoadCell, Converted(std::move(done)));
 }
@@ -171,7 +172,9 @@ void GrpcStageClient::Load(const StagePeer& stage, const LoadCommand& command,
 void GrpcStageClient::Run(const StagePeer& stage, const RunCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<StepReport>)> done) {
-  Command<v1::RunRequest, v1::RunResponse>(stage, ToProto(command), deadline_seconds, &Async::Run,
+  v1::RunRequest request = ToProto(command);
+  data_grants_.ForRun(stage, command.fence.job, request.mutable_data_grants());
+  Command<v1::RunRequest, v1::RunResponse>(stage, std::move(request), deadline_seconds, &Async::Run,
                                            Converted(std::move(done)));
 }
 
@@ -214,6 +217,7 @@ void GrpcStageClient::Abort(const StagePeer& stage, const Fence& fence, const st
 }
 
 void GrpcStageClient::Release(const StagePeer& stage, const Fence& fence) {
+  data_grants_.Forget(stage);
   v1::ReleaseCellRequest request;
   *request.mutable_fence() = ToProto(fence);
   Command<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(

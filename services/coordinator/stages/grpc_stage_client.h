@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "coordinator/loop/stage_client.h"
+#include "services/coordinator/stages/data_grants.h"
 #include "services/coordinator/stages/stage_observer.h"
 #include "services/coordinator/store/object_grants.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
@@ -34,7 +35,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   using Credentials =
       std::function<std::shared_ptr<grpc::ChannelCredentials>(const std::string& stage_name)>;
 
-  // grants: for the folders of commands that are the store's; null: none are.
+  // grants: for the folders of commands that are the store's, and for data sets; null: none are.
   explicit GrpcStageClient(Credentials credentials, const ObjectGrants* grants = nullptr);
   ~GrpcStageClient() override;
 
@@ -92,6 +93,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
 
   const Credentials credentials_;
   const ObjectGrants* const grants_;
+  DataGrants data_grants_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_;
   std::map<StagePeer, std::shared_ptr<Peer>> peers_;

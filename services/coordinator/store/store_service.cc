@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "checkpoint/names.h"
@@ -49,22 +48,33 @@ absl::Status CheckIfTold(const Message& message) {
 class StoreService::Turn {
  public:
   Turn(StoreService& service, const std::string& name)
-      : of_client_(absl::StartsWith(name, kExportsArea)),
-        streams_(of_client_ ? service.client_streams_ : service.stage_streams_),
-        number_(++streams_) {}
-  ~Turn() { --streams_; }
+      : share_(ShareOf(service, AreaOf(name))), number_(++share_.streams) {}
+  ~Turn() { --share_.streams; }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   absl::Status ok() const {
-    const int most = of_client_ ? kMostClientStreams : kMostStageStreams;
-    if (number_ <= most) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat(most, " streams of the store are under way for ",
-                                               of_client_ ? "clients" : "stages", "; try again"));
+    if (number_ <= share_.most) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(
+        share_.most, " streams of the store are under way for ", share_.whose, "; try again"));
   }
 
  private:
-  const bool of_client_;
-  std::atomic<int>& streams_;
+  struct Share {
+    std::atomic<int>& streams;
+    int most;
+    const char* whose;
+  };
+  static Share ShareOf(StoreService& service, ObjectArea area) {
+    if (area == ObjectArea::kCheckpoint) {
+      return {service.stage_streams_, kMostStageStreams, "stages"};
+    }
+    if (area == ObjectArea::kDataSet) {
+      return {service.data_streams_, kMostDataStreams, "readers of data sets"};
+    }
+    return {service.client_streams_, kMostClientStreams, "clients"};
+  }
+
+  const Share share_;
   const int number_;
 };
 
@@ -165,7 +175,8 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
     Post(thread_, [this] {
       if (const absl::Status status = Take(); !status.ok()) return End(status);
       if (!part_.finish_write()) return StartRead(&part_);
-      Post(&service_.sync_, [this] { End(upload_->Finish()); });
+      const bool data = upload_->area() == ObjectArea::kDataPart;
+      Post(data ? &service_.data_sync_ : &service_.sync_, [this] { End(upload_->Finish()); });
     });
   }
   void OnDone() override { delete this; }
@@ -213,7 +224,8 @@ StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants)
       grants_(grants),
       even_("store-0", kMostTasks),
       odd_("store-1", kMostTasks),
-      sync_("store-sync", kMostTasks) {}
+      sync_("store-sync", kMostTasks),
+      data_sync_("store-data", kMostTasks) {}
 
 TaskThread* StoreService::NextThread() { return next_++ % 2 == 0 ? &even_ : &odd_; }
 

@@ -1,4 +1,5 @@
-// StoreService: the store's calls. Stages put and fetch checkpoints, clients fetch exports. Files
+// StoreService: the store's calls. Stages put and fetch checkpoints and fetch data sets, clients
+// fetch exports and put parts of data sets. Files
 // are read and written on threads of their own, so that no transfer delays a lease or a decision.
 // Each call under way has at most one part of 512 KiB in memory.
 // Ownership: borrows its parts, which outlive the server.
@@ -25,9 +26,9 @@ namespace stagecoach {
 
 class StoreService final : public v1::StoreService::CallbackService {
  public:
-  // Streams with a grant; the next one: UNAVAILABLE. Clients, who fetch exports, have a share of
-  // their own: nobody but a stage keeps another stage from its checkpoints.
-  static constexpr int kMostStageStreams = 96, kMostClientStreams = 32;
+  // Streams with a grant; the next one: UNAVAILABLE. Clients' exports and parts, and what reads data
+  // sets, have shares of their own: nothing keeps a stage from its checkpoints but other stages'.
+  static constexpr int kMostStageStreams = 96, kMostClientStreams = 32, kMostDataStreams = 96;
 
   StoreService(ObjectFiles* files, const ObjectGrants* grants);
 
@@ -54,10 +55,11 @@ class StoreService final : public v1::StoreService::CallbackService {
 
   ObjectFiles* const files_;
   const ObjectGrants* const grants_;
-  std::atomic<int> stage_streams_{0}, client_streams_{0};
+  std::atomic<int> stage_streams_{0}, client_streams_{0}, data_streams_{0};
   std::atomic<uint32_t> next_{0};
   TaskThread even_, odd_;  // a call stays on one
   TaskThread sync_;        // objects that are complete: the others go on meanwhile
+  TaskThread data_sync_;   // as sync_, of data sets: their parts may have to be read again
 };
 
 }  // namespace stagecoach

@@ -60,7 +60,9 @@ class StoreServiceTest : public ::testing::Test {
   ~StoreServiceTest() override { Stop(); }
 
   void Serve(const std::string& address) {
-    files_ = std::make_unique<ObjectFiles>(folder_.File("checkpoints"), folder_.File("exports"));
+    files_ = std::make_unique<ObjectFiles>(ObjectFolders{.checkpoints = folder_.File("checkpoints"),
+                                                         .exports = folder_.File("exports"),
+                                                         .data = folder_.File("data")});
     service_ = std::make_unique<StoreService>(files_.get(), &grants_);
     GrpcServerOptions options;
     options.listen = address;

@@ -94,7 +94,7 @@ TEST(MessageFields, EveryFieldOfControlMessagesComesBack) {
   ExpectWhole(Filled<v1::Card>());
   ExpectWhole(Filled<v1::Processor>());
   ExpectWholeIfRead(Filled<v1::StageDeath>());
-  ExpectWholeIfRead(Filled<v1::RunRequest>({"checksum"}));
+  ExpectWholeIfRead(Filled<v1::RunRequest>({"checksum", "data_grants"}));
   auto response = Filled<v1::RunResponse>({"checksum"});
   *response.mutable_phases() = ToProto(PhaseSeconds());
   ExpectWhole(response);
@@ -112,8 +112,8 @@ TEST(MessageFields, EveryFieldOfShardsComesBack) {
 }
 
 TEST(MessageFields, EveryFieldOfALoadComesBack) {
-  auto load = Filled<v1::LoadCellRequest>(
-      {"job", "network", "checksum", "stage_name", "checkpoint_grant", "probe_grant"});
+  auto load = Filled<v1::LoadCellRequest>({"job", "network", "checksum", "stage_name",
+                                           "checkpoint_grant", "probe_grant", "data_grants"});
   load.clear_first_layers();
   for (const int first : {0, 1, 2, 3}) load.add_first_layers(first);
   load.mutable_fence()->set_job("j");
@@ -127,7 +127,8 @@ TEST(MessageFields, EveryFieldOfALoadComesBack) {
 
 TEST(MessageFields, EveryFieldOfAJobComesBack) {
   v1::JobSpec proto = ToProto(GptJob());
-  Fill(&proto, {"model", "data", "optimizer", "learning_rate", "rule"});
+  // `dataset` and `on_stages` become part of the paths (data_places_test.cc).
+  Fill(&proto, {"model", "data", "optimizer", "learning_rate", "rule", "dataset", "on_stages"});
   ExpectWholeIfRead(proto);
   proto.mutable_pipeline()->mutable_partition()->clear_cuts();
   proto.mutable_pipeline()->mutable_partition()->set_rule(v1::PARTITION_RULE_UNIFORM);

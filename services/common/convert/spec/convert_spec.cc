@@ -11,6 +11,7 @@
 #include "services/common/convert/fields/message_fields.h"
 #include "services/common/convert/spec/convert_kind.h"
 #include "services/common/convert/spec/convert_layer.h"
+#include "services/common/convert/spec/data_places.h"
 
 namespace stagecoach {
 namespace {
@@ -64,6 +65,7 @@ absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   RETURN_IF_ERROR(ReadKinds(proto, &spec));
   RETURN_IF_ERROR(ReadMessage(proto, &spec));
   RETURN_IF_ERROR(Complete(proto, &spec));
+  RETURN_IF_ERROR(PlaceInitialize(proto.initialize(), &spec.initialize));
   return spec;
 }
 
@@ -81,7 +83,10 @@ absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto) {
 }
 
 absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto) {
-  return KindFromProto<DataSpec>(proto, DataKinds(), NoKindSet(proto, DataKinds().field()));
+  ASSIGN_OR_RETURN(DataSpec data, KindFromProto<DataSpec>(proto, DataKinds(),
+                                                          NoKindSet(proto, DataKinds().field())));
+  RETURN_IF_ERROR(PlaceData(proto, &data));
+  return data;
 }
 
 v1::JobSpec ToProto(const JobSpec& spec) {

@@ -15,6 +15,7 @@ namespace stagecoach {
 
 v1::Precision ToProto(Precision precision);
 absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto);
+// With the paths as the domain has them, whatever `dataset` and `on_stages` say (data_places.h).
 absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto);
 v1::JobSpec ToProto(const JobSpec& spec);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);

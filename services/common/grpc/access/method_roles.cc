@@ -9,6 +9,7 @@
 namespace stagecoach {
 namespace {
 
+constexpr char kDataApi[] = "stagecoach.v1.DataService";
 constexpr char kFleetApi[] = "stagecoach.v1.FleetService";
 constexpr char kHealthApi[] = "grpc.health.v1.Health";
 constexpr char kJobApi[] = "stagecoach.v1.JobService";
@@ -55,10 +56,15 @@ constexpr MethodRoles kMethodTable[] = {
     {kJobApi, "GetTrace", kOfUsers},
     {kJobApi, "GetShownPictures", kOfUsers},
     {kJobApi, "ReadLogs", kOfUsers},
-    // Everybody needs a grant for the object's folder as well.
+    {kDataApi, "PrepareUpload", kOfUsers},
+    {kDataApi, "PutDataSet", kOfUsers},
+    {kDataApi, "ListDataSets", kOfUsers},
+    {kDataApi, "OpenDataSet", kOfUsers},
+    {kDataApi, "RemoveDataSet", kOfUsers},
+    // Everybody needs a grant for the object's folder as well. Users write parts of data sets.
     {kStoreApi, "FindObject", kOfStages | kOfUsers},
     {kStoreApi, "ReadObject", kOfStages | kOfUsers},
-    {kStoreApi, "WriteObject", kOfStages},
+    {kStoreApi, "WriteObject", kOfStages | kOfUsers},
     {kStoreApi, "RemoveObject", kOfStages},
     // Probes come with the certificate that is at hand where they run.
     {kHealthApi, "Check", 0, true},

@@ -199,12 +199,12 @@ TEST(MethodRoles, AreAsDocumented) {
     if (row.service == "stagecoach.v1.LinkService") want = "stage";
     if (row.service == "stagecoach.v1.SnapshotService") want = "stage";
     if (row.service == "stagecoach.v1.JobService") want = "user operator";
+    if (row.service == "stagecoach.v1.DataService") want = "user operator";
     if (row.service == "stagecoach.v1.FleetService") {
       want = row.method == "ListStages" ? "user operator" : "stage";
     }
     if (row.service == "stagecoach.v1.StoreService") {
-      const bool reads = row.method == "FindObject" || row.method == "ReadObject";
-      want = reads ? "stage user operator" : "stage";
+      want = row.method == "RemoveObject" ? "stage" : "stage user operator";
     }
     if (row.service == "grpc.health.v1.Health") want = "coordinator stage user operator";
     if (row.method == "ServerReflectionInfo") want = "user operator";
@@ -220,10 +220,11 @@ TEST(MethodRoles, ARefusalSaysWhoCalledWhoMayAndWhatToDo) {
                               AllOf(HasSubstr("SubmitJob of stagecoach.v1.JobService"),
                                     HasSubstr("user or operator"), HasSubstr("stage stage-0"),
                                     HasSubstr("stagecoach certs FOLDER user:NAME"))));
-  EXPECT_THAT(CheckCall(submit, {Parse({}).status(), "old\x1b"}, false),
-              StatusIs(absl::StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("CN old\\x1b"), HasSubstr("names no role"),
-                             HasSubstr("stagecoach certs"), HasSubstr("--any-certificate-i-know"))));
+  EXPECT_THAT(
+      CheckCall(submit, {Parse({}).status(), "old\x1b"}, false),
+      StatusIs(absl::StatusCode::kPermissionDenied,
+               AllOf(HasSubstr("CN old\\x1b"), HasSubstr("names no role"),
+                     HasSubstr("stagecoach certs"), HasSubstr("--any-certificate-i-know"))));
   EXPECT_THAT(CheckCall(submit, {Parse({"spiffe://stagecoach/root/eve"}).status(), ""}, false),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("spiffe://stagecoach/root/eve"), Not(HasSubstr("i-know")))));

@@ -1,0 +1,28 @@
+// DataSetsOf: the data sets of the cluster that a job's paths name (plan/data/data_set_path.h).
+// Threads: pure functions.
+#ifndef STAGECOACH_PLAN_DATA_DATA_SETS_OF_H_
+#define STAGECOACH_PLAN_DATA_DATA_SETS_OF_H_
+
+#include <string>
+#include <vector>
+
+#include "plan/job/job_spec.h"
+
+namespace stagecoach {
+
+// Ids, or names where no coordinator has put the ids in; sorted, each once. Paths that cannot be
+// read name none.
+std::vector<std::string> DataSetsOf(const JobSpec& spec);
+
+// A path of the job that is in a data set.
+struct PathInDataSet {
+  std::string field;                  // "data.text.path", "initialize.from"
+  std::string path;                   // "store:/data/cats/train.txt"
+  bool file = false, folder = false;  // what the field may name
+};
+// In the order of the fields, files beside those that the job names among them; unchecked.
+std::vector<PathInDataSet> PathsInDataSets(const JobSpec& spec);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_DATA_DATA_SETS_OF_H_

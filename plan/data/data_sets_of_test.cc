@@ -1,0 +1,40 @@
+#include "plan/data/data_sets_of.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/data/image_folder.h"
+#include "plan/data/text.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(DataSetsOf, EachOnceOfTheDataAndTheWeights) {
+  JobSpec spec;
+  EXPECT_THAT(DataSetsOf(spec), IsEmpty()) << "a job without data";
+  spec.data = TextData{.path = "store:/data/texts/a.txt", .test = "/on/the/stages.txt"};
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("texts"));
+  spec.initialize.from = "store:/data/bert";
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("bert", "texts"));
+  spec.initialize.from = "store:/data/texts/weights";
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("texts"));
+  spec.initialize.from = "store:/data/../x";
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("texts")) << "no path in a set";
+}
+
+TEST(DataSetsOf, TellsFilesFromFolders) {
+  JobSpec spec;
+  spec.data = ImageFolderData{.train = "store:/data/cats/train"};
+  const std::vector<PathInDataSet> paths = PathsInDataSets(spec);
+  ASSERT_EQ(paths.size(), 1u);
+  EXPECT_EQ(paths[0].field, "data.image_folder.train");
+  EXPECT_EQ(paths[0].path, "store:/data/cats/train");
+  EXPECT_TRUE(paths[0].folder);
+  EXPECT_FALSE(paths[0].file);
+}
+
+}  // namespace
+}  // namespace stagecoach

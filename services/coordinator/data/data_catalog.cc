@@ -1,0 +1,372 @@
+#include "services/coordinator/data/data_catalog.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
+#include "base/files/hash.h"
+#include "base/job_name.h"
+#include "base/utf8.h"
+#include "plan/data/data_set_path.h"
+#include "services/coordinator/data/part_sweep.h"
+#include "services/coordinator/store/object_names.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kSecondsOfDay = 24 * 3600;
+
+std::string Named(const std::string& name_or_id) {
+  return absl::StrCat("data set ", ShownName(name_or_id.substr(0, 64)));
+}
+
+absl::Status NotHere(const std::string& name_or_id) {
+  return absl::NotFoundError(
+      absl::StrCat(Named(name_or_id), " is not here; `stagecoach data list` shows what is"));
+}
+
+std::string IdOf(const std::string& owner, const std::string& manifest_sha256) {
+  return Sha256Hex(absl::StrCat(OwnerKey(owner), "\n", manifest_sha256));
+}
+
+absl::Status CheckPart(const v1::DataPart& part, int index) {
+  if (!IsDigest(part.sha256())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parts[", index, "].sha256=", ShownName(part.sha256().substr(0, 80)),
+                     ": want 64 hexadecimal digits"));
+  }
+  if (part.bytes() >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("parts[", index, "].bytes=", part.bytes(), ": want >= 1"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DataCatalog>> DataCatalog::Open(const Options& options) {
+  std::unique_ptr<DataCatalog> catalog(new DataCatalog(options));
+  RETURN_IF_ERROR(catalog->Read());
+  return catalog;
+}
+
+absl::Status DataCatalog::Read() {
+  RETURN_IF_ERROR(folder_.Open());
+  ASSIGN_OR_RETURN(std::vector<v1::DataSet> sets, folder_.ReadSets());
+  for (v1::DataSet& set : sets) {
+    const std::string id = set.id();
+    sets_[id] = Entry{.set = std::move(set)};
+    sets_[id].written_seconds = sets_[id].set.used_seconds();
+  }
+  ASSIGN_OR_RETURN(names_, folder_.ReadNames());
+  for (auto& [key, names] : names_) {
+    // A crash may have taken the set and left its name.
+    std::erase_if(names, [this, of = key](const auto& name) {
+      const auto set = sets_.find(name.second);
+      return set == sets_.end() || OwnerKey(set->second.set.owner()) != of;
+    });
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataCatalog::CheckRoom(int64_t bytes) {
+  ASSIGN_OR_RETURN(const int64_t free, folder_.FreeBytes());
+  if (free - options_.reserve_bytes >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the data has ", bytes, " bytes that are not here, and the coordinator's disk has ", free,
+      " free, ", options_.reserve_bytes,
+      " of them not for data sets; make room with `stagecoach data remove`"));
+}
+
+absl::StatusOr<std::vector<int>> DataCatalog::Prepare(const std::string& owner,
+                                                      const std::vector<v1::DataPart>& parts) {
+  if (parts.size() > static_cast<size_t>(kMostParts)) {
+    return absl::InvalidArgumentError(absl::StrCat("parts: ", parts.size(), " of them; at most ",
+                                                   kMostParts, ", ask again for the others"));
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  const std::string key = OwnerKey(owner);
+  RETURN_IF_ERROR(folder_.MakeOwner(key));
+  std::vector<int> missing;
+  int64_t wanted = 0;
+  for (int i = 0; i < static_cast<int>(parts.size()); ++i) {
+    const v1::DataPart& part = parts[static_cast<size_t>(i)];
+    RETURN_IF_ERROR(CheckPart(part, i));
+    const absl::StatusOr<int64_t> here = folder_.PartBytes(key, part.sha256());
+    if (here.ok()) {
+      if (*here != part.bytes()) {
+        return absl::InvalidArgumentError(absl::StrCat("parts[", i, "].bytes=", part.bytes(),
+                                                       ": the part that is here has ", *here));
+      }
+      TouchPart(folder_.PartPath(key, part.sha256()));
+      continue;
+    }
+    if (!absl::IsNotFound(here.status())) return here.status();
+    missing.push_back(i);
+    const int64_t rest =
+        std::max<int64_t>(part.bytes() - UploadedBytes(folder_.PartPath(key, part.sha256())), 0);
+    wanted = rest > std::numeric_limits<int64_t>::max() - wanted
+                 ? std::numeric_limits<int64_t>::max()
+                 : wanted + rest;
+  }
+  if (!missing.empty()) RETURN_IF_ERROR(CheckRoom(wanted));
+  return missing;
+}
+
+std::string DataCatalog::NameOf(const v1::DataSet& set) const {
+  const auto names = names_.find(OwnerKey(set.owner()));
+  if (names == names_.end()) return "";
+  for (const auto& [name, id] : names->second) {
+    if (id == set.id()) return name;
+  }
+  return "";
+}
+
+v1::DataSet DataCatalog::Shown(const Entry& entry) const {
+  v1::DataSet set = entry.set;
+  set.set_name(NameOf(set));
+  return set;
+}
+
+absl::Status DataCatalog::CheckName(const std::string& owner, const std::string& id,
+                                    const v1::PutDataSetRequest& request) const {
+  const std::string& name = request.name();
+  if (name.empty()) return absl::OkStatus();
+  if (!IsJobName(name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("name=", ShownName(name.substr(0, 80)), ": want ", kJobNameRule));
+  }
+  const auto names = names_.find(OwnerKey(owner));
+  if (request.replace() || names == names_.end()) return absl::OkStatus();
+  for (const auto& [other, its] : names->second) {
+    if (other == name && its != id) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "name=", name, ": another data set is called so; replace it, or choose another name"));
+    }
+    if (other != name && its == id) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "name=", name, ": data set ", other, " has this content; use that name, or replace it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataCatalog::CheckParts(const std::string& key, const CheckedManifest& manifest) {
+  for (const v1::DataPart& part : manifest.manifest().parts()) {
+    const absl::StatusOr<int64_t> bytes = folder_.PartBytes(key, part.sha256());
+    if (absl::IsNotFound(bytes.status())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("part ", part.sha256(), " is not here; upload it"));
+    }
+    RETURN_IF_ERROR(bytes.status());
+    if (*bytes != part.bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat("part ", part.sha256(), " has ", *bytes,
+                                                     " bytes, and in the manifest ", part.bytes()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataCatalog::Make(const std::string& owner, const std::string& id,
+                               const std::string& manifest_sha256) {
+  const std::string key = OwnerKey(owner);
+  const absl::StatusOr<CheckedManifest> manifest = folder_.UploadedManifest(key, manifest_sha256);
+  if (absl::IsNotFound(manifest.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("manifest ", manifest_sha256, " is not here; upload it"));
+  }
+  RETURN_IF_ERROR(manifest.status());
+  RETURN_IF_ERROR(CheckParts(key, *manifest));
+  Entry entry;
+  entry.set.set_id(id);
+  entry.set.set_owner(owner);
+  entry.set.set_title(manifest->manifest().files(0).path());
+  entry.set.set_files(manifest->manifest().files_size());
+  entry.set.set_bytes(manifest->bytes());
+  entry.set.set_created_seconds(options_.clock->UnixSeconds());
+  entry.set.set_used_seconds(entry.set.created_seconds());
+  entry.written_seconds = entry.set.used_seconds();
+  RETURN_IF_ERROR(folder_.Make(entry.set, manifest_sha256, *manifest));
+  sets_[id] = std::move(entry);
+  return absl::OkStatus();
+}
+
+absl::Status DataCatalog::GiveName(const std::string& owner, const std::string& id,
+                                   const std::string& name) {
+  DataFolder::Names names = names_[OwnerKey(owner)];
+  const auto found = names.find(name);
+  if (found != names.end() && found->second == id) return absl::OkStatus();
+  std::erase_if(names, [&id](const auto& other) { return other.second == id; });
+  names[name] = id;
+  RETURN_IF_ERROR(folder_.WriteNames(OwnerKey(owner), names));
+  names_[OwnerKey(owner)] = std::move(names);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::DataSet> DataCatalog::Put(const std::string& owner,
+                                             const v1::PutDataSetRequest& request) {
+  if (!IsDigest(request.manifest_sha256())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("manifest_sha256=", ShownName(request.manifest_sha256().substr(0, 80)),
+                     ": want 64 hexadecimal digits"));
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  const std::string id = IdOf(owner, request.manifest_sha256());
+  RETURN_IF_ERROR(CheckName(owner, id, request));
+  const auto found = sets_.find(id);
+  if (found == sets_.end()) {
+    RETURN_IF_ERROR(Make(owner, id, request.manifest_sha256()));
+  } else if (found->second.taken_out) {
+    return absl::UnavailableError(absl::StrCat(Named(id), " is being removed; try again"));
+  }
+  Entry& entry = sets_.at(id);
+  NoteUsed(&entry);
+  if (!request.name().empty()) RETURN_IF_ERROR(GiveName(owner, id, request.name()));
+  return Shown(entry);
+}
+
+std::vector<v1::DataSet> DataCatalog::List(const JobCaller& caller) const {
+  std::vector<v1::DataSet> shown;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [id, entry] : sets_) {
+      if (!entry.taken_out && caller.May(entry.set.owner())) shown.push_back(Shown(entry));
+    }
+  }
+  std::stable_sort(shown.begin(), shown.end(), [](const v1::DataSet& a, const v1::DataSet& b) {
+    if (a.name().empty() != b.name().empty()) return b.name().empty();
+    if (a.name() != b.name()) return a.name() < b.name();
+    return a.used_seconds() > b.used_seconds();
+  });
+  return shown;
+}
+
+absl::StatusOr<std::string> DataCatalog::IdOfName(const JobCaller& caller,
+                                                  const std::string& name) const {
+  const auto own = names_.find(OwnerKey(caller.name));
+  if (own != names_.end() && own->second.contains(name)) return own->second.at(name);
+  std::vector<std::string> ids;
+  for (const auto& [key, names] : names_) {
+    if (!caller.own_only && names.contains(name)) ids.push_back(names.at(name));
+  }
+  if (ids.empty()) return NotHere(name);
+  if (ids.size() == 1) return ids.front();
+  return absl::FailedPreconditionError(
+      absl::StrCat(Named(name), ": ", ids.size(),
+                   " owners have one; give its id, which `stagecoach data list` shows"));
+}
+
+absl::StatusOr<DataCatalog::Entry*> DataCatalog::Get(const JobCaller& caller,
+                                                     const std::string& name_or_id) {
+  std::string id = name_or_id;
+  if (!IsDigest(id)) {
+    ASSIGN_OR_RETURN(id, IdOfName(caller, name_or_id));
+  }
+  const auto found = sets_.find(id);
+  if (found == sets_.end() || found->second.taken_out || !caller.May(found->second.set.owner())) {
+    return NotHere(name_or_id);
+  }
+  return &found->second;
+}
+
+absl::StatusOr<v1::DataSet> DataCatalog::Find(const JobCaller& caller,
+                                              const std::string& name_or_id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ASSIGN_OR_RETURN(const Entry* const entry, Get(caller, name_or_id));
+  return Shown(*entry);
+}
+
+absl::StatusOr<CheckedManifest> DataCatalog::Manifest(const std::string& id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return folder_.ManifestOf(id);
+}
+
+void DataCatalog::NoteUsed(Entry* entry) {
+  entry->set.set_used_seconds(options_.clock->UnixSeconds());
+  if (entry->set.used_seconds() - entry->written_seconds < kUsedSeconds) return;
+  const absl::Status written = folder_.WriteInfo(entry->set);
+  if (written.ok()) {
+    entry->written_seconds = entry->set.used_seconds();
+  } else {
+    spdlog::warn("{}: that it was used is not written: {}", Named(entry->set.id()),
+                 std::string(written.message()));
+  }
+}
+
+absl::StatusOr<DataCatalog::Held> DataCatalog::Hold(const JobCaller& caller,
+                                                    const std::string& name_or_id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ASSIGN_OR_RETURN(Entry* const entry, Get(caller, name_or_id));
+  NoteUsed(entry);
+  return Held{Shown(*entry), entry->token};
+}
+
+absl::StatusOr<v1::DataSet> DataCatalog::TakeOut(const JobCaller& caller,
+                                                 const std::string& name_or_id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ASSIGN_OR_RETURN(Entry* const entry, Get(caller, name_or_id));
+  if (entry->held()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Named(name_or_id), ": a job that reads it is being submitted; try again"));
+  }
+  entry->taken_out = true;
+  return Shown(*entry);
+}
+
+void DataCatalog::PutBack(const std::string& id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = sets_.find(id);
+  if (found != sets_.end()) found->second.taken_out = false;
+}
+
+absl::Status DataCatalog::Delete(const std::string& id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return DeleteLocked(id);
+}
+
+absl::Status DataCatalog::DeleteLocked(const std::string& id) {
+  const auto found = sets_.find(id);
+  if (found == sets_.end()) return absl::OkStatus();
+  const v1::DataSet set = Shown(found->second);
+  const absl::Status removed = folder_.Remove(set);
+  if (!removed.ok()) {
+    found->second.taken_out = false;
+    return removed;
+  }
+  sets_.erase(found);
+  if (set.name().empty()) return absl::OkStatus();
+  DataFolder::Names& names = names_[OwnerKey(set.owner())];
+  names.erase(set.name());
+  // A name without its set counts for nothing, so this may fail.
+  const absl::Status written = folder_.WriteNames(OwnerKey(set.owner()), names);
+  if (!written.ok()) spdlog::warn("names of data sets: {}", std::string(written.message()));
+  return absl::OkStatus();
+}
+
+void DataCatalog::Sweep(const std::function<bool(const std::string& id)>& is_read) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const double now = options_.clock->UnixSeconds();
+  const double age = std::max(options_.keep_days * kSecondsOfDay, kUsedSeconds);
+  std::vector<std::string> old;
+  for (const auto& [id, entry] : sets_) {
+    const bool used = now - entry.set.used_seconds() < age || entry.held() || entry.taken_out;
+    if (options_.keep_days == 0 || used || !NameOf(entry.set).empty() || is_read(id)) continue;
+    old.push_back(id);
+  }
+  for (const std::string& id : old) {
+    const std::string owner = sets_.at(id).set.owner();
+    const absl::Status removed = DeleteLocked(id);
+    if (removed.ok()) {
+      spdlog::info("data set {} of {} was removed: nobody used it for {} days", id, owner,
+                   options_.keep_days);
+    } else {
+      spdlog::warn("data set {} cannot be removed: {}", id, std::string(removed.message()));
+    }
+  }
+  const int64_t freed = SweepParts(folder_.PartsPath(), now - kPartSeconds);
+  if (freed > 0) spdlog::info("parts of no data set were removed, {} bytes", freed);
+}
+
+}  // namespace stagecoach
