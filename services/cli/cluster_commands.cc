@@ -186,6 +186,34 @@ void AddExport(CommandTree& tree) {
       ->needs(names);
 }
 
+void AddData(CommandTree& tree) {
+  CLI::App* data = tree.app().add_subcommand("data", "Keep data sets in the cluster");
+  data->require_subcommand(1);
+  const auto [put, options] = tree.Add(
+      "put", "Upload files as a data set; what is there already is not sent", RunPutData, data);
+  put->add_option("path", options.paths,
+                  "files and folders; paths in the set begin in a folder "
+                  "that is named alone, else with the last names")
+      ->type_name("PATH")
+      ->required();
+  put->add_option("--name", options.name,
+                  "of the set, for data.dataset of job files, [a-z0-9-]{1,63}; "
+                  "one with a name stays until it is removed");
+  put->add_flag("--replace", options.replace, "a set that has the name loses it");
+  tree.Add("list", "List data sets", RunListData, data);
+  const auto add_set = [](CLI::App* command, std::string* data_set) {
+    command->add_option("data-set", *data_set, "name, or id or its beginning")
+        ->type_name("DATASET")
+        ->required();
+  };
+  const auto [show, shown] = tree.Add("show", "Show a data set and its files", RunShowData, data);
+  add_set(show, &shown);
+  const auto [remove, removed] =
+      tree.Add("remove", "Remove a data set that no job reads", RunRemoveData, data);
+  add_set(remove, &removed.data_set);
+  remove->add_flag("-y,--yes", removed.yes, "do not ask");
+}
+
 }  // namespace
 
 void AddClusterCommands(CommandTree& tree) {
@@ -198,6 +226,7 @@ void AddClusterCommands(CommandTree& tree) {
   AddLogs(tree);
   AddCheckpoints(tree);
   AddJobs(tree);
+  AddData(tree);
   AddExport(tree);
   tree.Add("stages", "List the stage servers", RunStages);
   const auto [health, server] = tree.Add("health", "Ask a server whether it serves", RunHealth);

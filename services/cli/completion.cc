@@ -165,6 +165,8 @@ void PrintValues(const CLI::Option& option, CommandContext& context) {
   for (const absl::string_view kind : absl::StrSplit(type, absl::ByAnyChar("|:{,}"))) {
     if (kind == "JOB") {
       CompleteJobs(context);
+    } else if (kind == "DATASET") {
+      CompleteDataSets(context);
     } else if (kind == "CLUSTER") {
       CompleteClusters(context);
     } else if (kind == "DEVICE") {

@@ -23,7 +23,7 @@ std::string CompletionScript(const std::string& shell);
 // finds itself.
 //
 // A value is completed by the type name of its option, which help shows too. Types are JOB (an id,
-// from the coordinator), CLUSTER (of the profile), DEVICE (of this machine), FILE, DIR, PATH and a list "{a,b}". An option
+// from the coordinator), DATASET (of its data sets), CLUSTER (of the profile), DEVICE (of this machine), FILE, DIR, PATH and a list "{a,b}". An option
 // may have several of them, with "|" between. All other values are completed to nothing.
 // line: "stagecoach" and the words behind it.
 int RunComplete(const CLI::App& app, std::span<const std::string> line, CommandContext& context);

@@ -30,7 +30,7 @@ PROGRAMS = ("stagecoach", "stagecoach-coordinator", "stagecoach-stage", "stageco
 JOB = {
     "name": "composed", "seed": 7,
     "model": {"gpt": {"layers": 2, "width": 64, "heads": 4, "context": 64, "vocabulary": 256, "dropout": 0.1}},
-    "data": {"text": {"path": "/data/input.txt"}},
+    "data": {"on_stages": "/data", "text": {"path": "input.txt"}},
     "training": {"steps": 500, "batch_size": 16, "micro_batches": 4, "optimizer": {"adamw": {}},
                  "learning_rate": {"cosine": {"peak": 3e-3, "warmup_steps": 10, "final": 3e-4}}},
     "pipeline": {"stages": 2, "schedule": "gpipe", "rematerialization": "always", "partition": "uniform",

@@ -1,5 +1,6 @@
 """Machines that share neither a folder nor a network interface, by the README's "Several machines": mutual TLS, a machine that
-dies with its disk, an empty one in its place, and the weights on the laptop. Each machine is a network and a mount namespace."""
+dies with its disk, an empty one in its place, data from the laptop and the weights on it. Each machine is a network and a mount
+namespace."""
 import json
 import os
 import pathlib
@@ -97,9 +98,8 @@ class Machines(harness.EndToEndTest):
                                                     env=os.environ | TLS)
 
     def stage(self, name):
-        (self.disks / name / "input.txt").write_text(harness.TEXT)
         self.serve(name, "stagecoach-stage", "--listen", f"{ADDRESSES[name]}:8101", "--coordinator", "10.0.0.1:8001", "--name",
-                   name, "--threads", 1, "--data-root", self.folder / "disk")
+                   name, "--threads", 1)
 
     def stagecoach(self, *arguments):
         return self.run_on("laptop", harness.CLI, *arguments)
@@ -110,9 +110,9 @@ class Machines(harness.EndToEndTest):
         self.stage("stage-0")
         self.stage("stage-1")
         self.stagecoach("config", "set", "lab", "--coordinator", "10.0.0.1:8001", "--certs", "certs/ann")
-        data = {"text": {"path": str(self.folder / "disk" / "input.txt")}}
-        job = self.job_file(training={"steps": 400}, checkpoint={"every_steps": 10, "keep": 2}, data=data)
+        job = self.job_file(training={"steps": 400}, checkpoint={"every_steps": 10, "keep": 2})
         shutil.copy(job, self.disks / "laptop" / "job.yaml")
+        (self.disks / "laptop" / "input.txt").write_text(harness.TEXT)
         job_id = self.struck()
         self.stagecoach("wait", job_id)
         self.assertGreaterEqual(int(json.loads(self.stagecoach("-o", "json", "describe", job_id)).get("recoveries", 0)), 1)

@@ -5,7 +5,7 @@ import re
 import socket
 import ssl
 import time
-from typing import Any, Iterator, Optional, Type, TypeVar
+from typing import Any, Iterator, Optional, Sequence, Type, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -55,6 +55,16 @@ class Connection:
             except grpc.RpcError as error:
                 self._raise_unless_reconnected(error, is_first)
         raise AssertionError("the second try returns or raises")
+
+    def send(self, method: str, requests: Sequence[Message], answer: Type[Answer], timeout: float) -> Answer:
+        """One answer to several messages. It is not tried again."""
+        call = self._channel.stream_unary(f"/stagecoach.v1.{method}", response_deserializer=answer.FromString,
+                                          request_serializer=lambda message: message.SerializeToString())
+        try:
+            result: Answer = call(iter(requests), timeout=timeout)
+            return result
+        except grpc.RpcError as error:
+            raise errors.of_status(error.code(), error.details() or "", self.address) from None
 
     def stream(self, method: str, request: Message, answer: Type[Answer], timeout: float = STREAM_SECONDS) -> Iterator[Answer]:
         """Answers as they come, until the server ends them. Closing the iterator ends the call."""

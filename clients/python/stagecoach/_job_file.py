@@ -3,7 +3,7 @@
 Beyond protobuf's fields it takes what docs/job_files.md says: enum values by their short name (`schedule: gpipe`), `stages:
 auto`, `partition: uniform`, and one number for a list of numbers (`kernel: 3`). Numbers may be texts, as 64-bit integers
 are in protobuf's JSON. Relative paths of data and weights become absolute: those of a file start at its folder, others at
-the current one.
+the current one. Beside `dataset` and `on_stages` they stay as they are.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .errors import InvalidJob
 
 JobSource = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
-# The fields with paths on the stage servers, by kind of data; those of plan/data/*.cc.
+# The fields with paths, by kind of data; those of plan/data/*.cc.
 DATA_PATHS: Dict[str, Tuple[str, ...]] = {
     "text": ("path", "tokenizer", "test"),
     "idx": ("images", "labels", "test_images", "test_labels", "weights", "test_weights"),
@@ -43,6 +43,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PARTITION = "stagecoach.v1.Partition"
 _STAGES = "stagecoach.v1.Pipeline.stages"
+_STORED = "store:/data/"  # in a data set that the cluster keeps
 _RANGES = {FieldDescriptor.CPPTYPE_INT64: (-1 << 63, (1 << 63) - 1), FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1)}
 
 
@@ -206,14 +207,21 @@ class _Reader:
 
 
 def _make_paths_absolute(spec: model_pb2.JobSpec, folder: pathlib.Path) -> None:
+    """Not those in a data set of the cluster, or on the stages' machines."""
     def beside(path: str) -> str:
-        return _without_dotdots(folder / path) if path else path
-    if spec.HasField("initialize"):
-        _change(spec.initialize, "from", beside)
+        return path if not path or path.startswith(_STORED) else _without_dotdots(folder / path)
+    there = [bool(place.dataset or place.on_stages) for place in (spec.data, spec.initialize)]
+    change_paths(spec, None if there[0] else beside, None if there[1] else beside)
+
+
+def change_paths(spec: model_pb2.JobSpec, data: Optional[Callable[[str], str]], weights: Optional[Callable[[str], str]]) -> None:
+    """Changes the paths of the data, and of the weights that the job begins with. None leaves them."""
+    if weights is not None and spec.HasField("initialize"):
+        _change(spec.initialize, "from", weights)
     kind = spec.data.WhichOneof("kind")
-    if kind is not None:
+    if data is not None and kind is not None:
         for name in DATA_PATHS.get(kind, ()):
-            _change(getattr(spec.data, kind), name, beside)
+            _change(getattr(spec.data, kind), name, data)
 
 
 def _change(message: Message, name: str, change: Callable[[str], str]) -> None:

@@ -11,6 +11,7 @@ from ._connection import Connection
 from ._job_file import JobSource, read_job
 from ._profile import Settings, find_target
 from ._proto import fleet_pb2, job_pb2, model_pb2
+from ._upload import upload_data_of
 from ._writing import writing_spec
 from .job import Job
 from .results import Plan, Stage
@@ -77,8 +78,9 @@ class Client:
     def submit(self, job: JobSource, *, id: Optional[str] = None) -> Job:
         """Submits a job: a dict, a file's path, or a text in JSON or YAML, as in docs/job_files.md.
 
-        A str with a line end or a { in front is a text. YAML needs PyYAML. Paths of data are on the stage servers; relative
-        ones become absolute here, from the file's folder, else from the current one.
+        A str with a line end or a { in front is a text. YAML needs PyYAML. Paths of data are this machine's, relative ones
+        from the file's folder, else from the current one. What of it the cluster lacks is uploaded first, some megabytes a
+        second; `stagecoach submit` and `stagecoach data put` are faster with large files.
 
         Submitting again is harmless: the same `id` and job give the same job, another job is AlreadyExists. So a lost answer
         is asked for again, for five seconds. Without an id it is the job's name with eight random characters.
@@ -92,7 +94,9 @@ class Client:
         >>> job.wait().step
         2
         """
-        return self._submit(read_job(job), id)
+        spec = read_job(job)
+        upload_data_of(self._connection, spec)
+        return self._submit(spec, id)
 
     def generate(self, job: Union[Job, str], prompts: Sequence[str], *, tokens: int = 200, temperature: float = 0.8,
                  top_k: int = 0, top_p: float = 1.0, stops: Sequence[str] = (), step: Optional[int] = None,

@@ -55,7 +55,8 @@ class GrpcJobClient final : public JobClient {
       : options_(options),
         dial_(dial),
         jobs_(v1::JobService::NewStub(channel)),
-        fleet_(v1::FleetService::NewStub(channel)) {}
+        fleet_(v1::FleetService::NewStub(channel)),
+        data_(MakeDataClient(channel, dial, options.address, options.timeout_seconds)) {}
 
   absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) override {
     v1::SubmitJobRequest request;
@@ -181,6 +182,8 @@ class GrpcJobClient final : public JobClient {
     return FetchExport(*store, exported, *PosixFileSystem(), folder, on_fetched);
   }
 
+  DataClient& data() override { return *data_; }
+
   absl::StatusOr<v1::ListStagesResponse> ListStages() override {
     v1::ListStagesResponse response;
     RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
@@ -273,6 +276,7 @@ class GrpcJobClient final : public JobClient {
   const Dial dial_;
   const std::unique_ptr<v1::JobService::Stub> jobs_;
   const std::unique_ptr<v1::FleetService::Stub> fleet_;
+  const std::unique_ptr<DataClient> data_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "services/cli/client/data_client.h"
 #include "services/cli/client/fetch_export.h"
 #include "services/cli/client/stop_signal.h"
 #include "services/common/process/server_flags.h"
@@ -45,6 +46,7 @@ class JobClient {
   virtual absl::Status Fetch(const v1::ExportWeightsResponse& exported, const std::string& folder,
                              const OnFetched& on_fetched, StopSignal* stop) = 0;
   virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
+  virtual DataClient& data() = 0;  // lives as long as this object
   // steps 0: all that the stages still hold.
   virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;
 

@@ -193,6 +193,22 @@ int RunShowTokenizer(const TokenizerOptions& options, CommandContext& context);
 int RunEncode(const TokenizerOptions& options, CommandContext& context);
 int RunDecode(const TokenizerOptions& options, CommandContext& context);
 
+struct PutDataOptions {
+  std::vector<std::string> paths;  // files and folders; a folder alone is the set's root
+  std::string name;                // empty: none
+  bool replace = false;            // a set that has the name loses it
+};
+int RunPutData(const PutDataOptions& options, CommandContext& context);
+int RunListData(CommandContext& context);
+// data_set: name or id.
+int RunShowData(const std::string& data_set, CommandContext& context);
+
+struct RemoveDataOptions {
+  std::string data_set;
+  bool yes = false;  // does not ask
+};
+int RunRemoveData(const RemoveDataOptions& options, CommandContext& context);
+
 struct CheckpointsOptions {
   std::string job;
   bool verify = false;
@@ -278,6 +294,7 @@ int RunConfigRemove(const std::string& name, CommandContext& context);
 // clusters, this machine's devices. If the coordinator does not answer within a second, nothing is printed: nobody wants an
 // error at the prompt.
 void CompleteJobs(CommandContext& context);
+void CompleteDataSets(CommandContext& context);
 void CompleteClusters(CommandContext& context);
 void CompleteDevices(CommandContext& context);
 int RunList(CommandContext& context);

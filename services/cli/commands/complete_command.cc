@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -15,16 +16,32 @@ namespace {
 // Whoever waits at the prompt waits no longer.
 constexpr double kPromptSeconds = 1;
 
+// Null: there is no coordinator to ask.
+std::unique_ptr<JobClient> ConnectBriefly(const CommandContext& context) {
+  ClientOptions options = context.client;
+  options.timeout_seconds = std::min(options.timeout_seconds, kPromptSeconds);
+  absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(options);
+  return client.ok() ? *std::move(client) : nullptr;
+}
+
 }  // namespace
 
 void CompleteJobs(CommandContext& context) {
-  ClientOptions options = context.client;
-  options.timeout_seconds = std::min(options.timeout_seconds, kPromptSeconds);
-  const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(options);
-  if (!client.ok()) return;
-  const absl::StatusOr<v1::ListJobsResponse> jobs = (*client)->List();
+  const std::unique_ptr<JobClient> client = ConnectBriefly(context);
+  if (client == nullptr) return;
+  const absl::StatusOr<v1::ListJobsResponse> jobs = client->List();
   if (!jobs.ok()) return;
   for (const v1::Job& job : jobs->jobs()) context.console->PrintLine(job.id());
+}
+
+void CompleteDataSets(CommandContext& context) {
+  const std::unique_ptr<JobClient> client = ConnectBriefly(context);
+  if (client == nullptr) return;
+  const absl::StatusOr<v1::ListDataSetsResponse> sets = client->data().List();
+  if (!sets.ok()) return;
+  for (const v1::DataSet& set : sets->data_sets()) {
+    context.console->PrintLine(set.name().empty() ? set.id() : set.name());
+  }
 }
 
 void CompleteClusters(CommandContext& context) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/status.h"
+#include "checkpoint/names.h"
 #include "network/network_kinds.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/weight_options.h"
@@ -13,6 +14,7 @@
 #include "services/cli/output/new_file.h"
 #include "services/cli/output/progress.h"
 #include "services/cli/spec/spec_reader.h"
+#include "services/cli/trained/job_inputs.h"
 #include "services/cli/trained/model_files.h"
 #include "services/cli/trained/peft_folder.h"
 #include "services/cli/trained/renamed_weights.h"
@@ -41,6 +43,8 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
                           .job_file = options.job_file,
                           .step = options.step,
                           .merged = options.names != kPeftNames,
+                          .reads_tokenizer = options.names == kHuggingFaceNames,
+                          .reads_config = options.names == kHuggingFaceNames,
                           .connect = [&context] { return context.connect(context.client); },
                           .stop = context.stop}));
   if (source.names() != kOwnNames) {
@@ -82,12 +86,27 @@ absl::Status ThereAlready(const ExportOptions& options, const CommandContext& co
                           .job_file = options.job_file,
                           .step = options.step,
                           .merged = false,
+                          .reads_tokenizer = false,
                           .connect = [&context] { return context.connect(context.client); },
                           .stop = context.stop}));
   return absl::InvalidArgumentError(absl::StrCat(
       options.job, ": is no id of a coordinator's job, and has its weights already, in ",
       source.weights_file(),
       "; to write them by the names of another program add --names and --to"));
+}
+
+// So that the folder stands alone: its tokenizer beside the weights, and in the job there.
+absl::Status FetchTokenizerInto(const std::string& folder, JobClient& client, StopSignal* stop) {
+  FileSystem& files = *PosixFileSystem();
+  const std::string config = JoinPath(folder, kExportSpecFile);
+  if (!files.Exists(config)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(config));
+  const InputChoice choice;
+  if (!InputsAreInCluster(spec_file.spec, choice)) return absl::OkStatus();
+  const StopSignal::Registration on_stop(stop, client.data().Stopper());
+  RETURN_IF_ERROR(FetchInputs(client.data(), choice, folder, &spec_file.spec));
+  RETURN_IF_ERROR(files.RemoveAll(config));
+  return WriteText(files, config, ToJson(spec_file.spec, OutputFormat::kJson));
 }
 
 absl::Status FetchTo(const std::string& to, const v1::ExportWeightsResponse& exported,
@@ -99,8 +118,9 @@ absl::Status FetchTo(const std::string& to, const v1::ExportWeightsResponse& exp
                                console.columns()));
   };
   const absl::Status fetched =
-      WriteNewFolder(*PosixFileSystem(), to, [&](const std::string& folder) {
-        return client.Fetch(exported, folder, draw, context.stop);
+      WriteNewFolder(*PosixFileSystem(), to, [&](const std::string& folder) -> absl::Status {
+        RETURN_IF_ERROR(client.Fetch(exported, folder, draw, context.stop));
+        return FetchTokenizerInto(folder, client, context.stop);
       });
   console.ClearBar();
   return fetched;

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
+#include "absl/strings/str_replace.h"
 #include "base/testing/manual_clock.h"
 #include "base/testing/temporary_folder.h"
 #include "services/cli/commands/commands.h"
@@ -147,7 +149,7 @@ class CommandTest : public FollowTest {
 TEST_F(CommandTest, DetachPrintsOnlyTheId) {
   EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
   EXPECT_EQ(out_.str(), "mine\n");
-  EXPECT_EQ(notes_.str(), "");
+  EXPECT_THAT(notes_.str(), testing::MatchesRegex("uploads .* in 1 file\n"));
 }
 
 TEST_F(CommandTest, DetachPrintsTheJobForPrograms) {
@@ -167,22 +169,48 @@ TEST_F(CommandTest, SubmitFollowsAndExitsWithTheJobsCode) {
   EXPECT_EQ(RunWait("gpt-2", context_), 1);
 }
 
-// A placeholder under the same path on the client's machine refused a job whose stages had the
-// text.
-TEST_F(CommandTest, DataThatWillNotDoHereIsNoMoreThanANoteWhereStagesHaveTheirOwn) {
+// A path of a job file is the client's: what is there is what the stages get.
+TEST_F(CommandTest, DataThatWillNotDoIsRefusedBeforeAnythingIsSent) {
   const TemporaryFolder folder;
   folder.Write("placeholder.txt", "short");
-  const std::string file = folder.Write(
-      "job.json", R"({"name": "here", "model": {"gpt": {"layers": 2, "width": 8, "heads": 2,
-      "context": 16, "vocabulary": 128}}, "data": {"text": {"path": "placeholder.txt"}},
+  const std::string text =
+      R"({"name": "here", "model": {"gpt": {"layers": 2, "width": 8, "heads": 2,
+      "context": 16, "vocabulary": 128}}, "data": {MORE"text": {"path": "placeholder.txt"}},
       "training": {"steps": 1, "batch_size": 1, "micro_batches": 1,
-      "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})");
-  EXPECT_EQ(RunSubmit({.file = file, .id = "mine", .detach = true}, context_), 0) << notes_.str();
-  EXPECT_EQ(client_.submits, 1);
-  EXPECT_THAT(notes_.str(), testing::AllOf(HasSubstr("note: "), HasSubstr("of 5 bytes"),
-                                           HasSubstr("the file on this machine")));
+      "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})";
+  const auto job = [&](const std::string& more) {
+    return folder.Write("job.json", absl::StrReplaceAll(text, {{"MORE", more}}));
+  };
+  const std::string file = job("");
+  EXPECT_EQ(RunSubmit({.file = file, .id = "mine", .detach = true}, context_), 2);
+  EXPECT_THAT(notes_.str(), testing::AllOf(HasSubstr("of 5 bytes"), HasSubstr("on_stages")));
+  EXPECT_EQ(client_.submits, 0);
+  EXPECT_TRUE(client_.store.parts.empty());
+  EXPECT_EQ(RunSubmit({.file = file, .dry_run = true}, context_), 0) << "a plan needs no data";
   EXPECT_EQ(RunValidate({.file = file}, context_), 2) << "who asks is told";
   EXPECT_EQ(RunValidate({.file = file, .data_elsewhere = true}, context_), 0);
+  std::filesystem::remove(folder.File("placeholder.txt"));
+  EXPECT_EQ(RunSubmit({.file = file, .id = "mine", .detach = true}, context_), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("No such file"));
+  // The cluster, or its stages, have it.
+  job(R"("on_stages": "/data", )");
+  EXPECT_EQ(RunSubmit({.file = file, .id = "mine", .detach = true}, context_), 0) << notes_.str();
+  EXPECT_EQ(client_.job.spec().data().on_stages(), "/data");
+  EXPECT_EQ(client_.job.spec().data().text().path(), "placeholder.txt");
+  EXPECT_EQ(RunValidate({.file = file}, context_), 0);
+}
+
+TEST_F(CommandTest, ASubmissionBringsItsDataAndTheSecondOneFindsIt) {
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  ASSERT_EQ(client_.store.sets.size(), 1u);
+  const std::string id = client_.store.sets.begin()->first;
+  EXPECT_EQ(client_.job.spec().data().text().path(), "store:/data/" + id + "/LICENSE");
+  EXPECT_THAT(notes_.str(), HasSubstr("uploads "));
+  const int appends = client_.store.appends;
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0)
+      << "the same job";
+  EXPECT_EQ(client_.store.appends, appends);
+  EXPECT_THAT(notes_.str(), HasSubstr("the cluster has the data: "));
 }
 
 // `plan` showed what `submit` then refused.
@@ -342,10 +370,17 @@ TEST_F(FollowTest, WhatALoadIsAtIsNoRecord) {
 }
 
 TEST_F(CommandTest, CtrlCLeavesTheJobAndSaysHowToEndIt) {
-  stop_.Request(absl::CancelledError("interrupted"));
+  client_.on_submit = [this] { stop_.Request(absl::CancelledError("interrupted")); };
   client_.watches = {{1, absl::CancelledError("client")}};
   EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 130);
   EXPECT_THAT(notes_.str(), HasSubstr("stagecoach cancel mine"));
+}
+
+TEST_F(CommandTest, CtrlCDuringAnUploadSaysThatItGoesOn) {
+  client_.store.on_append = [this] { stop_.Request(absl::CancelledError("interrupted")); };
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 130);
+  EXPECT_THAT(notes_.str(), HasSubstr("what was uploaded stays"));
+  EXPECT_EQ(client_.submits, 0);
 }
 
 TEST_F(CommandTest, ExitCodesTellWhatWentWrong) {

@@ -1,17 +1,14 @@
 // Frees the disks of the coordinator: single checkpoints, ended jobs.
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
 #include "base/threads/clock.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/commands/confirm.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/text.h"
@@ -19,29 +16,12 @@
 namespace stagecoach {
 namespace {
 
-constexpr size_t kLongestAnswer = 64;  // bytes
-
 std::string CountText(size_t jobs) { return absl::StrCat(jobs, jobs == 1 ? " job" : " jobs"); }
 
 int64_t BytesOfAll(const std::vector<v1::Job>& jobs) {
   int64_t bytes = 0;
   for (const v1::Job& job : jobs) bytes += TotalBytes(job.usage());
   return bytes;
-}
-
-// One line from the terminal, which gives whole lines. A stop is seen meanwhile.
-absl::StatusOr<bool> Confirmed(const std::string& question, CommandContext& context) {
-  constexpr int kLookMillis = 100;
-  context.console->Note(absl::StrCat(question, " [y/N]"));
-  pollfd input = {.fd = context.input, .events = POLLIN, .revents = 0};
-  while (poll(&input, 1, kLookMillis) <= 0) {
-    if (context.stop->requested()) return context.stop->reason();
-  }
-  char line[kLongestAnswer];
-  const ssize_t count = read(context.input, line, sizeof(line));
-  const std::string answer = absl::AsciiStrToLower(std::string(
-      absl::StripAsciiWhitespace(absl::string_view(line, std::max<ssize_t>(count, 0)))));
-  return answer == "y" || answer == "yes";
 }
 
 // With what they occupy. One that is gone meanwhile is left out.
@@ -105,11 +85,10 @@ absl::StatusOr<Pruned> RemoveAll(const std::vector<v1::Job>& jobs, JobClient& cl
 
 absl::StatusOr<int> Prune(const PruneOptions& options, CommandContext& context) {
   const bool asks = !options.yes && !options.dry_run;
-  if (asks && (isatty(context.input) != 1 || !context.console->has_bar())) {
-    return absl::InvalidArgumentError(
-        "jobs prune removes jobs for good, and standard input and error are no terminal to ask at: "
-        "add --yes, or "
-        "--dry-run to see which jobs it would remove; nothing was removed");
+  if (asks) {
+    RETURN_IF_ERROR(CheckCanAsk("jobs prune removes jobs for good",
+                                "add --yes, or --dry-run to see which jobs it would remove",
+                                context));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<JobClient> client, context.connect(context.client));
   ASSIGN_OR_RETURN(const v1::ListJobsResponse list, client->List());

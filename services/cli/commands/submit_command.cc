@@ -2,6 +2,7 @@
 #include "base/errors/status.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/commands/data_upload.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
@@ -9,6 +10,11 @@
 
 namespace stagecoach {
 namespace {
+
+constexpr char kWhosePaths[] =
+    "; a path of a job file is this machine's, and submit uploads it; for files that the stages "
+    "have "
+    "write on_stages: FOLDER";
 
 int DryRun(JobClient& client, const SpecFile& spec_file, CommandContext& context) {
   const absl::StatusOr<v1::PlanJobResponse> plan = client.Plan(spec_file.spec);
@@ -23,16 +29,22 @@ int DryRun(JobClient& client, const SpecFile& spec_file, CommandContext& context
 
 int RunSubmit(const SubmitOptions& options, CommandContext& context) {
   Console& console = *context.console;
-  const absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
+  absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return console.Fail(spec_file.status());
-  // Only a hint: the stages read the file of their machines, and check it.
-  if (const absl::Status data = CheckContentHere(*spec_file); !data.ok()) {
+  // A plan needs no data.
+  const absl::Status data = CheckDataHere(*spec_file);
+  if (!data.ok() && options.dry_run) {
     console.Note(absl::StrCat("stagecoach: note: ", data.message()));
+  } else if (!data.ok()) {
+    return console.Fail(absl::Status(data.code(), absl::StrCat(data.message(), kWhosePaths)));
   }
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return console.Fail(client.status());
   if (options.dry_run) return DryRun(**client, *spec_file, context);
 
+  const absl::Status uploaded = UploadDataOf(**client, &spec_file->spec, context);
+  if (absl::IsInvalidArgument(uploaded)) return console.Fail(LocateError(*spec_file, uploaded));
+  if (!uploaded.ok()) return console.Fail(uploaded);
   const std::string id = options.id.empty() ? MakeJobId(spec_file->spec.name()) : options.id;
   const absl::StatusOr<v1::Job> job =
       SubmitPatiently(**client, id, spec_file->spec, kSubmitPatienceSeconds, context.stop);

@@ -3,10 +3,19 @@
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/spec/client_files.h"
 #include "services/cli/spec/data_here.h"
 #include "services/cli/spec/data_survey.h"
 
 namespace stagecoach {
+namespace {
+
+constexpr char kIfElsewhere[] =
+    "; for files that the stages have write on_stages: FOLDER; to check without the data say "
+    "--data-elsewhere";
+constexpr char kNotLookedAt[] = "the data is not on this machine, and was not looked at";
+
+}  // namespace
 
 int RunValidate(const ValidateOptions& options, CommandContext& context) {
   const absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
@@ -15,14 +24,14 @@ int RunValidate(const ValidateOptions& options, CommandContext& context) {
   if (!options.data_elsewhere) {
     const absl::Status here = CheckDataHere(*spec_file);
     if (!here.ok()) {
-      return context.console->Fail(absl::Status(
-          here.code(), absl::StrCat(here.message(),
-                                    "; if the stages have it under this path on their machines, "
-                                    "say --data-elsewhere")));
+      return context.console->Fail(
+          absl::Status(here.code(), absl::StrCat(here.message(), kIfElsewhere)));
     }
     // Of a job that writes texts the stages read no data.
-    if (!spec_file->job.write.has_value()) survey = SurveyData(*spec_file);
+    const bool all_here = AllDataIsClients(spec_file->spec, spec_file->job.data);
+    if (all_here && !spec_file->job.write.has_value()) survey = SurveyData(*spec_file);
     if (!survey.ok()) return context.console->Fail(survey.status());
+    if (!all_here) survey->notes.push_back(kNotLookedAt);
   }
   for (const std::string& note : survey->notes) context.console->Note("note: " + note);
   if (context.output == OutputFormat::kTable) {

@@ -6,10 +6,14 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
+#include "plan/data/data_set_path.h"
 #include "plan/job/data_kinds.h"
+#include "services/cli/spec/client_files.h"
 #include "services/cli/spec/data_check.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/weights_here.h"
@@ -41,23 +45,53 @@ absl::Status LocateHere(const SpecFile& spec_file, const absl::Status& status) {
 
 }  // namespace
 
-absl::Status CheckDataHere(const ValidSpecFile& spec_file) {
+absl::Status CheckDataHere(const ValidSpecFile& spec_file, StagesAre stages) {
   const JobSpec& spec = spec_file.job;
-  for (const DataFile& file : FilesRead(spec.data, spec.write.has_value())) {
+  const v1::JobSpec& given = spec_file.spec;
+  const bool here = stages == StagesAre::kHere;
+  const std::vector<DataFile> files =
+      here ? FilesRead(spec.data, spec.write.has_value()) : ClientFiles(given, spec.data);
+  for (const DataFile& file : files) {
     const std::string why = WhyUnreadable(file);
     if (why.empty()) continue;
     return LocateError(
         spec_file, absl::InvalidArgumentError(absl::StrCat(DataFieldPath(spec.data, file), ": ",
                                                            file.path, ": on this machine: ", why)));
   }
-  RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsHere(spec, spec_file.network)));
+  if (here || WeightsAreClients(given)) {
+    RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsHere(spec, spec_file.network)));
+  }
+  if (!here && !DataIsClients(given)) return absl::OkStatus();
   return LocateHere(spec_file, CheckDataFiles(spec, spec_file.network));
 }
 
-absl::Status CheckContentHere(const ValidSpecFile& spec_file) {
-  const absl::Status weights = CheckWeightsIfHere(spec_file.job, spec_file.network);
-  RETURN_IF_ERROR(LocateHere(spec_file, weights));
-  return LocateHere(spec_file, CheckDataFiles(spec_file.job, spec_file.network));
+absl::Status CheckNoDataSet(const ValidSpecFile& spec_file) {
+  std::string field, what;
+  for (const DataFile& file : DataFiles(spec_file.job.data)) {
+    if (!IsDataSetPath(file.path)) continue;
+    field = DataFieldPath(spec_file.job.data, file);
+    what = file.path;
+  }
+  if (IsDataSetPath(spec_file.job.initialize.from)) {
+    field = "initialize.from";
+    what = spec_file.job.initialize.from;
+  }
+  const v1::JobSpec& spec = spec_file.spec;
+  if (!spec.initialize().dataset().empty()) {
+    field = "initialize.dataset";
+    what = spec.initialize().dataset();
+  }
+  if (!spec.data().dataset().empty()) {
+    field = "data.dataset";
+    what = spec.data().dataset();
+  }
+  if (field.empty()) return absl::OkStatus();
+  return LocateError(
+      spec_file,
+      absl::InvalidArgumentError(absl::StrCat(
+          field, ": ", ShownName(what),
+          ": a cluster keeps it, and `stagecoach local` asks none; name the files on this machine, "
+          "or use `stagecoach submit`")));
 }
 
 }  // namespace stagecoach

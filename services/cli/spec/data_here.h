@@ -1,6 +1,5 @@
-// DataHere: whether a job's data, and its file of initial weights, lie on this machine. The stages
-// read them: data on the machines of the pipeline's ends, weights on all machines. Commands that
-// check a job, or run its stages here, want to know before.
+// DataHere: whether a job's data, and its file of initial weights, lie on this machine, as those of a
+// job file do. What is in a data set of the cluster is not looked for.
 // Threads: pure function of its argument and the file system.
 // Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read. Or
 //          with the refused part of its content (services/cli/spec/data_check.h, weights_here.h).
@@ -12,10 +11,12 @@
 
 namespace stagecoach {
 
-absl::Status CheckDataHere(const ValidSpecFile& spec_file);
-// Checks the content alone: OK if there is nothing to read here. For stages elsewhere it is only a
-// hint: they may have another file under this path.
-absl::Status CheckContentHere(const ValidSpecFile& spec_file);
+enum class StagesAre { kElsewhere, kHere };
+// Stages on this machine find here what is `on_stages`.
+absl::Status CheckDataHere(const ValidSpecFile& spec_file,
+                           StagesAre stages = StagesAre::kElsewhere);
+// For stages on this machine, which have no cluster's store: refuses data sets.
+absl::Status CheckNoDataSet(const ValidSpecFile& spec_file);
 
 }  // namespace stagecoach
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "plan/data/data_set_path.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/common/convert/spec/convert_kind.h"
@@ -35,14 +36,19 @@ std::string WithoutDotdots(const std::filesystem::path& path) {
 
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
 std::string BesideJobFile(const std::string& file, const std::string& path) {
+  if (IsDataSetPath(path)) return path;
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   return WithoutDotdots(folder / path);  // an absolute one is left
 }
 
+// Not those in a data set, or on the stages' machines.
 void MakePathsAbsolute(const std::string& file, v1::JobSpec* spec) {
-  if (!spec->initialize().from().empty()) {
-    spec->mutable_initialize()->set_from(BesideJobFile(file, spec->initialize().from()));
+  const v1::Initialize& initialize = spec->initialize();
+  if (!initialize.from().empty() && initialize.dataset().empty() &&
+      initialize.on_stages().empty()) {
+    spec->mutable_initialize()->set_from(BesideJobFile(file, initialize.from()));
   }
+  if (!spec->data().dataset().empty() || !spec->data().on_stages().empty()) return;
   absl::StatusOr<DataSpec> data = DataFromProto(spec->data());
   if (!data.ok()) return;  // who validates says why
   ChangeDataPaths([&file](const std::string& path) { return BesideJobFile(file, path); }, &*data);

@@ -2,7 +2,8 @@
 // descriptor, so a field added to the API is read without a change here. Beyond the plain mapping
 // it takes: `stages: auto`; enum values by their short name in lower case (`schedule: gpipe`);
 // `partition: auto` and `partition: uniform`. Relative paths of data and of weights become
-// absolute, from the job file's folder, and ".." is resolved as on this machine.
+// absolute, from the job file's folder, and ".." is resolved as on this machine. Beside `dataset` or
+// `on_stages` they stay as they are.
 // Threads:   pure functions of their arguments and the file.
 // Errors:    INVALID_ARGUMENT "job.yaml:7:12: training.micro_batchs: unknown field; did you mean
 //            \"micro_batches\"?". Refused: unknown and repeated fields, wrong types, numbers out of

@@ -15,9 +15,4 @@ absl::Status CheckWeightsHere(const JobSpec& spec, const Network& network) {
   return WeightFile::Open(*files, spec.initialize, network).status();
 }
 
-absl::Status CheckWeightsIfHere(const JobSpec& spec, const Network& network) {
-  const absl::Status status = CheckWeightsHere(spec, network);
-  return absl::IsInvalidArgument(status) ? status : absl::OkStatus();
-}
-
 }  // namespace stagecoach

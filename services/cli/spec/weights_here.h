@@ -11,8 +11,6 @@ namespace stagecoach {
 
 // As WeightFile (stage/weights/weight_file.h), which every stage opens, but without its numbers.
 absl::Status CheckWeightsHere(const JobSpec& spec, const Network& network);
-// The same, but OK for a file that cannot be read here: stages may have it.
-absl::Status CheckWeightsIfHere(const JobSpec& spec, const Network& network);
 
 }  // namespace stagecoach
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "services/cli/client/job_client.h"
+#include "services/cli/testing/fake_data_client.h"
 
 namespace stagecoach {
 
@@ -140,6 +141,11 @@ class FakeJobClient final : public JobClient {
     if (!fetch) return absl::UnimplementedError("no files");
     return fetch(of, folder, on_fetched);
   }
+  FakeDataClient store;
+  DataClient& data() override {
+    store.reachable = reachable;
+    return store;
+  }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return v1::ListStagesResponse(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& id, uint32_t steps) override {
     if (!reachable.ok()) return reachable;
@@ -217,6 +223,7 @@ class BorrowedJobClient final : public JobClient {
     return to_->Fetch(of, folder, on_fetched, stop);
   }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
+  DataClient& data() override { return to_->data(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {
     return to_->GetTrace(job, steps);
   }

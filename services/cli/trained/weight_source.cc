@@ -18,6 +18,7 @@
 #include "services/cli/output/new_file.h"
 #include "services/cli/spec/file_head.h"
 #include "services/cli/spec/spec_reader.h"
+#include "services/cli/trained/job_inputs.h"
 #include "services/cli/trained/merged_weights.h"
 #include "stage/files/data_roots.h"
 
@@ -131,7 +132,7 @@ absl::StatusOr<WeightSource> WeightSource::OfModelFolder(const WeightRequest& re
   found.names_ = std::string(kHuggingFaceNames);
   found.config_file_ = (fs::path(temporary->path()) / "job.yaml").string();
   RETURN_IF_ERROR(WriteNewTextFile(files, found.config_file_, job, ""));
-  found.temporary_ = std::move(temporary);
+  found.temporary_.push_back(std::move(temporary));
   return found;
 }
 
@@ -153,7 +154,7 @@ absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& req
                                 ToJson(spec_file.spec, OutputFormat::kJson))
                       .status());
   ASSIGN_OR_RETURN(WeightSource found, InFolder(temporary->path()));
-  found.temporary_ = std::move(temporary);
+  found.temporary_.push_back(std::move(temporary));
   found.origin_ = request.source;
   return found;
 }
@@ -184,7 +185,7 @@ absl::StatusOr<WeightSource> WeightSource::OfJob(const WeightRequest& request) {
                                request.stop != nullptr ? request.stop : &never),
                            absl::StrCat("weights of job ", id)));
   ASSIGN_OR_RETURN(WeightSource found, InFolder(temporary->path()));
-  found.temporary_ = std::move(temporary);
+  found.temporary_.push_back(std::move(temporary));
   return found;
 }
 
@@ -211,26 +212,51 @@ absl::Status WeightSource::Merge(const WeightRequest& request) {
   // Of a job without adapters. One that went on from another needs its weights no more.
   valid.spec.mutable_training()->clear_lora();
   valid.spec.clear_resume();
+  RETURN_IF_ERROR(TakeJob(valid.spec, std::move(temporary)));
+  if (origin_.empty()) origin_ = weights_file_;
+  weights_file_ = merged;
+  base_ = valid.job.initialize.from;
+  return absl::OkStatus();
+}
+
+absl::Status WeightSource::TakeJob(const v1::JobSpec& job, std::shared_ptr<ScratchFolder> folder) {
+  const fs::path to(folder->path());
   if (const fs::path facts = fs::path(config_file_).parent_path() / kExportFactsFile;
       Exists(facts)) {
     std::error_code error;
-    fs::copy_file(facts, folder / kExportFactsFile, error);
+    fs::copy_file(facts, to / kExportFactsFile, error);
     if (error) {
       return absl::UnavailableError(absl::StrCat("copy ", facts.string(), ": ", error.message()));
     }
   }
-  config_file_ = (folder / kConfigFile).string();
-  RETURN_IF_ERROR(
-      WriteNewTextFile(files, config_file_, ToJson(valid.spec, OutputFormat::kJson), ""));
-  if (origin_.empty()) origin_ = weights_file_;
-  weights_file_ = merged;
-  base_ = valid.job.initialize.from;
-  temporary_ = std::move(temporary);
-  return absl::OkStatus();
+  config_file_ = (to / kConfigFile).string();
+  temporary_.push_back(std::move(folder));
+  return WriteNewTextFile(*PosixFileSystem(), config_file_, ToJson(job, OutputFormat::kJson), "");
+}
+
+absl::Status WeightSource::FetchOthers(const WeightRequest& request) {
+  if (names_ != kOwnNames) return absl::OkStatus();
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(config_file_));
+  v1::JobSpec& spec = spec_file.spec;
+  const bool adapts = spec.training().lora().rank() > 0;
+  const InputChoice choice{.tokenizer = request.reads_tokenizer && request.tokenizer.empty(),
+                           .weights = request.merged && adapts,
+                           .config = request.reads_config};
+  if (!InputsAreInCluster(spec, choice)) return absl::OkStatus();
+  const std::string place =
+      absl::StrCat(name(), ": a cluster's data set has what its job read beside the weights");
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobClient> client, Annotate(request.connect(), place));
+  StopSignal never;
+  const StopSignal::Registration on_stop(request.stop != nullptr ? request.stop : &never,
+                                         client->data().Stopper());
+  ASSIGN_OR_RETURN(std::shared_ptr<ScratchFolder> temporary, ScratchFolder::Make("inputs"));
+  RETURN_IF_ERROR(Annotate(FetchInputs(client->data(), choice, temporary->path(), &spec), place));
+  return TakeJob(spec, std::move(temporary));
 }
 
 absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
   ASSIGN_OR_RETURN(WeightSource found, Locate(request));
+  RETURN_IF_ERROR(found.FetchOthers(request));
   if (request.merged) RETURN_IF_ERROR(found.Merge(request));
   return found;
 }

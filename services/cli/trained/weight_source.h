@@ -10,9 +10,10 @@
 //   - otherwise the id of a job: the coordinator names its exported weights, or exports them. If
 //     this machine does not see their folder, they are fetched.
 // Adapters of a job are merged with the weights that it began with (merged_weights.h). Then the job is
-// one without adapters.
-// Ownership: weights put together from a checkpoint, merged or fetched, and an imported job, lie in a temporary
-//            folder, which goes with the object.
+// one without adapters. What the command reads of the job beside the weights, and a data set of the
+// cluster has, is fetched (job_inputs.h).
+// Ownership: weights put together from a checkpoint, merged or fetched, and an imported job, lie in temporary
+//            folders, which go with the object.
 // Threads:   the command's.
 // Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS
 //            of a checkpoint; the coordinator's.
@@ -41,7 +42,10 @@ struct WeightRequest {
   std::string tokenizer;  // in place of a Hugging Face folder's; empty: the folder's
   int64_t step = -1;      // of a cluster's job; negative: the newest
   bool merged = true;     // adapters come with the weights that they adapt, as one network
-  // Called only if the source is no path.
+  // What else of the job is read. If a data set of the cluster has it, it is fetched.
+  bool reads_tokenizer = true;
+  bool reads_config = false;  // of the folder that the job began with
+  // Called only if the source is no path, or something is to be fetched.
   std::function<absl::StatusOr<std::unique_ptr<JobClient>>()> connect;
   StopSignal* stop = nullptr;  // ends a fetch; null: nothing does
 };
@@ -64,7 +68,10 @@ class WeightSource {
  private:
   WeightSource() = default;
   static absl::StatusOr<WeightSource> Locate(const WeightRequest& request);
+  absl::Status FetchOthers(const WeightRequest& request);
   absl::Status Merge(const WeightRequest& request);
+  // Writes the job into a folder that goes with this object.
+  absl::Status TakeJob(const v1::JobSpec& job, std::shared_ptr<ScratchFolder> folder);
   static absl::StatusOr<WeightSource> InFolder(const std::string& folder);
   static absl::StatusOr<WeightSource> OfModelFolder(const WeightRequest& request);
   static absl::StatusOr<WeightSource> OfCheckpoint(const WeightRequest& request);
@@ -74,7 +81,7 @@ class WeightSource {
   std::string origin_;  // checkpoint or adapters; empty: the file itself
   std::string base_;
   std::vector<std::string> passed_over_;
-  std::shared_ptr<ScratchFolder> temporary_;
+  std::vector<std::shared_ptr<ScratchFolder>> temporary_;
 };
 
 }  // namespace stagecoach

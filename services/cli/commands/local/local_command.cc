@@ -55,7 +55,8 @@ std::string DeviceList(const LocalOptions& options) {
 // own.
 absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   ASSIGN_OR_RETURN(ValidSpecFile spec_file, ReadValidSpec(options.file));
-  RETURN_IF_ERROR(CheckDataHere(spec_file));
+  RETURN_IF_ERROR(CheckNoDataSet(spec_file));
+  RETURN_IF_ERROR(CheckDataHere(spec_file, StagesAre::kHere));
   v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
   if (options.stages == 0 && pipeline.stages() == 0) {
     pipeline.set_stages(std::max<int64_t>(kAutoStages, pipeline.min_stages()));

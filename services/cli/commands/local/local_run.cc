@@ -18,6 +18,7 @@
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/output/ndjson.h"
 #include "services/cli/spec/data_check.h"
 #include "services/common/convert/spec/convert_spec.h"
 #include "stage/tokens/tokenizer.h"

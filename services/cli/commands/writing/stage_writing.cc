@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "checkpoint/names.h"
 #include "plan/costs/decoding_memory.h"
 #include "services/cli/client/follow.h"
+#include "services/cli/commands/data_upload.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/local/local_run.h"
 #include "services/cli/commands/weight_options.h"
@@ -158,11 +160,17 @@ int64_t KeyBytesOf(const JobSpec& job) {
 class WritingRun {
  public:
   WritingRun(const StageWriting& writing, const WrittenTextEvents& events, CommandContext& context)
-      : writing_(writing), events_(events), context_(context), console_(*context.console) {}
+      : writing_(writing),
+        job_(writing.job),
+        events_(events),
+        context_(context),
+        console_(*context.console) {}
 
   int OnCluster() {
     const absl::StatusOr<std::unique_ptr<JobClient>> client = context_.connect(context_.client);
     if (!client.ok()) return console_.Fail(client.status());
+    const absl::Status uploaded = UploadDataOf(**client, &job_, context_, writing_.stages_files);
+    if (!uploaded.ok()) return console_.Fail(uploaded);
     const absl::Status submitted = Submit(**client, kSubmitPatienceSeconds);
     if (!submitted.ok()) {
       // The answer may be lost, and not the job.
@@ -211,7 +219,7 @@ class WritingRun {
 
   absl::Status Submit(JobClient& client, double patience_seconds) {
     const absl::Status status =
-        SubmitPatiently(client, id_, writing_.job, patience_seconds, context_.stop).status();
+        SubmitPatiently(client, id_, job_, patience_seconds, context_.stop).status();
     return absl::Status(status.code(), InTheUsersWords(status.message(), words_));
   }
 
@@ -246,6 +254,7 @@ class WritingRun {
   }
 
   const StageWriting& writing_;
+  v1::JobSpec job_;  // with the places of its files in the cluster
   const WrittenTextEvents& events_;
   CommandContext& context_;
   Console& console_;
@@ -273,8 +282,16 @@ absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
   options.precision = request.weights.precision;
   options.write = request.write;
   ASSIGN_OR_RETURN(const JobSpec job, MakeWritingJob(std::move(trained.spec), options));
-  return StageWriting{std::move(request), std::move(trained.weights), ToProto(job),
-                      std::move(trained.source), KeyBytesOf(job)};
+  // The one that the job had is its cluster's own, unless it trained here.
+  std::set<std::string> stages_files;
+  const std::string tokenizer = TokenizerPathOf(job.data);
+  const bool trained_there = !trained.options.resume.job.empty();
+  if (request.tokenizer.empty() && (trained_there || !NamesAPath(tokenizer))) {
+    stages_files.insert(tokenizer);
+  }
+  return StageWriting{std::move(request), std::move(trained.weights),
+                      ToProto(job),       std::move(trained.source),
+                      KeyBytesOf(job),    std::move(stages_files)};
 }
 
 int RunStageWriting(const StageWriting& writing, const WrittenTextEvents& events,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct StageWriting {
   v1::JobSpec job;
   std::optional<WeightSource> source;  // weights that the stages read, while the job runs
   int64_t key_bytes = 0;               // that keys, values and sources take of all stages at most
+  std::set<std::string> stages_files;  // paths of the job that are not this machine's
 };
 absl::StatusOr<StageWriting> PrepareStageWriting(StageWritingRequest request,
                                                  CommandContext& context);

@@ -405,7 +405,7 @@ TEST_F(StageWritingTest, AdaptersAreNoWeightsForAClustersStages) {
   EXPECT_EQ(client_.submits, 0);
 }
 
-TEST_F(StageWritingTest, StagesReadExportedWeightsByTheirAbsolutePath) {
+TEST_F(StageWritingTest, ExportedWeightsOfThisMachineAreBroughtToTheStages) {
   folder_.Write("My.export/model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
   folder_.Write("My.export/stagecoach.json",
                 FileText(STAGECOACH_SOURCE_DIR "/examples/gpt-tiny.yaml"));
@@ -417,7 +417,10 @@ TEST_F(StageWritingTest, StagesReadExportedWeightsByTheirAbsolutePath) {
   const JobSpec job = FromProto(client_.job.spec()).value();
   EXPECT_EQ(job.name, "generate-my-export");
   EXPECT_EQ(job.seed, 9u);
-  EXPECT_EQ(job.initialize, InitializeSpec{.from = folder_.File("My.export/model.safetensors")});
+  ASSERT_EQ(client_.store.sets.size(), 1u);
+  EXPECT_EQ(job.initialize,
+            InitializeSpec{.from = absl::StrCat("store:/data/", client_.store.sets.begin()->first,
+                                                "/model.safetensors")});
   EXPECT_EQ(job.resume, ResumeSpec());
   EXPECT_EQ(out_.str(), "ab\n");
 }

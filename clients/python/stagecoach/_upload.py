@@ -1,0 +1,114 @@
+"""Brings a job's files to the cluster, as far as it lacks them. What an upload that was cut has brought stays there."""
+from __future__ import annotations
+
+import time
+from typing import Callable, Iterator, List, Optional, Tuple
+
+from google.protobuf.message import Message
+
+from . import errors
+from ._connection import Connection
+from ._crc32c import crc32c
+from ._data_set import DataSet, files_of_job, make_data_set, put_places, read_part
+from ._proto import data_sets_pb2, model_pb2, store_pb2
+
+_PREPARED_PARTS = 4096
+_MESSAGE_BYTES = 512 << 10
+_CALL_BYTES = 4 << 20
+_CALL_SECONDS = 120.0
+_GIVE_UP_SECONDS = 60.0
+_RETRY_SECONDS = 0.5
+_MOST_TURNS = 20
+
+Pieces = Callable[[int], Iterator[bytes]]
+
+
+def upload_data_of(connection: Connection, spec: model_pb2.JobSpec) -> None:
+    """Uploads what the job names of this machine, and puts its places in the cluster into the spec."""
+    files, places = files_of_job(spec)
+    if files:
+        put_places(spec, places, upload(connection, make_data_set(files)))
+
+
+def upload(connection: Connection, data: DataSet) -> str:
+    """The id of the set."""
+    sources: List[Tuple[str, int, Pieces]] = [
+        (part.sha256, part.bytes, lambda offset, part=part: read_part(part, offset, _MESSAGE_BYTES)) for part in data.parts]
+    sources.append((data.sha256, len(data.manifest), lambda offset: _cut(data.manifest[offset:])))
+    for first in range(0, len(sources), _PREPARED_PARTS):
+        some = sources[first:first + _PREPARED_PARTS]
+        request = data_sets_pb2.PrepareUploadRequest(
+            parts=[data_sets_pb2.DataPart(sha256=digest, bytes=size) for digest, size, _ in some])
+        answer = connection.call("DataService/PrepareUpload", request, data_sets_pb2.PrepareUploadResponse, _CALL_SECONDS)
+        for index in answer.missing:
+            digest, size, pieces = some[index]
+            _Object(connection, f"{answer.folder}/{digest}", answer.grant, size).bring(pieces)
+    put = data_sets_pb2.PutDataSetRequest(manifest_sha256=data.sha256)
+    return connection.call("DataService/PutDataSet", put, data_sets_pb2.PutDataSetResponse, _CALL_SECONDS).data_set.id
+
+
+def _cut(data: bytes) -> Iterator[bytes]:
+    for at in range(0, len(data), _MESSAGE_BYTES):
+        yield data[at:at + _MESSAGE_BYTES]
+
+
+class _Object:
+    """A part on its way into the store."""
+
+    def __init__(self, connection: Connection, name: str, grant: str, size: int) -> None:
+        self._connection = connection
+        self._name = name
+        self._grant = grant
+        self._size = size
+
+    def bring(self, pieces: Pieces) -> None:
+        moved, most, from_start, turns = time.monotonic(), -1, False, 0
+        while True:
+            committed, complete = self._find()
+            if complete:
+                return
+            if committed > most:
+                moved, most = time.monotonic(), committed
+            from_start = from_start or committed == 0
+            try:
+                self._write(pieces, committed)
+                return
+            except (errors.InvalidArgument, errors.DataLoss) as error:
+                # Bytes that another upload brought may have been those of a changed file: they are gone now.
+                turns, most = turns + 1, -1
+                if turns > _MOST_TURNS or (from_start and self._find() == (0, False)):
+                    raise errors.FailedPrecondition(f"a file was changed while it was uploaded; try again ({error.message})",
+                                                    code="FAILED_PRECONDITION") from None
+            except errors.StagecoachError as error:
+                passing = error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "CANCELLED")
+                if not passing or time.monotonic() - moved > _GIVE_UP_SECONDS:
+                    raise
+                self._connection.pause(_RETRY_SECONDS)
+
+    def _find(self) -> Tuple[int, bool]:
+        request = store_pb2.FindObjectRequest(name=self._name, grant=self._grant)
+        request.checksum = crc32c(request.SerializeToString())
+        try:
+            found = self._connection.call("StoreService/FindObject", request, store_pb2.FindObjectResponse, _CALL_SECONDS)
+            return found.committed_size, found.complete
+        except errors.NotFound:
+            return 0, False
+
+    def _write(self, pieces: Pieces, at: int) -> None:
+        """Some calls, each of some messages: all bytes from a place on."""
+        messages: List[Message] = []
+        waiting = 0
+        source: Iterator[bytes] = pieces(at) if at < self._size else iter((b"",))
+        for data in source:
+            message = store_pb2.WriteObjectRequest(write_offset=at, finish_write=at + len(data) == self._size)
+            if not messages:
+                message.name, message.grant = self._name, self._grant
+            at += len(data)
+            head = message.SerializeToString()
+            message.crc32c = crc32c(data, crc32c(head))
+            message.data = data
+            messages.append(message)
+            waiting += len(data)
+            if waiting >= _CALL_BYTES or at == self._size:
+                self._connection.send("StoreService/WriteObject", messages, store_pb2.WriteObjectResponse, _CALL_SECONDS)
+                messages, waiting = [], 0

@@ -1,0 +1,185 @@
+#include "services/cli/data/upload.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
+#include "base/utf8.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int kPreparedParts = 4096;  // of a call, as data_sets.proto has it
+constexpr int64_t kSentPieceBytes = int64_t{4} << 20;
+// Uploads of one part by several clients take turns; each turn that another one won counts.
+constexpr int kMostLostTurns = 20;
+
+// Bytes of a part from a place on: of files, or of the manifest.
+using ReadPart = std::function<absl::Status(std::span<std::byte> target)>;
+using OpenPart = std::function<ReadPart(int64_t offset)>;
+
+struct MissingPart {
+  StoredObject object;
+  int64_t bytes = 0;
+  int64_t counted = 0;  // of them data: a manifest has none
+  OpenPart open;
+  std::string what;  // for errors: its file, or its first one
+};
+
+absl::Status ChangedWhileSent(const MissingPart& part) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(part.what,
+                   ": was changed while it was uploaded; run the command again when "
+                   "nothing writes the file"));
+}
+
+class Uploader {
+ public:
+  Uploader(DataClient& client, const OnUploaded& on_uploaded, StopSignal* stop)
+      : client_(client), on_uploaded_(on_uploaded), stop_(stop) {}
+
+  absl::StatusOr<v1::DataSet> Run(const LocalParts& parts, const DataSetName& name) {
+    const std::function<void()> stopper = client_.Stopper();
+    const StopSignal::Registration on_stop(stop_, stopper);
+    RETURN_IF_ERROR(Prepare(parts));
+    for (const MissingPart& part : missing_) total_ += part.counted;
+    on_uploaded_(0, total_);
+    for (const MissingPart& part : missing_) RETURN_IF_ERROR(UploadPart(part));
+    v1::PutDataSetRequest request;
+    request.set_manifest_sha256(parts.manifest_sha256);
+    request.set_name(name.name);
+    request.set_replace(name.replace);
+    ASSIGN_OR_RETURN(v1::PutDataSetResponse put, client_.Put(request));
+    return std::move(*put.mutable_data_set());
+  }
+
+ private:
+  // The manifest comes last: it is small, and useless without the others.
+  absl::Status Prepare(const LocalParts& parts) {
+    std::vector<MissingPart> all;
+    for (const LocalPart& part : parts.parts) {
+      std::string what = ShownName(part.files.front()->here);
+      if (part.files.size() > 1) {
+        absl::StrAppend(&what, ", or one of the ", part.files.size() - 1, " behind it");
+      }
+      all.push_back({{.name = part.sha256, .grant = ""},
+                     part.bytes,
+                     part.bytes,
+                     [&part](int64_t offset) -> ReadPart {
+                       const auto reader = std::make_shared<PartReader>(part, offset);
+                       return [reader](std::span<std::byte> to) { return reader->Read(to); };
+                     },
+                     std::move(what)});
+    }
+    const std::string& manifest = parts.manifest;
+    all.push_back({{.name = parts.manifest_sha256, .grant = ""},
+                   std::ssize(manifest),
+                   0,
+                   [&manifest](int64_t offset) -> ReadPart {
+                     return [&manifest, offset](std::span<std::byte> to) mutable {
+                       std::memcpy(to.data(), manifest.data() + offset, to.size());
+                       offset += std::ssize(to);
+                       return absl::OkStatus();
+                     };
+                   },
+                   "the list of files"});
+    for (size_t first = 0; first < all.size(); first += kPreparedParts) {
+      const size_t count = std::min<size_t>(kPreparedParts, all.size() - first);
+      RETURN_IF_ERROR(PrepareSome(std::span(all).subspan(first, count)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PrepareSome(std::span<MissingPart> parts) {
+    v1::PrepareUploadRequest request;
+    for (const MissingPart& part : parts) {
+      v1::DataPart& entry = *request.add_parts();
+      entry.set_sha256(part.object.name);
+      entry.set_bytes(part.bytes);
+    }
+    ASSIGN_OR_RETURN(const v1::PrepareUploadResponse response, client_.PrepareUpload(request));
+    for (const int32_t index : response.missing()) {
+      if (index < 0 || index >= std::ssize(parts)) {
+        return absl::DataLossError(
+            absl::StrCat("the coordinator asks for part ", index, " of ", parts.size()));
+      }
+      MissingPart& part = parts[static_cast<size_t>(index)];
+      part.object = {absl::StrCat(response.folder(), "/", part.object.name), response.grant()};
+      missing_.push_back(std::move(part));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status UploadPart(const MissingPart& part) {
+    bool began_here = false;  // every byte of it is from here
+    int lost_turns = 0;
+    while (true) {
+      ASSIGN_OR_RETURN(const StoreClient::Size there, SizeOf(part));
+      if (there.complete) break;
+      if (there.committed > part.bytes) return ChangedWhileSent(part);
+      began_here = began_here || there.committed == 0;
+      const absl::Status status = AppendFrom(part, there.committed);
+      if (status.ok()) break;
+      // The server says both also of bytes that have another digest than the part's name.
+      if (!absl::IsDataLoss(status) && !absl::IsInvalidArgument(status)) return Told(status);
+      ASSIGN_OR_RETURN(const StoreClient::Size left, SizeOf(part));
+      if (left.complete) break;
+      // Bytes that another upload brought may have been those of a changed file: they are gone now.
+      if (left.committed == 0 && began_here) return ChangedWhileSent(part);
+      if (++lost_turns > kMostLostTurns) return Told(status);
+    }
+    done_ += part.counted;
+    on_uploaded_(done_, total_);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<StoreClient::Size> SizeOf(const MissingPart& part) {
+    const absl::StatusOr<StoreClient::Size> found = client_.Find(part.object);
+    if (absl::IsNotFound(found.status())) return StoreClient::Size{};
+    if (!found.ok()) return Told(found.status());
+    return found;
+  }
+
+  absl::Status AppendFrom(const MissingPart& part, int64_t at) {
+    on_uploaded_(done_ + std::min(at, part.counted), total_);
+    const ReadPart read = part.open(at);
+    while (true) {
+      if (stop_->requested()) return stop_->reason();
+      piece_.resize(static_cast<size_t>(std::min(kSentPieceBytes, part.bytes - at)));
+      RETURN_IF_ERROR(read(piece_));
+      const bool last = at + std::ssize(piece_) == part.bytes;
+      RETURN_IF_ERROR(client_.Append(part.object, at, piece_, last));
+      at += std::ssize(piece_);
+      on_uploaded_(done_ + std::min(at, part.counted), total_);
+      if (last) return absl::OkStatus();
+    }
+  }
+
+  // A stop cancels calls, whose words say less.
+  absl::Status Told(const absl::Status& status) const {
+    return stop_->requested() ? stop_->reason() : status;
+  }
+
+  DataClient& client_;
+  const OnUploaded& on_uploaded_;
+  StopSignal* const stop_;
+  std::vector<MissingPart> missing_;
+  std::vector<std::byte> piece_;
+  int64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::DataSet> Upload(DataClient& client, const LocalParts& parts,
+                                   const DataSetName& name, const OnUploaded& on_uploaded,
+                                   StopSignal* stop) {
+  return Uploader(client, on_uploaded, stop).Run(parts, name);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,116 @@
+// Uploads that are cut, that others have begun, and whose files change.
+#include "services/cli/data/upload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/testing/status_is.h"
+#include "base/testing/temporary_folder.h"
+#include "services/cli/data/file_set.h"
+#include "services/cli/testing/fake_data_client.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+
+class UploadTest : public testing::Test {
+ protected:
+  UploadTest() {
+    folder_.Write("big", std::string(9 << 20, 'b'));
+    folder_.Write("small", "s");
+    Read();
+  }
+  void Read() {
+    set_ = FileSet();
+    EXPECT_TRUE(set_.Add(folder_.path(), "").ok());
+    EXPECT_TRUE(set_.Sort().ok());
+    auto parts = MakeParts(set_, [](int64_t, int64_t) { return true; });
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    parts_ = *std::move(parts);
+  }
+  absl::StatusOr<v1::DataSet> Run(const DataSetName& name = {}) {
+    return Upload(
+        client_, parts_, name,
+        [this](int64_t done, int64_t total) {
+          EXPECT_LE(done, total);
+          done_ = done;
+          total_ = total;
+        },
+        &stop_);
+  }
+  FakeDataClient::Object& Big() { return client_.parts[parts_.parts[0].sha256]; }
+
+  const TemporaryFolder folder_;
+  FileSet set_;
+  LocalParts parts_;
+  FakeDataClient client_;
+  StopSignal stop_;
+  int64_t done_ = -1, total_ = -1;
+};
+
+TEST_F(UploadTest, BringsWhatIsMissingAndTheSecondTimeNothing) {
+  const auto set = Run({.name = "mine", .replace = false});
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->name(), "mine");
+  EXPECT_EQ(set->files(), 2);
+  EXPECT_EQ(done_, total_);
+  EXPECT_GT(total_, 9 << 20);
+  const int appends = client_.appends;
+  const auto again = Run();
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->id(), set->id());
+  EXPECT_EQ(total_, 0);
+  EXPECT_EQ(client_.appends, appends);
+}
+
+TEST_F(UploadTest, GoesOnBehindWhatACutUploadHasBrought) {
+  client_.appends_left = 2;
+  EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cut")));
+  EXPECT_EQ(Big().bytes.size(), 8u << 20);
+  client_.appends_left = -1;
+  const int before = client_.appends;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(client_.appends - before, 3) << "the rest, the small file, the manifest";
+}
+
+TEST_F(UploadTest, OfAllBytesThatAreThereOnlyTheEndIsMissing) {
+  Big().bytes = std::string(9 << 20, 'b');
+  ASSERT_TRUE(Run().ok());
+  EXPECT_TRUE(Big().complete);
+}
+
+TEST_F(UploadTest, WhatAnotherOneHasSpoiledIsSentAnew) {
+  Big().bytes = "a file that was changed";
+  ASSERT_TRUE(Run().ok());
+  EXPECT_TRUE(Big().complete);
+}
+
+TEST_F(UploadTest, AnotherOneThatIsFasterIsNoError) {
+  bool once = true;
+  client_.on_append = [&] {
+    if (!std::exchange(once, false)) return;
+    Big() = {.bytes = std::string(9 << 20, 'b'), .complete = true};
+  };
+  ASSERT_TRUE(Run().ok());
+}
+
+TEST_F(UploadTest, AChangedFileIsNamed) {
+  folder_.Write("big", std::string(9 << 20, 'c'));
+  EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       HasSubstr(folder_.File("big") + ": was changed")));
+  EXPECT_TRUE(client_.sets.empty());
+  Read();
+  EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(UploadTest, AStopEndsItAndLeavesWhatIsThere) {
+  client_.on_append = [this] { stop_.Request(absl::CancelledError("interrupted")); };
+  EXPECT_TRUE(absl::IsCancelled(Run().status()));
+  EXPECT_EQ(Big().bytes.size(), 4u << 20);
+}
+
+}  // namespace
+}  // namespace stagecoach
