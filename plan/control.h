@@ -139,6 +139,9 @@ struct RunCommand {
   uint64_t snapshot_kept = 0;
   bool snapshot_of_load = false;
   bool snapshots_end = false;  // this load takes no more snapshots: drop those held
+  // Copy the tensors for a checkpoint of fence.step once the decision is applied. A WriteShard with
+  // this fence writes the copy, while other commands run.
+  bool copy_shard = false;
   // kWrite: rows of tokens for each group, at most; then it pauses, so that people see what is written.
   int64_t rounds = 0;
   bool goes_on = false;  // kWrite: with the mini-batch that the command before paused
@@ -183,6 +186,8 @@ struct StepReport {
   StageMemory memory_peak;
   SnapshotReport snapshot;
   std::string snapshot_note;  // why there is none, for the stage's own log; not sent
+  bool shard_copied = false;  // as the command asked for; false: there was no room
+  std::string copy_note;      // why it was not, as above
 };
 
 struct WriteShardCommand {

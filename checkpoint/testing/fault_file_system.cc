@@ -1,6 +1,7 @@
 #include "checkpoint/testing/fault_file_system.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <set>
 
@@ -11,6 +12,11 @@
 #include "checkpoint/names.h"
 
 namespace stagecoach {
+namespace {
+
+constexpr auto kLongestHold = std::chrono::minutes(1);
+
+}  // namespace
 
 struct FaultFileSystem::Node {
   using Entries = std::map<std::string, std::shared_ptr<Node>>;
@@ -75,7 +81,8 @@ class FaultFileSystem::Writer final : public WritableFile {
         power_cuts_(files->power_cuts_) {}
 
   absl::Status Append(std::span<const std::byte> bytes) override {
-    std::lock_guard<std::mutex> lock(files_->mutex_);
+    std::unique_lock<std::mutex> lock(files_->mutex_);
+    files_->WaitToWrite(&lock);
     RETURN_IF_ERROR(UsableLocked());
     const Verdict verdict = files_->JudgeLocked("write", path_);
     size_t length = bytes.size();
@@ -175,6 +182,32 @@ void FaultFileSystem::ClearFault() {
 int64_t FaultFileSystem::calls() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return calls_;
+}
+
+void FaultFileSystem::HoldWrites() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  holds_writes_ = true;
+}
+
+void FaultFileSystem::LetWritesGo() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  holds_writes_ = false;
+  writes_changed_.notify_all();
+}
+
+void FaultFileSystem::AwaitHeldWrite() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  CHECK(writes_changed_.wait_for(lock, kLongestHold, [this] { return held_writes_ > 0; }))
+      << "nobody has written within a minute";
+}
+
+void FaultFileSystem::WaitToWrite(std::unique_lock<std::mutex>* lock) {
+  if (!holds_writes_) return;
+  ++held_writes_;
+  writes_changed_.notify_all();
+  CHECK(writes_changed_.wait_for(*lock, kLongestHold, [this] { return !holds_writes_; }))
+      << "writes were held for a minute";
+  --held_writes_;
 }
 
 void FaultFileSystem::SetCapacity(int64_t bytes) {

@@ -9,6 +9,7 @@
 #ifndef STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_
 #define STAGECOACH_CHECKPOINT_TESTING_FAULT_FILE_SYSTEM_H_
 
+#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -48,6 +49,10 @@ class FaultFileSystem final : public FileSystem {
   void ClearFault();
   int64_t calls() const;  // since construction
   void SetCapacity(int64_t bytes);
+  // From now on writes wait, each for at most a minute, until LetWritesGo. Other calls go on.
+  void HoldWrites();
+  void LetWritesGo();
+  void AwaitHeldWrite();  // until one waits, at most for a minute
   void CutPower(Survivors survivors);
   // For tests that damage files: the whole content, synced at once. CHECKs that the file exists.
   std::string Contents(const std::string& path);
@@ -73,6 +78,7 @@ class FaultFileSystem final : public FileSystem {
     absl::Status answer;  // the answer if it is not ok
   };
 
+  void WaitToWrite(std::unique_lock<std::mutex>* lock);
   Verdict JudgeLocked(const char* operation, const std::string& path);
   std::shared_ptr<Node> FindLocked(const std::string& path) const;  // null if absent
   absl::StatusOr<std::shared_ptr<Node>> ParentLocked(const std::string& path) const;
@@ -87,6 +93,9 @@ class FaultFileSystem final : public FileSystem {
   int64_t calls_ = 0;
   int64_t calls_since_fault_ = 0;
   int64_t capacity_ = std::numeric_limits<int64_t>::max();
+  bool holds_writes_ = false;
+  int64_t held_writes_ = 0;
+  std::condition_variable writes_changed_;
   int64_t power_cuts_ = 0;  // a file from before the last one is dead
 };
 

@@ -176,6 +176,9 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
     entry.signs.moved_seconds = now.seconds;
     if (!entry.job.empty()) ++job_moves_[entry.job];
   }
+  if (std::exchange(entry.shard_progress, heartbeat.shard_progress) != heartbeat.shard_progress) {
+    entry.signs.wrote_seconds = now.seconds;
+  }
   entry.totals = heartbeat.totals;
   return usable_again;
 }

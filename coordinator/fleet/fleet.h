@@ -87,12 +87,14 @@ struct StageHeartbeat {
   uint64_t progress = 0;    // a new number means progress
   std::string waiting_for;  // while it loads: what it is at
   StageTotals totals;
-  uint64_t newest_term = 0;  // newest term of all commands so far, by any coordinator
+  uint64_t newest_term = 0;     // newest term of all commands so far, by any coordinator
+  uint64_t shard_progress = 0;  // of a shard written beside the steps: a new number means progress
 };
 
 // Signs of a stage at work, from its heartbeats.
 struct StageSigns {
   double moved_seconds = 0;  // last heartbeat with progress; 0: none yet
+  double wrote_seconds = 0;  // the same of a shard that is written beside the steps
   std::string waiting_for;   // empty: unknown
   bool loads = false;        // a cell of its job; waiting_for is then what it is at
 };
@@ -178,7 +180,7 @@ class Fleet {
     bool sees_folder = true;
     std::string job;
     double renewed_seconds = 0, renewed_unix_seconds = 0;
-    uint64_t progress = 0;
+    uint64_t progress = 0, shard_progress = 0;
     StageSigns signs;
     StageTotals totals;
   };

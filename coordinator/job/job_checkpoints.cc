@@ -51,6 +51,13 @@ std::vector<ShardInfo> WrittenShards(const JobState& state) {
   return shards;
 }
 
+Manifest WithShards(Manifest manifest, std::vector<ShardInfo> shards) {
+  manifest.shards = std::move(shards);
+  std::sort(manifest.shards.begin(), manifest.shards.end(),
+            [](const ShardInfo& a, const ShardInfo& b) { return a.file < b.file; });
+  return manifest;
+}
+
 }  // namespace
 
 // Full, away, read-only, broken: whoever runs the cluster mends it, and the job is none the worse.
@@ -75,6 +82,8 @@ void JobTransition::On(const SaveRequested&) {
 }
 
 bool CheckpointDue(const JobState& state) {
+  // Of two the second would wait for the first.
+  if (state.checkpoints.writing.beside.has_value()) return false;
   if (!state.job->spec.checkpoint.automatic()) return false;
   double seconds = state.checkpoints.seconds;
   if (seconds <= 0) seconds = static_cast<double>(CheckpointBytes(state)) / kDiskBytesPerSecond;
@@ -93,24 +102,22 @@ void JobTransition::StartCheckpoint() {
       (state_.snapshots.save.on ? !GivesUp(state_, now_.seconds) : CheckpointDue(state_));
   state_.checkpoints.requested = false;
   state_.checkpoints.writing = {.started_seconds = now_.seconds, .spares_room = unasked};
-  BeginOperation(Activity::kBeginCheckpoint, state_.limits.effect_deadline_seconds);
+  EnterWrite(Activity::kBeginCheckpoint);
   actions_.push_back(BeginCheckpoint{FenceOf(state_), (unasked ? 2 : 1) * CheckpointBytes(state_)});
 }
 
 void JobTransition::On(const CheckpointBegun& event) {
-  if (IsTerminal(state_.phase) || !Expects(Activity::kBeginCheckpoint, event.fence)) {
+  if (IsTerminal(state_.phase) || !ExpectsWrite(Activity::kBeginCheckpoint, event.fence)) {
     if (event.folder.ok()) actions_.push_back(AbandonCheckpoint{*event.folder});
     return;
   }
   if (!event.folder.ok()) return CheckpointFailed(event.folder.status());
   state_.checkpoints.writing.folder = *event.folder;
-  // A sync of what was written shows no progress while it lasts.
-  BeginOperation(Activity::kWriteShards, std::max(state_.limits.load_deadline_seconds,
-                                                  static_cast<double>(CheckpointBytes(state_)) /
-                                                      state_.limits.sync_bytes_per_second));
+  EnterWrite(Activity::kWriteShards);
   if (state_.snapshots.save.on) return WriteSnapshotShards();
+  const auto& beside = state_.checkpoints.writing.beside;
   WriteShardCommand command;
-  command.fence = FenceOf(state_);
+  command.fence = beside.has_value() ? beside->fence : FenceOf(state_);
   command.folder = state_.checkpoints.writing.folder;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendWriteShard{static_cast<int>(k), state_.slots[k].stage, command});
@@ -118,7 +125,7 @@ void JobTransition::On(const CheckpointBegun& event) {
 }
 
 void JobTransition::On(const ShardWritten& event) {
-  if (!Answered(Activity::kWriteShards, event.fence, event.stage)) return;
+  if (!ShardAnswered(event)) return;
   if (event.shard.ok()) {
     state_.slots[event.stage].shard = *event.shard;
   } else if (state_.snapshots.save.on ||
@@ -130,9 +137,9 @@ void JobTransition::On(const ShardWritten& event) {
           Annotate(event.shard.status(), StageText(state_, event.stage));
     }
   } else {
-    return OperationFailed(event.stage, event.shard.status());
+    return ShardFailed(event.stage, event.shard.status());
   }
-  if (AllAnswered()) FinishShards();
+  if (AllShardsAnswered()) FinishShards();
 }
 
 Manifest MakeManifest(const JobState& state, std::vector<ShardInfo> shards) {
@@ -156,37 +163,44 @@ Manifest MakeManifest(const JobState& state, std::vector<ShardInfo> shards) {
   manifest.term = state.term;
   manifest.stages = static_cast<int>(state.slots.size());
   manifest.fingerprint = state.found.fingerprint;
-  manifest.shards = std::move(shards);
-  std::sort(manifest.shards.begin(), manifest.shards.end(),
-            [](const ShardInfo& a, const ShardInfo& b) { return a.file < b.file; });
-  return manifest;
+  return WithShards(std::move(manifest), std::move(shards));
 }
 
 void JobTransition::FinishShards() {
   const CheckpointWrite& writing = state_.checkpoints.writing;
   if (!writing.error.ok()) return CheckpointFailed(writing.error);
-  BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
+  EnterWrite(Activity::kCommit);
   // Whether a job ends well is known once its last checkpoint is exported; until then none goes
   // that may be better.
-  const int64_t keep = state_.step >= LastStep(state_) ? kKeepAll : spec().checkpoint.keep;
+  const bool last = !writing.beside.has_value() && state_.step >= LastStep(state_);
+  const int64_t keep = last ? kKeepAll : spec().checkpoint.keep;
   Manifest manifest = state_.snapshots.save.on ? SavedManifest(state_)
-                                               : MakeManifest(state_, WrittenShards(state_));
+                      : writing.beside.has_value()
+                          ? WithShards(writing.beside->manifest, WrittenShards(state_))
+                          : MakeManifest(state_, WrittenShards(state_));
   std::vector<ExpectedTensor> expected = ExpectedTensors(state_);
-  actions_.push_back(CommitCheckpoint{FenceOf(state_), writing.folder, std::move(manifest),
-                                      std::move(expected), keep});
+  actions_.push_back(
+      CommitCheckpoint{writing.beside.has_value() ? writing.beside->fence : FenceOf(state_),
+                       writing.folder, std::move(manifest), std::move(expected), keep});
 }
 
 void JobTransition::On(const CheckpointCommitted& event) {
-  if (!Expects(Activity::kCommit, event.fence)) return;
+  if (!ExpectsWrite(Activity::kCommit, event.fence)) return;
   if (!event.ref.ok()) return CheckpointFailed(event.ref.status());
   JobCheckpoints& checkpoints = state_.checkpoints;
   checkpoints.writing.folder.clear();
-  checkpoints.done = true;
   checkpoints.unsaved.clear();
   checkpoints.last = LastCheckpointOf(*event.ref, WrittenShards(state_));
+  RecordWrite("");
+  if (checkpoints.writing.beside.has_value()) {
+    const bool awaited = AwaitsCheckpoint();
+    checkpoints.seconds = EndBeside();
+    if (awaited) Continue();
+    return;
+  }
+  checkpoints.done = true;
   checkpoints.seconds = now_.seconds - checkpoints.writing.started_seconds;
   checkpoints.unsaved_train_seconds = 0;
-  Record(JobRecord::Kind::kCheckpoint, "").step_seconds = checkpoints.seconds;
   if (state_.snapshots.save.on) {
     state_.snapshots.save.tried = true;  // also where a holder was lost meanwhile
     return EndSave();
@@ -195,13 +209,15 @@ void JobTransition::On(const CheckpointCommitted& event) {
 }
 
 void JobTransition::CheckpointFailed(const absl::Status& status) {
+  RecordWrite(absl::StrCat("checkpoint at step ", StepOfWrite(), ": ", status.ToString()));
+  const bool beside = state_.checkpoints.writing.beside.has_value(), awaited = AwaitsCheckpoint();
   DropCheckpoint();
+  if (beside) {
+    if (awaited) Continue();
+    return;
+  }
   state_.checkpoints.done = true;  // tried; the next one is due at the next boundary
   state_.checkpoints.unsaved_train_seconds = 0;
-  const std::string text =
-      absl::StrCat("checkpoint at step ", state_.step, ": ", status.ToString());
-  Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
-      now_.seconds - state_.checkpoints.writing.started_seconds;
   if (state_.snapshots.save.on) {
     EndSave();
     state_.snapshots.save.lacked_room =
@@ -226,6 +242,18 @@ void JobTransition::DropCheckpoint() {
   for (std::string* folder : {&checkpoints.writing.folder, &checkpoints.probe.folder}) {
     if (!folder->empty()) actions_.push_back(AbandonCheckpoint{std::exchange(*folder, "")});
   }
+  checkpoints.writing.beside.reset();
+}
+
+uint64_t JobTransition::StepOfWrite() const {
+  const auto& beside = state_.checkpoints.writing.beside;
+  return beside.has_value() ? beside->fence.step : state_.step;
+}
+
+void JobTransition::RecordWrite(const std::string& error) {
+  JobRecord& record = Record(JobRecord::Kind::kCheckpoint, error);
+  record.step = StepOfWrite();
+  record.step_seconds = now_.seconds - state_.checkpoints.writing.started_seconds;
 }
 
 }  // namespace stagecoach

@@ -85,9 +85,13 @@ bool TriesUnfitAgain(JobState& state, double now) {
 }  // namespace
 
 void JobTransition::OperationFailed(int stage, const absl::Status& status) {
+  FailedAt(stage, status, state_.activity, Place(state_, stage));
+}
+
+void JobTransition::FailedAt(int stage, const absl::Status& status, Activity activity,
+                             const std::string& place) {
   const StageRegistration& who = state_.slots[stage].stage;
-  const std::string place = Place(state_, stage);
-  const FailureClass failure = ClassOf(state_.activity, status, HasRun(state_));
+  const FailureClass failure = ClassOf(activity, status, HasRun(state_));
   if (failure == FailureClass::kJob) return Fail(AnnotateAt(status, place));
   if (absl::IsUnavailable(status)) {
     // Dead, or its neighbour is: its next heartbeat tells.
@@ -293,6 +297,8 @@ void JobTransition::Recover(const std::string& cause) {
 }
 
 void JobTransition::On(const DeadlinePassed& event) {
+  const double beside = BesideDeadline(state_);
+  if (beside != 0 && now_.seconds >= beside) return BesideOverdue(event);
   double& deadline = state_.operation.deadline_seconds;
   if (deadline == 0 || now_.seconds < deadline) return Stale();
   const double stall = state_.operation.stall_seconds;

@@ -64,6 +64,7 @@ struct ActionText {
       absl::StrAppend(&text, " batch=", a.command.evaluation_batch, " rounds=", a.command.rounds,
                       a.command.goes_on ? " goes on" : "");
     }
+    if (a.command.copy_shard) text += " copy";
     if (!a.command.apply.has_value()) return text;
     return absl::StrCat(text, a.command.apply->apply ? " apply=" : " skip=", a.command.apply->step);
   }
@@ -182,11 +183,18 @@ absl::StatusOr<T> Answer(const std::string& code, T value) {
 
 }  // namespace
 
+static std::string BesideText(const JobState& state) {
+  const auto& beside = state.checkpoints.writing.beside;
+  if (!beside.has_value()) return "";
+  return absl::StrCat(" beside=", beside->fence.step, "/", ActivityName(beside->at));
+}
+
 std::string StateText(const JobState& state) {
   return absl::StrCat(JobPhaseName(state.phase), "/", ActivityName(state.activity),
                       state.term > 1 ? absl::StrCat(" term=", state.term) : "",
                       " generation=", state.generation, " step=", state.step,
-                      " stages=", state.slots.size(), " committed=", state.checkpoints.last.step);
+                      " stages=", state.slots.size(), " committed=", state.checkpoints.last.step,
+                      BesideText(state));
 }
 
 void JobScript::NewJob(const Words& words) {
@@ -262,8 +270,15 @@ void JobScript::NewJob(const Words& words) {
   hold_plans_ = Number(options, "hold", 0) != 0;
 }
 
-Fence JobScript::EventFence() {
-  Fence fence = FenceOf(*state_);
+// Of a checkpoint beside the steps, if one is under way.
+Fence JobScript::WriteFence() {
+  const auto& beside = state_->checkpoints.writing.beside;
+  return EventFence(beside.has_value() ? beside->fence : FenceOf(*state_));
+}
+
+Fence JobScript::EventFence() { return EventFence(FenceOf(*state_)); }
+
+Fence JobScript::EventFence(Fence fence) {
   if (std::exchange(stale_, false)) --fence.attempt;
   if (std::exchange(late_, false)) --fence.generation;
   return fence;
@@ -356,6 +371,11 @@ std::vector<WrittenPiece> JobScript::Pieces(const std::string& how) {
 
 std::string JobScript::All(const std::string& how) {
   const Activity activity = state_->activity;
+  if (how == "shards") {
+    std::string text;
+    for (size_t k = 0; k < state_->slots.size(); ++k) text = Run(absl::StrCat("shard ", k));
+    return text;
+  }
   const char* command = activity == Activity::kLoad          ? "loaded"
                         : activity == Activity::kWriteShards ? "shard"
                                                              : "reported";
@@ -380,9 +400,8 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "all") return All(second);
   if (verb == "wait") {
     now_ += std::stod(second);
-    const bool due =
-        state_->operation.deadline_seconds > 0 && now_ >= state_->operation.deadline_seconds;
-    if (!due) return "nothing is due\n";
+    const double deadline = NextDeadline(*state_);
+    if (deadline == 0 || now_ < deadline) return "nothing is due\n";
     signs_.stages["b"].waiting_for = "activation of micro-batch 1";
     signs_.heard_seconds = now_;
     return Apply(signs_);
@@ -391,6 +410,7 @@ std::string JobScript::Run(const std::string& line) {
     (second == "effect" ? signs_.effect_moved_seconds : signs_.stages[second].moved_seconds) = now_;
     return "";
   }
+  if (verb == "writes") return signs_.stages[second].wrote_seconds = now_, "";
   now_ += tick_;  // every event a little later; exact in binary
   if (verb == "open") return Apply(JobOpened{1, false});
   if (verb == "restart") return Apply(JobOpened{uint64_t(Number(options, "term", 2)), true});
@@ -483,8 +503,9 @@ std::string JobScript::Run(const std::string& line) {
     return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
   }
   if (verb == "reported") {
-    static const std::set<std::string> kReports = {
-        "nan", "empty", "otherwise", "uncounted", "over", "done", "end", "silent", "stray"};
+    static const std::set<std::string> kReports = {"nan",   "empty", "otherwise", "uncounted",
+                                                   "over",  "done",  "end",       "silent",
+                                                   "stray", "copied"};
     StepReport report;
     report.applied = state_->pending;
     if (third == "otherwise") report.applied->learning_rate *= 2;
@@ -492,6 +513,7 @@ std::string JobScript::Run(const std::string& line) {
     report.loss_sum = 32;
     report.targets = report.has_loss ? 16 : 0;
     report.terms = 16;
+    report.shard_copied = third == "copied";
     report.finite = third != "nan";
     if (third == "nan") report.loss_sum = std::numeric_limits<double>::quiet_NaN();
     if (third == "empty") report.terms = report.loss_sum = 0;
@@ -520,15 +542,16 @@ std::string JobScript::Run(const std::string& line) {
         Reported{EventFence(), stage(), Answer(kReports.contains(third) ? "" : third, report)});
   }
   if (verb == "begun")
-    return Apply(CheckpointBegun{EventFence(), Answer<std::string>(second, "/t")});
+    return Apply(CheckpointBegun{WriteFence(), Answer<std::string>(second, "/t")});
   if (verb == "shard") {
     ShardInfo shard;
     shard.file = absl::StrCat("shard-", second);
-    return Apply(ShardWritten{EventFence(), stage(), Answer(third, shard)});
+    return Apply(ShardWritten{WriteFence(), stage(), Answer(third, shard)});
   }
   if (verb == "committed") {
-    CheckpointRef ref{"a", state_->step, absl::StrCat("/c/step=", state_->step)};
-    return Apply(CheckpointCommitted{EventFence(), Answer(second, ref)});
+    const Fence fence = WriteFence();
+    CheckpointRef ref{"a", fence.step, absl::StrCat("/c/step=", fence.step)};
+    return Apply(CheckpointCommitted{fence, Answer(second, ref)});
   }
   if (verb == "exported") {
     return Apply(WeightsExported{EventFence(), Answer(second, ExportedWeights{"sha256:x", "/e"})});

@@ -31,6 +31,9 @@
 //   all            the answers of all stages to the operation at hand; "all over": the last stage's
 //   wait 5         time passes; the deadline, if it was reached, is told
 //   moves b        a heartbeat of stage b tells of progress; "moves effect": file work advances
+//   reported 0 copied   to a flush: the stage has copied its shard for a checkpoint beside the steps
+//   all copied | all shards   all stages; shards: of the checkpoint beside the steps
+//   writes b       a heartbeat of stage b tells that it gets on with its shard beside the steps
 //   cancel | stale (the next line's fence is of an older attempt)
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
@@ -60,6 +63,8 @@ class JobScript {
   std::vector<WrittenPiece> Pieces(const std::string& how);
   HeldShard HeldShardOf(uint64_t step, int first, int last) const;
   Fence EventFence();
+  Fence EventFence(Fence fence);
+  Fence WriteFence();
   void AnswerProbe(Transition* transition) const;
 
   std::optional<JobState> state_;

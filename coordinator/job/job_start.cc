@@ -376,6 +376,7 @@ void JobTransition::FinishLoad() {
   }
   // A loaded boundary was dealt with before.
   state_.evaluation.done = state_.checkpoints.done = true;
+  state_.checkpoints.copy_tried = false;
   // But for an end that it may have brought, which only the journal knows, and perhaps could not be
   // told: looked at again, or the job would go on past it to other weights.
   const bool own = state_.checkpoints.last.step == static_cast<int64_t>(state_.step);

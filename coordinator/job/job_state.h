@@ -94,6 +94,7 @@ struct StageSlot {
   StageMemory memory_peak;
   LoadResult loaded;
   ShardInfo shard;
+  bool copied = false;          // with its last command, for a checkpoint beside the steps
   std::vector<HeldShard> held;  // of a snapshot; until it is chosen
 };
 
@@ -220,6 +221,10 @@ bool WaitsForStages(const JobState& state);
 int LeastStages(const JobState& state);  // never fewer, 1 at least
 // Names of stages that are left of the placement and may have a snapshot of the job in memory.
 std::vector<std::string> HoldersOf(const JobState& state);
+
+// When a DeadlinePassed is due: of the operation at hand, or of a checkpoint beside it; 0: none.
+double NextDeadline(const JobState& state);
+double BesideDeadline(const JobState& state);  // of the checkpoint alone
 
 struct Transition {
   JobState state;

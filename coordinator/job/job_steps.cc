@@ -177,6 +177,10 @@ void JobTransition::Continue() {
   const bool save = !state_.checkpoints.done &&
                     (last || state_.checkpoints.requested || CheckpointDue(state_) ||
                      BoundaryOf(state_, checkpoint.every_steps, checkpoint.every_epochs));
+  // One at a time, and the end of the job is behind them all.
+  const bool awaits = state_.checkpoints.writing.beside.has_value() && (save || last);
+  if (!evaluate && awaits) return AwaitCheckpoint();
+  if (!evaluate && save && MayWriteBeside()) return CopyShards();
   if ((evaluate || save) && state_.pending.has_value()) {
     return SendRuns(Activity::kFlush, WorkKind::kNone, 0);
   }
@@ -186,7 +190,8 @@ void JobTransition::Continue() {
   SendRuns(Activity::kTrain, WorkKind::kTrain, 0);
 }
 
-void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch) {
+void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch,
+                             bool copy) {
   BeginOperation(activity, StepStallSeconds(state_));
   RunCommand command;
   command.fence = FenceOf(state_);
@@ -198,6 +203,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
     command.rounds = state_.writing.rounds;
     command.goes_on = state_.writing.goes_on;
   }
+  command.copy_shard = copy;
   RequestSnapshot(state_, &command);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage, command});
@@ -220,12 +226,14 @@ void JobTransition::On(const Reported& event) {
     return StageFailed(
         {name}, TextAt("applied another decision than it was sent", Place(state_, event.stage)));
   }
+  state_.slots[event.stage].copied = event.report->shard_copied;
   if (activity != Activity::kFlush) state_.slots[event.stage].report = *event.report;
   if (!AllAnswered()) return;
   state_.pending.reset();  // it travelled with this command
   if (activity == Activity::kTrain) return FinishTrain();
   if (activity == Activity::kEvaluate) return FinishEvaluationBatch();
   if (activity == Activity::kWrite) return FinishWrite();
+  if (state_.checkpoints.copy_tried) NoteCopies();
   Continue();
 }
 
@@ -263,7 +271,7 @@ void JobTransition::FinishTrain() {
   NoteSnapshots(state_);
   state_.pending = apply;
   ++state_.step;
-  state_.evaluation.done = state_.checkpoints.done = false;
+  state_.evaluation.done = state_.checkpoints.done = state_.checkpoints.copy_tried = false;
   NoteProgress(state_, now_.seconds);
   if (!decision->finite) ++state_.results.skipped_steps;
   if (!decision->empty) NoteLoss(state_, *decision);

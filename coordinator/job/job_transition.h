@@ -7,6 +7,7 @@
 //   job_steps.cc        train, evaluate
 //   job_write.cc        write texts
 //   job_checkpoints.cc  checkpoint
+//   job_beside.cc       checkpoint beside the steps
 //   job_end.cc          does it end well? export
 //   job_snapshots.cc    snapshots in memory
 //   job_save.cc         those as checkpoints
@@ -136,7 +137,7 @@ class JobTransition {
   void FolderRefused(const std::map<int, absl::Status>& faults, bool stages_alone);
 
   void Continue();  // at a step boundary: what comes next
-  void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch);
+  void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch, bool copy = false);
   void FinishTrain();
   void StartEvaluation(bool average);  // a half of it
   void FinishEvaluationBatch();
@@ -151,7 +152,25 @@ class JobTransition {
   void StartCheckpoint();
   void FinishShards();
   void CheckpointFailed(const absl::Status& status);
+  uint64_t StepOfWrite() const;
+  void RecordWrite(const std::string& error);  // empty: it is committed
   void Finish();
+
+  // A checkpoint beside the steps.
+  bool MayWriteBeside() const;  // at this step boundary
+  void CopyShards();            // and then write them beside the steps, if all could
+  void NoteCopies();
+  void StartBeside();
+  void AwaitCheckpoint();         // it ends before anything else begins
+  bool AwaitsCheckpoint() const;  // the job does
+  double EndBeside();             // the seconds that training waited
+  void BesideOverdue(const DeadlinePassed& event);
+  // Of a checkpoint that training waits for, or of one beside it.
+  void EnterWrite(Activity activity);
+  bool ExpectsWrite(Activity activity, const Fence& fence);  // else counts it as stale
+  bool ShardAnswered(const ShardWritten& event);             // true: fresh, now marked
+  bool AllShardsAnswered() const;
+  void ShardFailed(int stage, const absl::Status& status);
 
   // Snapshots in memory.
   void FindWeights();  // in memory, where they may be, or on disk
@@ -168,6 +187,7 @@ class JobTransition {
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
+  void FailedAt(int stage, const absl::Status& status, Activity activity, const std::string& place);
   void LateFailure(const Reported& event);
   // Of a stage's own. True: once too often, and the job has ended.
   bool IsPoison(const std::set<std::string>& stages, uint64_t step, const std::string& cause);

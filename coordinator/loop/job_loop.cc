@@ -152,9 +152,10 @@ void JobLoop::SendHeldBack(Job& job) {
   Perform(job, std::exchange(job.held_back, {}));
 }
 
-// No stage was told of the operation at hand, so none is late with it.
-bool JobLoop::StandsStill(const std::string& id, const Job& job) const {
-  return stopped_.contains(id) || !job.held_back.empty();
+// Where no stage was told of the operation at hand, none is late with it.
+double JobLoop::DeadlineOf(const std::string& id, const Job& job) const {
+  const bool stands_still = stopped_.contains(id) || !job.held_back.empty();
+  return stands_still ? BesideDeadline(job.state) : NextDeadline(job.state);
 }
 
 void JobLoop::Drain(bool save, std::function<void()> drained) {
@@ -170,6 +171,7 @@ void JobLoop::Drain(bool save, std::function<void()> drained) {
 bool JobLoop::Drained() const {
   return std::all_of(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
     const JobState& state = entry.second.state;
+    if (BesideDeadline(state) > 0) return false;
     const bool under_way = TraitsOf(state.activity).ends_first || state.snapshots.save.on;
     return !under_way || stopped_.contains(entry.first);
   });
@@ -209,10 +211,10 @@ void JobLoop::Tick(double heard_seconds) {
   DeliverLost(fleet_.Expire(heard_seconds));
   std::vector<std::string> due;
   for (auto& [id, job] : jobs_) {
-    const double deadline = job.state.operation.deadline_seconds;
+    const double deadline = DeadlineOf(id, job);
     if (deadline == 0) continue;
     LookAtEffects(job, now.seconds);
-    if (heard_seconds >= deadline && !StandsStill(id, job)) due.push_back(id);
+    if (heard_seconds >= deadline) due.push_back(id);
   }
   for (const std::string& id : due) Deliver({id, now, SignsOf(*Find(id), heard_seconds)});
   if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) {
@@ -235,8 +237,8 @@ double JobLoop::NextTickSeconds() const {
   if (drained_ && Drained()) return 0;
   double next = fleet_.NextExpirySeconds();
   for (const auto& [id, job] : jobs_) {
-    const double deadline = job.state.operation.deadline_seconds;
-    if (deadline > 0 && !StandsStill(id, job)) next = std::min(next, deadline);
+    const double deadline = DeadlineOf(id, job);
+    if (deadline > 0) next = std::min(next, deadline);
   }
   if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
   if (PurgeWanted()) next = std::min(next, purge_due_seconds_);

@@ -232,7 +232,7 @@ class JobLoop {
   void HoldStages(const Job& job);
   void Perform(Job& job, const std::vector<JobAction>& actions);
   void SendHeldBack(Job& job);
-  bool StandsStill(const std::string& id, const Job& job) const;
+  double DeadlineOf(const std::string& id, const Job& job) const;  // 0: none
   bool Drained() const;
   void DeliverLost(const std::vector<LostStage>& lost);
   void LookAtEffects(Job& job, double now_seconds);

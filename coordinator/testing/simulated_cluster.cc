@@ -190,6 +190,8 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     heartbeat.incarnation = stage.incarnation;
     if (ShowsProgress(stage)) ++stage.progress;
     heartbeat.progress = stage.progress;
+    if (now() < stage.writes_until && !stage.hung) ++stage.shard_progress;
+    heartbeat.shard_progress = stage.shard_progress;
     if (stage.loaded) heartbeat.newest_term = stage.command.fence.term;
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
     if (!stage.loading.empty()) {

@@ -51,13 +51,16 @@ struct SimulatedStage : StageMachine {
   bool load_hangs = false;   // loads never end
   std::string loading;       // what it says that its load is at; empty: it does not load
   Fence loading_fence;       // of the newest load that reached it
-  uint64_t progress = 0;
-  double busy_until = 0;  // it computes, reads or writes, and shows progress
+  uint64_t progress = 0, shard_progress = 0;
+  double busy_until = 0;    // it computes, reads or writes, and shows progress
+  double writes_until = 0;  // likewise its shard, beside other commands
 
   // The loaded state.
   bool loaded = false, aborted = false;
   LoadCommand command;
   std::map<int, float> layers;  // a weight each
+  // Layers as they were copied for a checkpoint, under this fence.
+  std::optional<std::pair<Fence, std::map<int, float>>> copied;
   uint64_t next_step = 0;
   std::optional<uint64_t> undecided;
   std::optional<uint64_t> writes;  // mini-batch of lines that is not over
@@ -137,6 +140,9 @@ class SimulatedCluster : private StageClient {
   std::map<std::string, std::map<uint64_t, std::set<uint64_t>>> optimizer_steps;
   std::vector<std::string> violations;  // of the step protocol, by the coordinator
   std::vector<std::string> aborts;      // reasons, as stages heard them
+  bool room_for_copies = true;          // of shards, on all stages
+  bool shards_stuck = false;            // those beside the steps are never written
+  int shards_beside = 0;                // that were written while a step ran
   int profiles = 0;
   std::map<std::string, int> reconnects;  // by address
 

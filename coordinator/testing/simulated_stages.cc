@@ -71,6 +71,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
   stage.command = command;
   stage.next_step = command.fence.step;
   stage.undecided.reset();
+  stage.copied.reset();
   stage.writes.reset();
   RETURN_IF_ERROR(ReadLayers(stage));
   result.fingerprint = stage.fingerprint;
@@ -167,7 +168,11 @@ void SimulatedCluster::StartRun(SimulatedStage& stage, const RunCommand& command
     stage.next_step = decision.step + 1;
   }
   if (command.work == WorkKind::kNone) {
-    const StepReport report = ReportOf(stage, command, 0);
+    StepReport report = ReportOf(stage, command, 0);
+    if (command.copy_shard && room_for_copies) {
+      stage.copied = {command.fence, stage.layers};
+      report.shard_copied = true;
+    }
     return After(kLatency, [done, report] { done(report); });
   }
   const std::string key = absl::StrCat(command.fence.ToString(), " ", command.fence.job);
@@ -288,7 +293,15 @@ void SimulatedCluster::WriteShard(const StagePeer& peer, const WriteShardCommand
                                   std::function<void(absl::StatusOr<ShardInfo>)> done) {
   Deliver(peer, done, [this, command, done](SimulatedStage& stage) {
     const absl::StatusOr<ShardInfo> shard = DoWriteShard(stage, command);
-    KeepBusy(stage, shard_seconds, [done, shard] { done(shard); });
+    if (!stage.copied.has_value() || stage.copied->first != command.fence) {
+      return KeepBusy(stage, shard_seconds, [done, shard] { done(shard); });
+    }
+    if (shards_stuck) return;
+    stage.writes_until = now() + shard_seconds;
+    After(shard_seconds + kLatency, [this, &stage, step = command.fence.step, done, shard] {
+      if (stage.loaded && stage.next_step > step) ++shards_beside;
+      done(shard);
+    });
   });
 }
 
@@ -297,6 +310,9 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
   if (!stage.loaded || stage.aborted ||
       CompareIncarnation(command.fence, stage.command.fence) != 0) {
     return absl::AbortedError("another incarnation is loaded");
+  }
+  if (stage.copied.has_value() && stage.copied->first == command.fence) {
+    return WriteLayers(files_, stage.command, command.folder, stage.copied->second);
   }
   if (stage.undecided.has_value() || stage.next_step != command.fence.step) {
     violations.push_back(

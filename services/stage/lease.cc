@@ -130,6 +130,7 @@ double Lease::RenewOnce() {
   request.set_state(drains ? "draining" : status.state);
   *request.mutable_fence() = ToProto(status.fence);
   request.set_progress(status.progress);
+  request.set_shard_progress(status.shard_progress);
   request.set_waiting_for(drains && loads ? "" : status.waiting_for);
   request.set_newest_term(status.newest_term);
   *request.mutable_telemetry() = parts_.telemetry();

@@ -64,6 +64,9 @@ void LogRun(const Fence& fence, const absl::StatusOr<StepReport>& result) {
     LogJob(warn, fence.job, fence.step, "step failed: {}", Text(result.status()));
     return;
   }
+  if (!result->copy_note.empty()) {
+    LogJob(warn, fence.job, fence.step, "the shard is not copied: {}", result->copy_note);
+  }
   if (!result->snapshot_note.empty()) {
     LogJob(warn, fence.job, fence.step, "{}", result->snapshot_note);
   }

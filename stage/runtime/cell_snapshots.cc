@@ -29,17 +29,32 @@ int Before(const LoadCommand& load) {
   return (load.stage.value + stages - 1) % stages;
 }
 
-// A limit is of the device's memory: snapshots lie in the host's, which for a card is another one.
-bool HasRoom(const LoadedCell& loaded, Backend& backend) {
+// A limit is of the device's memory: copies lie in the host's, which for a card is another one.
+bool HasRoom(const LoadedCell& loaded, Backend& backend, int64_t bytes) {
   const int64_t limit = backend.allocator().Use().limit;
   if (limit <= 0 || CopiesForLinks(backend)) return true;
-  const LoadCommand& load = loaded.command;
+  return SaturatingAdd(loaded.forecast_bytes, bytes) <= limit;
+}
+
+int64_t SnapshotBytes(const LoadCommand& load) {
   const int64_t shards =
       SaturatingAdd(BytesOf(load, load.stage.value), BytesOf(load, Before(load)));
-  return SaturatingAdd(loaded.forecast_bytes, SaturatingMultiply(kShardsEach, shards)) <= limit;
+  return SaturatingMultiply(kShardsEach, shards);
 }
 
 }  // namespace
+
+absl::Status CheckRoomForCopy(const LoadedCell& loaded, Backend& backend) {
+  const LoadCommand& load = loaded.command;
+  const int64_t snapshots = loaded.result.snapshots ? SnapshotBytes(load) : 0;
+  const int64_t bytes = SaturatingAdd(BytesOf(load, load.stage.value), snapshots);
+  if (HasRoom(loaded, backend, bytes)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(backend.allocator().Use().limit,
+                   " bytes that this stage may take (--memory-limit-bytes of stagecoach-stage, "
+                   "--memory-per-stage of stagecoach) have no room for a copy of its shard beside "
+                   "the job; training waits for the whole write of a checkpoint"));
+}
 
 CellSnapshots::CellSnapshots(const StageRuntime::Options& options, Backend* backend,
                              const Clock* clock)
@@ -71,7 +86,7 @@ void CellSnapshots::Begin(LoadedCell& loaded) {
   const LoadCommand& load = loaded.command;
   const SnapshotPlan& plan = load.snapshot;
   if (peers_ == nullptr || plan.key.empty() || plan.replica_address.empty()) return;
-  if (!HasRoom(loaded, *backend_)) {
+  if (!HasRoom(loaded, *backend_, SnapshotBytes(load))) {
     loaded.result.snapshot_note =
         absl::StrCat("no snapshots in memory: ", backend_->allocator().Use().limit,
                      " bytes that this stage may take (--memory-limit-bytes of stagecoach-stage, "

@@ -54,6 +54,10 @@ class CellSnapshots {
   bool failing_ = false;                // since then; already reported
 };
 
+// Whether the memory that this stage may take has room for a copy of its shard, beside the job and
+// its snapshots. RESOURCE_EXHAUSTED: it has none.
+absl::Status CheckRoomForCopy(const LoadedCell& loaded, Backend& backend);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_

@@ -15,6 +15,7 @@
 #include "stage/executor/shown_answers.h"
 #include "stage/runtime/command_checks.h"
 #include "stage/runtime/shard_tensors.h"
+#include "stage/snapshot/available_memory.h"
 
 namespace stagecoach {
 namespace {
@@ -23,6 +24,14 @@ namespace {
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(50);
 
 bool IsWriting(WorkKind work) { return work == WorkKind::kTranslate || work == WorkKind::kWrite; }
+
+// Nobody waits for a shard beside the steps: it has the time in which nothing computes.
+constexpr int kWriterNice = 19;
+
+std::function<int64_t()> FreeMemoryOf(const StageRuntime::Options& options) {
+  if (options.free_memory) return options.free_memory;
+  return [] { return AvailableMemory(); };
+}
 
 bool SameWork(const RunCommand& a, const RunCommand& b) {
   return a.fence == b.fence && a.work == b.work && a.evaluation_batch == b.evaluation_batch &&
@@ -45,6 +54,10 @@ StageEngine::StageEngine(const Parts& parts)
       tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
       phases_(parts.clock, &tracer_),
       snapshots_(parts.options, parts.backend, parts.clock),
+      writer_({.file_system = parts.file_system,
+               .free_bytes = FreeMemoryOf(parts.options),
+               .nice = kWriterNice,
+               .post = parts.options.writer_post}),
       news_(parts.clock) {
   parts_.backend->OnLinkCopyDone(parts_.link_ready);
 }
@@ -141,9 +154,32 @@ absl::Status StageEngine::Start(const RunCommand& command) {
     snapshots_.Take(command, *loaded_);
     phases_.Enter(Phase::kOptimizer);
   }
+  if (command.copy_shard) {
+    phases_.Enter(Phase::kCheckpoint);
+    NoteInstruction("checkpoint");
+    const absl::Status copied = CopyShard(command.fence);
+    run_->copied = copied.ok();
+    // What fails with every checkpoint is said once.
+    const bool again = std::exchange(copies_fail_, !copied.ok());
+    if (!again) run_->copy_note = std::string(copied.message());
+    phases_.Enter(Phase::kOptimizer);
+  }
   if (writes) return BeginWriting(command);
   if (command.work != WorkKind::kNone) BeginProgram(command);
   return absl::OkStatus();
+}
+
+absl::Status StageEngine::CopyShard(const Fence& fence) {
+  RETURN_IF_ERROR(CheckRoomForCopy(*loaded_, *parts_.backend));
+  const Cell& cell = *loaded_->cell;
+  return writer_.Copy(fence,
+                      absl::StrCat("stage ", loaded_->command.stage.value, ", ", fence.ToString()),
+                      {cell.first_layer(), cell.last_layer()},
+                      TrainingTensors(*loaded_->cell, *loaded_->optimizer), *parts_.backend);
+}
+
+bool StageEngine::WriteCopy(const WriteShardCommand& command, const ShardWriter::Done& done) {
+  return command.snapshot_files.empty() && writer_.Write(command, done);
 }
 
 StepReport StageEngine::Finished(StepReport report) {
@@ -154,6 +190,8 @@ StepReport StageEngine::Finished(StepReport report) {
   report.shown = std::move(run_->shown);
   report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
   snapshots_.Report(&report);
+  report.shard_copied = run_->copied;
+  report.copy_note = std::move(run_->copy_note);
   return report;
 }
 
@@ -284,11 +322,13 @@ void StageEngine::FailCell(const absl::Status& reason) {
   loaded_->executor->Abandon();
   if (loaded_->writing != nullptr) loaded_->writing->Abandon();
   snapshots_.End();
+  writer_.End();
   phases_.Enter(Phase::kIdle);
   status_.AtRest("aborted", *loaded_);
 }
 
 void StageEngine::Drop() {
+  writer_.End();
   loaded_.reset();
   last_run_.reset();
   last_shard_.reset();
@@ -308,6 +348,7 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
     return last_shard_->info;
   }
   RETURN_IF_ERROR(CheckShard(command, *loaded_));
+  writer_.DropUnused();  // other stages had no room for theirs
   BeginWork(command.fence);
   NoteInstruction("checkpoint");
   tracer_.Begin(command.fence, loaded_->command.stage);
@@ -356,6 +397,7 @@ absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const ProfileComm
 StageStatus StageEngine::Status() const {
   StageStatus status = status_.Status();
   status.progress = parts_.progress->count();
+  status.shard_progress = writer_.moves();
   status.phase = phases_.current();
   status.phases = phases_.Totals();
   status.memory = parts_.backend->allocator().Use();

@@ -4,7 +4,8 @@
 // A load waits for what it reads: files, or parts of another stage's memory. SnapshotPeers has a
 // deadline for each part.
 // Ownership: owns the loaded cell; borrows the rest for its life.
-// Threads:   executor thread only, but for snapshots, Status and TellJobProgress (any thread).
+// Threads:   executor thread only, but for snapshots, WriteCopy, Status and TellJobProgress (any
+//            thread) and Close.
 // Errors:    see StageRuntime.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
@@ -24,6 +25,7 @@
 #include "stage/runtime/stage_mailbox.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/runtime/status_board.h"
+#include "stage/snapshot/shard_writer.h"
 #include "stage/watch/phase_clock.h"
 #include "stage/watch/step_tracer.h"
 
@@ -57,10 +59,14 @@ class StageEngine {
   // the reason, goes out before the neighbours notice.
   void CloseLinks();
   absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
+  // Writes the copy that a Run took for a checkpoint, beside what the executor does. False: there is
+  // none under this fence; WriteShard, on the executor, writes the cell itself. As ShardWriter.
+  bool WriteCopy(const WriteShardCommand& command, const ShardWriter::Done& done);
   absl::Status Release(const Fence& fence);
   absl::StatusOr<std::vector<LayerProfile>> Profile(const ProfileCommand& command);
-  void HandleAbort();  // of a cell at rest
-  void Drop();         // the cell, at the end
+  void HandleAbort();                // of a cell at rest
+  void Drop();                       // the cell, at the end
+  void Close() { writer_.Close(); }  // behind the executor's thread
 
   SnapshotStore& snapshots() { return snapshots_.store(); }  // any thread
   StageStatus Status() const;
@@ -78,6 +84,8 @@ class StageEngine {
     PhaseClock::Nanos before;  // of the phases, when it began
     StallTimer stall;
     std::vector<ShownAnswer> shown = {};  // gathered for the report
+    bool copied = false;                  // for a checkpoint
+    std::string copy_note = {};
   };
   struct LastShard {
     WriteShardCommand command;
@@ -91,6 +99,7 @@ class StageEngine {
   StepReport Finished(StepReport report);
   void BeginProgram(const RunCommand& command);
   absl::Status BeginWriting(const RunCommand& command);
+  absl::Status CopyShard(const Fence& fence);
   absl::StatusOr<StepReport> TakeReport();
   absl::StatusOr<std::chrono::nanoseconds> Wait();
   absl::Status Interruption() const;
@@ -104,6 +113,8 @@ class StageEngine {
   PhaseClock phases_;  // tells tracer_
   std::unique_ptr<LoadedCell> loaded_;
   CellSnapshots snapshots_;
+  ShardWriter writer_;
+  bool copies_fail_ = false;  // since the last one that was taken; already reported
   std::optional<CurrentRun> run_;
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;

@@ -141,6 +141,7 @@ void StageRuntime::KnowTerm(uint64_t term) { state_->mailbox->KnowTerm(term); }
 
 void StageRuntime::WriteShard(WriteShardCommand command,
                               std::function<void(absl::StatusOr<ShardInfo>)> done) {
+  if (state_->engine.WriteCopy(command, done)) return;
   state_->Post(WriteShardRequest{std::move(command), std::move(done)});
 }
 
@@ -195,6 +196,7 @@ void StageRuntime::EndDrain() { state_->mailbox->EndDraining(); }
 void StageRuntime::Shutdown() {
   state_->mailbox->Close();
   state_->thread.Join();
+  state_->engine.Close();
 }
 
 }  // namespace stagecoach

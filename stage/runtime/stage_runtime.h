@@ -3,8 +3,10 @@
 // Ownership: owns the back end, cell, optimizer, executor, links and data of the loaded job;
 //            borrows connector, file system and clock, which outlive it.
 // Threads:   public functions from any thread; they enqueue and return at once. `done` callbacks
-//            run exactly once, on the executor thread, and must not block. After a refusal by a
-//            full or closed queue they run on the caller's thread, before the call returns.
+//            run exactly once, on the executor thread, and must not block. Of a shard that is
+//            written from its copy they run on the writer's thread. After a refusal by a full or
+//            closed queue, or where a copy is written already, they run on the caller's thread,
+//            before the call returns.
 //            Snapshot copies under one mutex.
 // Errors:    RESOURCE_EXHAUSTED when the command queue is full. ABORTED for an older incarnation
 //            than the loaded one. FAILED_PRECONDITION for a step that is not the next one.
@@ -54,7 +56,8 @@ struct StageStatus {
   int64_t snapshot_bytes = 0;  // of shards kept in memory
   uint64_t progress =
       0;  // grows with every operation and piece of a file (base/threads/progress.h)
-  int64_t bad_records = 0;  // left out of the loaded data set
+  uint64_t shard_progress = 0;  // changes while a copy of the shard is being written
+  int64_t bad_records = 0;      // left out of the loaded data set
   std::optional<LinkStatistics> upstream, downstream;
 };
 
@@ -78,6 +81,8 @@ class StageRuntime {
     // Runs the hashing and sending of snapshots on another thread; false: it takes no more. Empty:
     // a thread of its own.
     std::function<bool(std::function<void()>)> snapshot_post;
+    // The same for the writing of a copied shard.
+    std::function<bool(std::function<void()>)> writer_post;
     std::function<int64_t()> free_memory;  // empty: as stage/snapshot/available_memory.h finds it
     TraceRing* trace = nullptr;            // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
@@ -99,6 +104,8 @@ class StageRuntime {
   // The coordinator's term, from its answer to each registration and renewal of the lease
   // (StageMailbox::KnowTerm).
   void KnowTerm(uint64_t term);
+  // Of the step that a Run has copied (RunCommand::copy_shard), under the same fence: beside what
+  // the executor does. Otherwise the executor writes the loaded cell, between two Runs.
   void WriteShard(WriteShardCommand command, std::function<void(absl::StatusOr<ShardInfo>)> done);
   void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
   // Measures forward and backward of every layer for the micro-batch of the spec (equal layers

@@ -5,13 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "base/threads/progress.h"
-#include "stage/snapshot/available_memory.h"
+#include "stage/snapshot/tensor_copy.h"
 
 namespace stagecoach {
 namespace {
@@ -32,7 +30,6 @@ struct SnapshotKeeper::Task {
   uint64_t kept = 0;
   bool kept_of_load = false;
   Cell cell;
-  std::shared_ptr<Task> spare;  // until its memory is taken
   MemoryShard shard;
   double seconds = 0;  // of the executor
 };
@@ -83,40 +80,6 @@ std::shared_ptr<SnapshotKeeper::Task> SnapshotKeeper::TakeSpare() {
   return spare;
 }
 
-absl::Status SnapshotKeeper::Copy(const std::vector<NamedTensor>& tensors, Backend& backend,
-                                  Task* task) const {
-  std::vector<TensorSource> sources;
-  std::map<std::string, const Tensor*> by_name;
-  int64_t rest = 0;
-  for (const NamedTensor& named : tensors) {
-    sources.push_back({.name = named.name,
-                       .dtype = named.tensor.dtype(),
-                       .shape = named.tensor.shape(),
-                       .bytes = {}});
-    by_name[named.name] = &named.tensor;
-    rest += named.tensor.bytes();
-  }
-  const auto layout = [&](MemoryShard* spare) {
-    return MemoryShard::LayOut(task->cell.first_layer, task->cell.last_layer, sources, spare);
-  };
-  const bool fresh = task->spare == nullptr;
-  if (fresh) RETURN_IF_ERROR(CheckMemory(rest, parts_.free_bytes()));
-  ASSIGN_OR_RETURN(task->shard, layout(fresh ? nullptr : &task->spare->shard));
-  task->spare.reset();
-  int64_t unlooked = 0;
-  for (size_t i = 0; i < task->shard.tensors().size(); ++i) {
-    const TensorEntry& tensor = task->shard.tensors()[i];
-    backend.CopyToHost(*by_name.at(tensor.name), task->shard.Tensor(i));
-    TickProgress();
-    rest -= tensor.bytes();
-    unlooked += tensor.bytes();
-    if (!fresh || unlooked < kLookBytes) continue;
-    RETURN_IF_ERROR(CheckMemory(rest, parts_.free_bytes()));
-    unlooked = 0;
-  }
-  return backend.Synchronize();
-}
-
 absl::Status SnapshotKeeper::Take(const RunCommand& command,
                                   const std::vector<NamedTensor>& tensors, Backend& backend) {
   if (parts_.peers == nullptr || cell_.key.empty() || cell_.replica_address.empty()) {
@@ -131,8 +94,10 @@ absl::Status SnapshotKeeper::Take(const RunCommand& command,
   task->kept = command.snapshot_kept;
   task->kept_of_load = command.snapshot_of_load;
   task->cell = cell_;
-  task->spare = TakeSpare();
-  RETURN_IF_ERROR(Copy(tensors, backend, task.get()));
+  const std::shared_ptr<Task> spare = TakeSpare();
+  ASSIGN_OR_RETURN(task->shard,
+                   CopyTensors({cell_.first_layer, cell_.last_layer}, tensors, backend,
+                               parts_.free_bytes, spare == nullptr ? nullptr : &spare->shard));
   task->seconds = static_cast<double>(parts_.clock->MonotonicNanos() - begin) * 1e-9;
   {
     std::lock_guard<std::mutex> lock(mutex_);

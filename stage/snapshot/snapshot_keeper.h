@@ -62,7 +62,6 @@ class SnapshotKeeper {
   // One snapshot from its copy to its end. Shared by the executor and the thread.
   struct Task;
   std::shared_ptr<Task> TakeSpare();
-  absl::Status Copy(const std::vector<NamedTensor>& tensors, Backend& backend, Task* task) const;
   void Finish(const std::shared_ptr<Task>& task);
   absl::Status Send(const Task& task, const HeldShard& held, std::span<const std::byte> file);
   bool IsGivenUp(const Task& task) const;

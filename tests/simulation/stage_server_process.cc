@@ -13,6 +13,7 @@ constexpr size_t kCommands = 16;  // of the mailbox, as StageRuntime has it
 // What a turn takes: an instruction, and what is done at once.
 constexpr double kLeastInstruction = 0.0005, kMostInstruction = 0.004;
 constexpr double kLeastWork = 0.002, kMostWork = 0.02;
+constexpr double kMostWrite = 0.4;  // of a shard beside the steps: several of them
 // As services/stage/lease.cc.
 constexpr double kRegisterDeadlineSeconds = 2, kLongestBackoffSeconds = 1, kRefusedSeconds = 1;
 constexpr int kUnavailableIfGone = 2;
@@ -59,6 +60,11 @@ StageRuntime::Options StageServerProcess::Options() {
     parts_.network->Post(parts_.host, parts_.process, Cost(kLeastWork, kMostWork), std::move(work));
     return true;
   };
+  options.writer_post = [this](std::function<void()> work) {
+    parts_.network->Post(parts_.host, parts_.process, Cost(kLeastWork, kMostWrite),
+                         std::move(work));
+    return true;
+  };
   options.free_memory = [] { return int64_t{1} << 40; };
   return options;
 }
@@ -77,6 +83,14 @@ double StageServerProcess::Cost(double least, double most) {
 void StageServerProcess::Ask(StageRequest request) {
   if (parts_.meddle) parts_.meddle(&request);
   rested_seconds_ = parts_.network->time().seconds();
+  if (auto* const write = std::get_if<WriteShardRequest>(&request); write != nullptr) {
+    const auto done = [this, write = *write](const absl::StatusOr<ShardInfo>& shard) {
+      parts_.trace->Note(shard.ok() ? "copy written" : "copy fails", parts_.host,
+                         write.command.fence.step);
+      write.done(shard);
+    };
+    if (engine_->WriteCopy(write->command, done)) return;
+  }
   const absl::Status posted = mailbox_.Post(std::move(request));
   if (!posted.ok()) return Refuse(request, posted);
   Wake(0);
@@ -238,6 +252,7 @@ void StageServerProcess::LeaseTurn() {
   heartbeat.progress = status.progress;
   heartbeat.waiting_for = status.waiting_for;
   heartbeat.newest_term = mailbox_.newest_term();
+  heartbeat.shard_progress = status.shard_progress;
   channel_->Call(
       [this, heartbeat, damaged, refused,
        coordinator = parts_.coordinator](const SimulatedChannel::Answer& answer) {

@@ -109,6 +109,7 @@ static void VisitFields(MessageVisitor& visit, RunCommand& command) {
   visit.Field("snapshot_kept", command.snapshot_kept);
   visit.Field("snapshot_of_load", command.snapshot_of_load);
   visit.Field("snapshots_end", command.snapshots_end);
+  visit.Field("copy_shard", command.copy_shard);
   visit.Field("rounds", command.rounds);
   visit.Field("goes_on", command.goes_on);
 }
@@ -158,6 +159,7 @@ static void VisitFields(MessageVisitor& visit, StepReport& report) {
   visit.Field("step_seconds", report.step_seconds);
   visit.Field("memory_peak", report.memory_peak);
   visit.UnlessDefault("snapshot", report.snapshot);
+  visit.Field("shard_copied", report.shard_copied);
 }
 
 static void VisitFields(MessageVisitor& visit, WriteShardCommand& command) {

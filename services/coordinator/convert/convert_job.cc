@@ -274,7 +274,8 @@ StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {
           proto.progress(),
           proto.waiting_for(),
           FromProto(proto.telemetry()),
-          proto.newest_term()};
+          proto.newest_term(),
+          proto.shard_progress()};
 }
 
 v1::StageTelemetry ToProto(const StageTotals& totals) {

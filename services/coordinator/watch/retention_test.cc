@@ -14,13 +14,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr double kDay = 86400;
+constexpr double kOneDay = 86400;
 const std::vector<EndedJob> kJobs = {
-    {"new", 9 * kDay, 10}, {"old", kDay, 30}, {"mid", 5 * kDay, 20}};
+    {"new", 9 * kOneDay, 10}, {"old", kOneDay, 30}, {"mid", 5 * kOneDay, 20}};
 
 TEST(ChooseRemovalsTest, TakesTheOldOnes) {
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 3}, 10 * kDay), ElementsAre("old", "mid"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 9}, 10 * kDay), IsEmpty());  // to the second
+  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 3}, 10 * kOneDay), ElementsAre("old", "mid"));
+  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 9}, 10 * kOneDay), IsEmpty());  // to the second
   EXPECT_THAT(ChooseRemovals(kJobs, {}, 1e9), IsEmpty());
 }
 
@@ -33,8 +33,8 @@ TEST(ChooseRemovalsTest, TakesTheFirstUntilTheRestFits) {
 }
 
 TEST(ChooseRemovalsTest, AgeAndSizeTogether) {
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 8, .bytes = 30}, 10 * kDay), ElementsAre("old"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 8, .bytes = 29}, 10 * kDay),
+  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 8, .bytes = 30}, 10 * kOneDay), ElementsAre("old"));
+  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 8, .bytes = 29}, 10 * kOneDay),
               ElementsAre("old", "mid"));
 }
 
@@ -76,7 +76,7 @@ TEST(RetentionTest, AsksForSizesOnlyIfTheyCount) {
     removed.set_value();
     return absl::OkStatus();
   };
-  source.now_seconds = [] { return 10 * kDay; };
+  source.now_seconds = [] { return 10 * kOneDay; };
   const Retention retention({.days = 8}, source);
   removed.get_future().wait();
 }
