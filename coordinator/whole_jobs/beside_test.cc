@@ -18,7 +18,7 @@ using ::testing::Not;
 
 // A write lasts longer than two steps: so many events have one under way.
 constexpr double kShardSeconds = 2.5 * SimulatedCluster::kStepSeconds;
-constexpr int kStride = kSanitized ? 61 : 3;
+constexpr int kEventStride = kSanitized ? 61 : 3;
 
 // Golden()'s job, with a shard that takes so long: it has other events.
 int EventsWithSlowShards() {
@@ -33,7 +33,7 @@ int EventsWithSlowShards() {
 
 void AtEveryEventBeside(const std::function<void(TestCluster&, int at)>& work) {
   for (int at = 3; at < EventsWithSlowShards() - 2 && !::testing::Test::HasFailure();
-       at += kStride) {
+       at += kEventStride) {
     SCOPED_TRACE(absl::StrCat("at event ", at));
     TestCluster cluster(2);
     cluster.shard_seconds = kShardSeconds;

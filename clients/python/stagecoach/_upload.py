@@ -8,7 +8,6 @@ from google.protobuf.message import Message
 
 from . import errors
 from ._connection import Connection
-from ._crc32c import crc32c
 from ._data_set import DataSet, files_of_job, make_data_set, put_places, read_part
 from ._proto import data_sets_pb2, model_pb2, store_pb2
 
@@ -87,7 +86,6 @@ class _Object:
 
     def _find(self) -> Tuple[int, bool]:
         request = store_pb2.FindObjectRequest(name=self._name, grant=self._grant)
-        request.checksum = crc32c(request.SerializeToString())
         try:
             found = self._connection.call("StoreService/FindObject", request, store_pb2.FindObjectResponse, _CALL_SECONDS)
             return found.committed_size, found.complete
@@ -103,10 +101,8 @@ class _Object:
             message = store_pb2.WriteObjectRequest(write_offset=at, finish_write=at + len(data) == self._size)
             if not messages:
                 message.name, message.grant = self._name, self._grant
+            message.data = data  # its checksum is that of the part: its name
             at += len(data)
-            head = message.SerializeToString()
-            message.crc32c = crc32c(data, crc32c(head))
-            message.data = data
             messages.append(message)
             waiting += len(data)
             if waiting >= _CALL_BYTES or at == self._size:

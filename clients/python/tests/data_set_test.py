@@ -2,7 +2,7 @@
 import os
 
 import support
-from stagecoach import _crc32c, _data_set, _job_file, _upload
+from stagecoach import _data_set, _job_file, _upload
 
 import stagecoach
 
@@ -19,10 +19,6 @@ class DataSets(support.ClusterTest):
         files, places = _data_set.files_of_job(spec)
         _data_set.put_places(spec, places, "a" * 64)
         return [file.path for file in files], spec
-
-    def test_the_checksum_is_castagnolis(self):
-        self.assertEqual(_crc32c.crc32c(b"123456789"), 0xE3069283)
-        self.assertEqual(_crc32c.crc32c(b"89", _crc32c.crc32c(b"1234567")), 0xE3069283)
 
     def test_the_manifest_is_that_of_the_command(self):
         """services/cli/data/local_parts_test.cc has the same files and digest."""

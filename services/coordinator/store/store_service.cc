@@ -190,7 +190,8 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
   void End(const absl::Status& status) { Finish(Told(status, context_)); }
 
   absl::Status Take() {
-    RETURN_IF_ERROR(CheckCrc(part_));
+    const ObjectArea area = upload_ != nullptr ? upload_->area() : AreaOf(part_.name());
+    if (part_.has_crc32c() || area != ObjectArea::kDataPart) RETURN_IF_ERROR(CheckCrc(part_));
     if (part_.data().size() > kStorePartBytes) {
       return absl::InvalidArgumentError(absl::StrCat(
           "data: ", part_.data().size(), " bytes; a part has at most ", kStorePartBytes));

@@ -318,6 +318,8 @@ TEST_F(StoreServiceTest, CallsThatDoNotKeepToTheRules) {
   v1::WriteObjectRequest damaged = PartOf(name, grant, 0, "x");
   damaged.set_data("y");
   EXPECT_EQ(Write(damaged).error_code(), grpc::StatusCode::UNAVAILABLE);
+  damaged.clear_crc32c();  // only a data set's part may do without
+  EXPECT_EQ(Write(damaged).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(Write(PartOf(name, grant, 0, std::string(kStorePartBytes + 1, 'x'))).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   // Without a deadline.
