@@ -22,10 +22,13 @@ int main(int argc, char** argv) {
   parser.Path("--state-dir", &flags.state_dir,
               "journal, records, exports, and checkpoints if not said otherwise; one coordinator "
               "per folder");
-  parser.OneOf("--store", &flags.store,
-               "how checkpoints reach the stages; embedded: over gRPC, kept here; folder: they see "
-               "--checkpoint-dir under the same path, on this machine or a shared file system",
-               {kEmbeddedStore, kFolderStore});
+  parser.Text("--store", &flags.store,
+              "how checkpoints reach the stages; embedded: over gRPC, kept here; folder: they see "
+              "--checkpoint-dir under the same path, on this machine or a shared file system; "
+              "s3://BUCKET/PREFIX: in a bucket, with credentials of this machine alone");
+  parser.Text(
+      "--s3-endpoint", &flags.s3_endpoint,
+      "http(s)://HOST:PORT of a bucket's server that is not AWS; default: AWS_ENDPOINT_URL");
   parser.Text("--checkpoint-dir", &flags.checkpoint_dir, "checkpoints; default: below --state-dir");
   parser.Number("--lease-secs", &flags.lease_seconds, "a stage that is silent for so long is lost",
                 0.3, 3600.0);

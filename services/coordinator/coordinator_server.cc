@@ -43,6 +43,7 @@
 #include "services/coordinator/store/local_store_files.h"
 #include "services/coordinator/store/object_files.h"
 #include "services/coordinator/store/object_grants.h"
+#include "services/coordinator/store/s3_store.h"
 #include "services/coordinator/store/store_service.h"
 #include "services/coordinator/watch/coordinator_metrics.h"
 #include "services/coordinator/watch/folder_room.h"
@@ -67,6 +68,25 @@ absl::Status CheckTokenFile(const CoordinatorFlags& flags) {
   return absl::FailedPreconditionError(
       absl::StrCat("--token-file=", flags.token_file,
                    ": needs --grpc-use-ssl, or tokens could be read on the way"));
+}
+
+absl::Status CheckStore(const CoordinatorFlags& flags) {
+  const bool s3 = IsS3Store(flags.store);
+  if (!s3 && flags.store != kEmbeddedStore && flags.store != kFolderStore) {
+    return absl::InvalidArgumentError(absl::StrCat("--store=", flags.store, ": want ",
+                                                   kEmbeddedStore, ", ", kFolderStore,
+                                                   " or s3://BUCKET/PREFIX"));
+  }
+  if (s3 && !flags.checkpoint_dir.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--checkpoint-dir=", flags.checkpoint_dir,
+                                                   ": with --store=", flags.store,
+                                                   " checkpoints are in the bucket; leave it out"));
+  }
+  if (!s3 && !flags.s3_endpoint.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--s3-endpoint=", flags.s3_endpoint, ": needs --store=s3://BUCKET/PREFIX"));
+  }
+  return absl::OkStatus();
 }
 
 // A job that was forgotten before would keep its files for ever.
@@ -101,7 +121,9 @@ struct CoordinatorServer::State {
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   ProtoJobCodec codec;
-  std::unique_ptr<FileSystem> files;  // also by the store's names
+  std::unique_ptr<S3Store> bucket;          // null: none
+  std::unique_ptr<FileSystem> local_files;  // null: with a bucket
+  FileSystem* files = nullptr;              // of one of the two; also by the store's names
   const ObjectGrants grants;
   std::unique_ptr<ObjectFiles> objects;
   std::unique_ptr<DataCatalog> data;
@@ -129,12 +151,13 @@ struct CoordinatorServer::State {
   std::atomic<bool> ready{false};
   std::atomic<bool> unreachable{false};
 
-  bool embedded() const { return flags.store == kEmbeddedStore; }
+  bool in_folder() const { return flags.store == kFolderStore; }
   std::string ExportFolder() const { return absl::StrCat(flags.state_dir, "/exports"); }
   std::string DataFolder() const { return absl::StrCat(flags.state_dir, "/data"); }
   void KeepFault(const absl::Status& status);
   absl::Status CopyShownRuns();
   absl::Status MakeFolders();
+  absl::Status OpenStore();
   JobManagerOptions ManagerOptions() const;
   JobManager::Parts ManagerParts();
   absl::Status StartManager();
@@ -166,6 +189,7 @@ void CoordinatorServer::State::KeepFault(const absl::Status& status) {
 absl::Status CoordinatorServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
   RETURN_IF_ERROR(CheckTokenFile(state_->flags));
+  RETURN_IF_ERROR(CheckStore(state_->flags));
   RETURN_IF_ERROR(CheckRetention(state_->flags));
   RETURN_IF_ERROR(state_->StartManager());
   RETURN_IF_ERROR(state_->StartGrpc());
@@ -200,15 +224,27 @@ absl::Status CoordinatorServer::State::MakeFolders() {
   flags.checkpoint_dir =
       std::filesystem::absolute(flags.checkpoint_dir).lexically_normal().string();
   RETURN_IF_ERROR(Annotate(PosixFileSystem()->MakeFolders(flags.state_dir), "--state-dir"));
+  if (IsS3Store(flags.store)) return absl::OkStatus();
   return Annotate(PosixFileSystem()->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir");
+}
+
+absl::Status CoordinatorServer::State::OpenStore() {
+  if (IsS3Store(flags.store)) {
+    ASSIGN_OR_RETURN(bucket, S3Store::Open(flags.store, flags.s3_endpoint, PosixFileSystem()));
+    files = &bucket->files;
+  } else {
+    local_files = std::make_unique<LocalStoreFiles>(PosixFileSystem(), flags.checkpoint_dir);
+    files = local_files.get();
+  }
+  checkpoints = std::make_unique<CheckpointStore>(
+      files, in_folder() ? flags.checkpoint_dir : LocalStoreFiles::Root());
+  return absl::OkStatus();
 }
 
 absl::Status CoordinatorServer::State::StartManager() {
   RETURN_IF_ERROR(MakeFolders());
   ASSIGN_OR_RETURN(identity, TlsIdentity::Load(flags.server.tls));
-  files = std::make_unique<LocalStoreFiles>(PosixFileSystem(), flags.checkpoint_dir);
-  checkpoints = std::make_unique<CheckpointStore>(
-      files.get(), embedded() ? LocalStoreFiles::Root() : flags.checkpoint_dir);
+  RETURN_IF_ERROR(OpenStore());
   stages = std::make_unique<GrpcStageClient>(
       [of = identity.get(),
        any = flags.server.tls.any_certificate_i_know](const std::string& stage) {
@@ -221,8 +257,9 @@ absl::Status CoordinatorServer::State::StartManager() {
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   RETURN_IF_ERROR(CopyShownRuns());
   ASSIGN_OR_RETURN(manager, JobManager::Start(ManagerOptions(), ManagerParts()));
-  spdlog::info("coordinator term {}, state in {}, checkpoints in {} ({})", manager->term(),
-               flags.state_dir, flags.checkpoint_dir, flags.store);
+  spdlog::info(
+      "coordinator term {}, state in {}, checkpoints in {} ({})", manager->term(), flags.state_dir,
+      bucket == nullptr ? flags.checkpoint_dir : bucket->client.location().base, flags.store);
   FollowJobs();
   return absl::OkStatus();
 }
@@ -246,7 +283,7 @@ JobManager::Parts CoordinatorServer::State::ManagerParts() {
   JobManager::Parts parts;
   parts.stages = stages.get();
   parts.checkpoints = checkpoints.get();
-  parts.file_system = files.get();
+  parts.file_system = files;
   parts.codec = &codec;
   parts.clock = SystemClock::Get();
   parts.on_record = LogRecord;
@@ -318,7 +355,7 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   job_service = std::make_unique<JobServiceAdapter>(
       JobServiceAdapter::Parts{.manager = manager.get(),
                                .checkpoints = checkpoints.get(),
-                               .file_system = files.get(),
+                               .file_system = files,
                                .codec = &codec,
                                .callers = callers.get(),
                                .export_folder = ExportFolder(),
@@ -331,7 +368,8 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
   objects = std::make_unique<ObjectFiles>(ObjectFolders{
       .checkpoints = flags.checkpoint_dir, .exports = ExportFolder(), .data = DataFolder()});
-  store_service = std::make_unique<StoreService>(objects.get(), &grants);
+  store_service = std::make_unique<StoreService>(objects.get(), &grants,
+                                                 bucket == nullptr ? nullptr : &bucket->objects);
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
@@ -354,14 +392,15 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   if (flags.retention.given()) {
     retention = std::make_unique<Retention>(
         flags.retention,
-        RetainedJobs(manager.get(), JobFilesIn(flags.state_dir, checkpoints.get(), files.get())));
+        RetainedJobs(manager.get(), JobFilesIn(flags.state_dir, checkpoints.get(), files)));
   }
   return absl::OkStatus();
 }
 
 absl::Status CoordinatorServer::State::StartHttp() {
-  room = std::make_unique<FolderRoom>(std::vector<FolderRoom::Folder>{
-      {"checkpoints", flags.checkpoint_dir}, {"state", flags.state_dir}});
+  std::vector<FolderRoom::Folder> folders = {{"state", flags.state_dir}};
+  if (bucket == nullptr) folders.push_back({"checkpoints", flags.checkpoint_dir});
+  room = std::make_unique<FolderRoom>(std::move(folders));
   metrics.AddSource([this](MetricWriter& writer) {
     WriteProcessMetrics("", writer);
     WriteTlsMetrics(ExpiryOf(identity.get()), writer);
@@ -419,6 +458,8 @@ void CoordinatorServer::Shutdown() {
           std::min(kMostRecordsSeconds, flags.server.exit_timeout_seconds / 10))) {
     spdlog::warn("records: not all were written in time; the next start goes on with them");
   }
+  // A file effect may be waiting for the bucket. A commit whose answer it leaves is whole or none.
+  if (state_->bucket != nullptr) state_->bucket->transfer.Shutdown();
   state_->manager->Shutdown();  // ends every watch, so that the server can drain
   state_->retention.reset();
   state_->records->Stop();  // what the watches said is written

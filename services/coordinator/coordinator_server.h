@@ -16,7 +16,8 @@
 
 namespace stagecoach {
 
-// How checkpoints reach the stages: over gRPC, or because they see checkpoint_dir too.
+// How checkpoints reach the stages: over gRPC, because they see checkpoint_dir too, or, as
+// s3://BUCKET/PREFIX, by URLs of a bucket.
 inline constexpr char kEmbeddedStore[] = "embedded", kFolderStore[] = "folder";
 
 struct CoordinatorFlags {
@@ -24,6 +25,7 @@ struct CoordinatorFlags {
   std::string state_dir = "stagecoach-state";
   std::string checkpoint_dir;  // default: <state_dir>/checkpoints
   std::string store = kEmbeddedStore;
+  std::string s3_endpoint;  // of another server than AWS; empty: by the environment
   double lease_seconds = 1.5;
   bool checkpoint_on_exit = false;
   bool hold_jobs = false;

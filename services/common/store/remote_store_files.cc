@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "checkpoint/names.h"
+#include "services/common/store/ahead_reader.h"
 #include "services/common/store/store_names.h"
 
 namespace stagecoach {
@@ -110,7 +111,12 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> RemoteStoreFiles::Open(const std::
   ASSIGN_OR_RETURN(StoredObject object, ObjectAt(path));
   ASSIGN_OR_RETURN(const StoreClient::Size size, client_.Find(object));
   if (!size.complete) return absl::NotFoundError(absl::StrCat(path, ": is not complete"));
-  return std::make_unique<ObjectReader>(&client_, std::move(object), size.committed);
+  ASSIGN_OR_RETURN(const bool direct, client_.IsDirect(object));
+  if (!direct) return std::make_unique<ObjectReader>(&client_, std::move(object), size.committed);
+  return ReadAhead(path, size.committed,
+                   [this, object](int64_t offset, std::span<std::byte> target) {
+                     return client_.Read(object, offset, target);
+                   });
 }
 
 absl::Status RemoteStoreFiles::Look(const std::string& path) {

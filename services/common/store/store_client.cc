@@ -71,7 +71,20 @@ class StoreClient::Tries {
   double pause_ = kFirstPause;
 };
 
+StoreClient::StoreClient(Options options)
+    : options_(std::move(options)),
+      direct_objects_({.locate =
+                           [this](const StoredObject& object, v1::LocateObjectRequest request) {
+                             return Locate(object, std::move(request));
+                           },
+                       .complete =
+                           [this](const StoredObject& object, v1::CompleteObjectRequest request) {
+                             return Complete(object, std::move(request));
+                           }},
+                      options_.give_up_seconds) {}
+
 void StoreClient::Shutdown() {
+  direct_objects_.Shutdown();
   std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
   for (grpc::ClientContext* context : under_way_) context->TryCancel();
@@ -92,7 +105,9 @@ std::shared_ptr<StoreClient::Stub> StoreClient::StubNow() {
 
 void StoreClient::Forget(const std::shared_ptr<Stub>& stub) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (stub_ == stub) stub_ = nullptr;
+  if (stub_ != stub) return;
+  stub_ = nullptr;
+  direct_.reset();
 }
 
 template <typename Call>
@@ -152,8 +167,51 @@ absl::Status StoreClient::Remove(const StoredObject& object) {
   });
 }
 
+absl::StatusOr<v1::LocateObjectResponse> StoreClient::Locate(const StoredObject& object,
+                                                             v1::LocateObjectRequest request) {
+  request.set_name(object.name);
+  request.set_grant(object.grant);
+  SetChecksum(&request);
+  v1::LocateObjectResponse response;
+  RETURN_IF_ERROR(Unary(object, &response, [&](Stub& stub, grpc::ClientContext* context) {
+    const grpc::Status status = stub.LocateObject(context, request, &response);
+    if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return status;
+    // Also of a coordinator of an older version. gRPC makes that code itself, without a mark.
+    response.Clear();
+    SetChecksum(&response);
+    return grpc::Status::OK;
+  }));
+  return response;
+}
+
+absl::Status StoreClient::Complete(const StoredObject& object, v1::CompleteObjectRequest request) {
+  request.set_name(object.name);
+  request.set_grant(object.grant);
+  SetChecksum(&request);
+  v1::CompleteObjectResponse response;
+  return Unary(object, &response, [&](Stub& stub, grpc::ClientContext* context) {
+    return stub.CompleteObject(context, request, &response);
+  });
+}
+
+absl::StatusOr<bool> StoreClient::IsDirect(const StoredObject& object) {
+  if (!object.name.starts_with(absl::StrCat(kCheckpointsArea, "/"))) return false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (direct_.has_value()) return *direct_;
+  }
+  v1::LocateObjectRequest request;
+  request.set_use(v1::OBJECT_USE_READ);
+  ASSIGN_OR_RETURN(const v1::LocateObjectResponse located, Locate(object, request));
+  std::lock_guard<std::mutex> lock(mutex_);
+  direct_ = located.urls_size() > 0;
+  return *direct_;
+}
+
 absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
                                std::span<std::byte> target) {
+  ASSIGN_OR_RETURN(const bool direct, IsDirect(object));
+  if (direct) return direct_objects_.Read(object, offset, target);
   v1::ReadObjectRequest request;
   request.set_name(object.name);
   request.set_grant(object.grant);
@@ -195,6 +253,8 @@ absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
 
 absl::Status StoreClient::Append(const StoredObject& object, int64_t offset,
                                  std::span<const std::byte> bytes, bool finish) {
+  ASSIGN_OR_RETURN(const bool direct, IsDirect(object));
+  if (direct) return direct_objects_.Append(object, offset, bytes, finish);
   const int64_t end = offset + static_cast<int64_t>(bytes.size());
   const double sync_seconds = finish ? static_cast<double>(end) / kSlowDiskBytesPerSecond : 0;
   Tries tries(*this, object, sync_seconds);

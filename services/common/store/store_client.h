@@ -17,19 +17,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "services/common/store/direct_objects.h"
 #include "stagecoach/v1/store.grpc.pb.h"
 
 namespace stagecoach {
-
-struct StoredObject {
-  std::string name;   // "checkpoints/JOB/FOLDER/FILE"
-  std::string grant;  // for its folder
-};
 
 class StoreClient {
  public:
@@ -43,7 +40,7 @@ class StoreClient {
     bool complete = false;
   };
 
-  explicit StoreClient(Options options) : options_(std::move(options)) {}
+  explicit StoreClient(Options options);
   void Shutdown();  // cancels running calls
 
   absl::StatusOr<Size> Find(const StoredObject& object);
@@ -53,6 +50,9 @@ class StoreClient {
   absl::Status Append(const StoredObject& object, int64_t offset, std::span<const std::byte> bytes,
                       bool finish);
   absl::Status Remove(const StoredObject& object);
+  // Whether its bytes lie in a bucket: this client then moves them itself, each read a request over
+  // a long way.
+  absl::StatusOr<bool> IsDirect(const StoredObject& object);
 
  private:
   class Tries;
@@ -66,12 +66,18 @@ class StoreClient {
   template <typename Response, typename Call>
   absl::Status Unary(const StoredObject& object, Response* response, Call call);
   bool WaitClosed(double seconds);
+  // Without URLs: the bytes go through the coordinator.
+  absl::StatusOr<v1::LocateObjectResponse> Locate(const StoredObject& object,
+                                                  v1::LocateObjectRequest request);
+  absl::Status Complete(const StoredObject& object, v1::CompleteObjectRequest request);
 
   const Options options_;
+  DirectObjects direct_objects_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool closed_ = false;
   std::shared_ptr<Stub> stub_;
+  std::optional<bool> direct_;  // what the coordinator behind stub_ said
   std::set<grpc::ClientContext*> under_way_;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/fleet/fleet.h"
 #include "coordinator/job/view/job_view.h"
 #include "stagecoach/v1/stage.pb.h"
 

@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/errors/check.h"
 
 namespace stagecoach {
@@ -69,6 +70,13 @@ absl::Status ObjectGrants::Check(const std::string& grant, const std::string& fo
   }
   if (use == Use::kWrite && head.front() != 'w') return Denied(folder, "the grant is for reading");
   return absl::OkStatus();
+}
+
+int64_t ObjectGrants::SecondsLeft(const std::string& grant) const {
+  const std::vector<std::string> parts = absl::StrSplit(grant, '.');
+  int64_t until = 0;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &until)) return 0;
+  return std::max<int64_t>(until - static_cast<int64_t>(clock_->UnixSeconds()), 0);
 }
 
 }  // namespace stagecoach

@@ -28,6 +28,8 @@ class ObjectGrants {
   std::string Make(const std::string& folder, Use use) const;
   // A grant for writing reads as well.
   absl::Status Check(const std::string& grant, const std::string& folder, Use use) const;
+  // How long a grant that Check took is good for yet; 0 of any other text.
+  int64_t SecondsLeft(const std::string& grant) const;
 
  private:
   std::string Signature(const std::string& folder, const std::string& head) const;

@@ -110,6 +110,7 @@ class StoreService::Reader final : public grpc::ServerWriteReactor<v1::ReadObjec
     RETURN_IF_ERROR(CheckIfTold(request_));
     RETURN_IF_ERROR(
         service_.CheckCaller(request_.name(), request_.grant(), ObjectGrants::Use::kRead));
+    RETURN_IF_ERROR(service_.CheckRelayed(request_.name()));
     turn_.emplace(service_, request_.name());
     RETURN_IF_ERROR(turn_->ok());
     ASSIGN_OR_RETURN(file_, service_.files_->Open(request_.name()));
@@ -198,6 +199,7 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
     }
     if (upload_ == nullptr) {
       RETURN_IF_ERROR(service_.CheckCaller(part_.name(), part_.grant(), ObjectGrants::Use::kWrite));
+      RETURN_IF_ERROR(service_.CheckRelayed(part_.name()));
       turn_.emplace(service_, part_.name());
       RETURN_IF_ERROR(turn_->ok());
       ASSIGN_OR_RETURN(upload_, service_.files_->BeginUpload(part_.name()));
@@ -220,9 +222,10 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
   v1::WriteObjectRequest part_;
 };
 
-StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants)
+StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants, S3Objects* bucket)
     : files_(files),
       grants_(grants),
+      bucket_(bucket),
       even_("store-0", kMostTasks),
       odd_("store-1", kMostTasks),
       sync_("store-sync", kMostTasks),
@@ -255,7 +258,9 @@ grpc::ServerUnaryReactor* StoreService::FindObject(grpc::CallbackServerContext* 
   return Unary(context, [this, request, response]() -> absl::Status {
     RETURN_IF_ERROR(CheckIfTold(*request));
     RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(), ObjectGrants::Use::kRead));
-    ASSIGN_OR_RETURN(const ObjectSize size, files_->Find(request->name()));
+    ASSIGN_OR_RETURN(const ObjectSize size, InBucket(request->name())
+                                                ? bucket_->Find(request->name())
+                                                : files_->Find(request->name()));
     response->set_committed_size(size.committed);
     response->set_complete(size.complete);
     SetChecksum(response);
@@ -269,7 +274,52 @@ grpc::ServerUnaryReactor* StoreService::RemoveObject(grpc::CallbackServerContext
   return Unary(context, [this, request]() -> absl::Status {
     RETURN_IF_ERROR(CheckIfTold(*request));
     RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(), ObjectGrants::Use::kWrite));
+    if (InBucket(request->name())) return bucket_->Remove(request->name());
     return files_->Remove(request->name());
+  });
+}
+
+bool StoreService::InBucket(const std::string& name) const {
+  return bucket_ != nullptr && S3Objects::Has(name);
+}
+
+absl::Status StoreService::CheckRelayed(const std::string& name) const {
+  if (!InBucket(name)) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("store object ", name,
+                   ": is in a bucket; ask LocateObject (an older program cannot: start "
+                   "one of the coordinator's version)"));
+}
+
+absl::Status StoreService::CheckInBucket(const std::string& name) const {
+  if (InBucket(name)) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("store object ", name, ": its bytes go through the coordinator"));
+}
+
+grpc::ServerUnaryReactor* StoreService::LocateObject(grpc::CallbackServerContext* context,
+                                                     const v1::LocateObjectRequest* request,
+                                                     v1::LocateObjectResponse* response) {
+  return Unary(context, [this, request, response]() -> absl::Status {
+    RETURN_IF_ERROR(CheckIfTold(*request));
+    const bool reads = request->use() == v1::OBJECT_USE_READ;
+    RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(),
+                                reads ? ObjectGrants::Use::kRead : ObjectGrants::Use::kWrite));
+    RETURN_IF_ERROR(CheckInBucket(request->name()));
+    RETURN_IF_ERROR(bucket_->Locate(*request, grants_->SecondsLeft(request->grant()), response));
+    SetChecksum(response);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* StoreService::CompleteObject(grpc::CallbackServerContext* context,
+                                                       const v1::CompleteObjectRequest* request,
+                                                       v1::CompleteObjectResponse*) {
+  return Unary(context, [this, request]() -> absl::Status {
+    RETURN_IF_ERROR(CheckIfTold(*request));
+    RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(), ObjectGrants::Use::kWrite));
+    RETURN_IF_ERROR(CheckInBucket(request->name()));
+    return bucket_->Complete(*request);
   });
 }
 

@@ -20,6 +20,7 @@
 #include "base/threads/task_thread.h"
 #include "services/coordinator/store/object_files.h"
 #include "services/coordinator/store/object_grants.h"
+#include "services/coordinator/store/s3_objects.h"
 #include "stagecoach/v1/store.grpc.pb.h"
 
 namespace stagecoach {
@@ -30,7 +31,8 @@ class StoreService final : public v1::StoreService::CallbackService {
   // sets, have shares of their own: nothing keeps a stage from its checkpoints but other stages'.
   static constexpr int kMostStageStreams = 96, kMostClientStreams = 32, kMostDataStreams = 96;
 
-  StoreService(ObjectFiles* files, const ObjectGrants* grants);
+  // bucket: has the checkpoints in the place of `files`; null: none.
+  StoreService(ObjectFiles* files, const ObjectGrants* grants, S3Objects* bucket = nullptr);
 
   grpc::ServerUnaryReactor* FindObject(grpc::CallbackServerContext* context,
                                        const v1::FindObjectRequest* request,
@@ -42,6 +44,12 @@ class StoreService final : public v1::StoreService::CallbackService {
   grpc::ServerUnaryReactor* RemoveObject(grpc::CallbackServerContext* context,
                                          const v1::RemoveObjectRequest* request,
                                          v1::RemoveObjectResponse* response) override;
+  grpc::ServerUnaryReactor* LocateObject(grpc::CallbackServerContext* context,
+                                         const v1::LocateObjectRequest* request,
+                                         v1::LocateObjectResponse* response) override;
+  grpc::ServerUnaryReactor* CompleteObject(grpc::CallbackServerContext* context,
+                                           const v1::CompleteObjectRequest* request,
+                                           v1::CompleteObjectResponse* response) override;
 
  private:
   class Reader;
@@ -52,9 +60,14 @@ class StoreService final : public v1::StoreService::CallbackService {
   grpc::ServerUnaryReactor* Unary(grpc::CallbackServerContext* context,
                                   std::function<absl::Status()> work);
   TaskThread* NextThread();
+  bool InBucket(const std::string& name) const;
+  absl::Status CheckRelayed(const std::string& name) const;  // UNIMPLEMENTED if it is
+  // UNIMPLEMENTED unless the object is in the bucket.
+  absl::Status CheckInBucket(const std::string& name) const;
 
   ObjectFiles* const files_;
   const ObjectGrants* const grants_;
+  S3Objects* const bucket_;
   std::atomic<int> stage_streams_{0}, client_streams_{0}, data_streams_{0};
   std::atomic<uint32_t> next_{0};
   TaskThread even_, odd_;  // a call stays on one

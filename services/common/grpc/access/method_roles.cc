@@ -66,6 +66,8 @@ constexpr MethodRoles kMethodTable[] = {
     {kStoreApi, "ReadObject", kOfStages | kOfUsers},
     {kStoreApi, "WriteObject", kOfStages | kOfUsers},
     {kStoreApi, "RemoveObject", kOfStages},
+    {kStoreApi, "LocateObject", kOfStages},
+    {kStoreApi, "CompleteObject", kOfStages},
     // Probes come with the certificate that is at hand where they run.
     {kHealthApi, "Check", 0, true},
     {kHealthApi, "Watch", 0, true},
