@@ -73,7 +73,7 @@ void JobTransition::NoteCopies() {
 
 void JobTransition::StartBeside() {
   JobCheckpoints& checkpoints = state_.checkpoints;
-  const bool unasked = CheckpointDue(state_);
+  const bool unasked = !checkpoints.requested && CheckpointDue(state_);
   const double started = state_.operation.started_seconds;
   checkpoints.requested = false;  // whoever asked meanwhile asked for this boundary
   checkpoints.done = true;

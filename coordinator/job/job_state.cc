@@ -115,6 +115,10 @@ void StartLater(JobState* state, double seconds) {
   JobOperation& operation = state->operation;
   operation.started_seconds += seconds;
   if (operation.deadline_seconds != 0) operation.deadline_seconds += seconds;
+  auto& beside = state->checkpoints.writing.beside;
+  if (!beside.has_value()) return;
+  beside->since_seconds += seconds;
+  beside->deadline_seconds += seconds;
 }
 
 bool JobTransition::Expects(Activity activity, const Fence& fence) {

@@ -13,6 +13,7 @@ namespace stagecoach {
 namespace {
 
 constexpr size_t kMostPathBytes = 4096;
+constexpr size_t kMostNames = 64;
 
 absl::Status Refused(std::string_view path, std::string_view why) {
   return absl::InvalidArgumentError(
@@ -34,6 +35,7 @@ absl::Status CheckPathInSet(std::string_view path) {
   }
   if (!IsUtf8Text(path)) return Refused(path, "is not UTF-8; rename the file");
   const std::vector<std::string> names = absl::StrSplit(std::string(path), '/');
+  if (names.size() > kMostNames) return Refused(path, "has more than 64 folders in each other");
   for (const std::string& name : names) {
     if (name.empty() || name == "." || name == "..") {
       return Refused(path, "want names between slashes, none of them empty, \".\" or \"..\"");

@@ -26,8 +26,8 @@ struct DataSetPath {
 inline bool IsDataSetPath(std::string_view path) { return path.starts_with(kDataSetPrefix); }
 absl::StatusOr<DataSetPath> ParseDataSetPath(std::string_view path);
 
-// A relative path of a set: names between slashes, none of them empty, "." or "..", no control
-// character, valid UTF-8, 4096 bytes at most.
+// A relative path of a set: at most 64 names between slashes, none of them empty, "." or "..", no
+// control character, valid UTF-8, 4096 bytes at most.
 absl::Status CheckPathInSet(std::string_view path);
 // 64 hexadecimal digits in lower case, as ids of sets and digests of parts are. Names of sets are
 // shorter (base/job_name.h).

@@ -30,6 +30,10 @@ TEST(DataSetPathTest, RefusesWhatLeadsElsewhere) {
     EXPECT_FALSE(ParseDataSetPath("store:/data/" + kId + "/" + path).ok()) << path;
   }
   EXPECT_FALSE(CheckPathInSet(std::string(5000, 'a')).ok());
+  std::string deep = "a";
+  for (int i = 1; i < 64; ++i) deep += "/a";
+  EXPECT_TRUE(CheckPathInSet(deep).ok());
+  EXPECT_FALSE(CheckPathInSet(deep + "/a").ok());
   for (const std::string text :
        {"", "store:/data/", "store:/data/A", "store:/data/../x", "/data"}) {
     EXPECT_FALSE(ParseDataSetPath(text).ok()) << text;

@@ -199,7 +199,7 @@ void AddData(CommandTree& tree) {
   put->add_option("--name", options.name,
                   "of the set, for data.dataset of job files, [a-z0-9-]{1,63}; "
                   "one with a name stays until it is removed");
-  put->add_flag("--replace", options.replace, "a set that has the name loses it");
+  put->add_flag("--replace", options.replace, "a set that has the name loses it, and this one another name that it has");
   tree.Add("list", "List data sets", RunListData, data);
   const auto add_set = [](CLI::App* command, std::string* data_set) {
     command->add_option("data-set", *data_set, "name, or id or its beginning")

@@ -137,7 +137,9 @@ def _topmost(path: str, all_paths: Set[str]) -> str:
     return path
 
 
-def _walk(field: str, here: str, place: str, takes: Optional[Takes], above: List[Tuple[int, int]]) -> Iterator[LocalFile]:
+def _walk(field: str, here: str, place: str, takes: Optional[Takes], above: List[Tuple[int, int]],
+          root: str = "") -> Iterator[LocalFile]:
+    """In folders, links and folders without files are refused as services/cli/data/file_set.h says."""
     try:
         info = os.stat(here)
         names = sorted(os.listdir(here), key=os.fsencode) if stat.S_ISDIR(info.st_mode) else None
@@ -153,11 +155,22 @@ def _walk(field: str, here: str, place: str, takes: Optional[Takes], above: List
         return
     if (info.st_dev, info.st_ino) in above:
         raise InvalidJob(f"{field}: {here}: is a link to a folder that it lies in; remove the link")
+    root = root or here
+    found = False
     for name in names:
         inside = f"{here}/{name}"
         if name.startswith(".") or (takes is not None and not takes(name) and not os.path.isdir(inside)):
             continue
-        yield from _walk(field, inside, f"{place}/{name}", takes, [*above, (info.st_dev, info.st_ino)])
+        if takes is None and os.path.islink(inside) and os.path.exists(inside):
+            if not os.path.realpath(inside).startswith(os.path.realpath(root) + "/"):
+                raise InvalidJob(f"{field}: {inside}: is a link out of the folder; put the file itself there")
+            if os.path.isdir(inside):
+                raise InvalidJob(f"{field}: {inside}: is a link to a folder; put the folder itself there")
+        for file in _walk(field, inside, f"{place}/{name}", takes, [*above, (info.st_dev, info.st_ino)], root):
+            found = True
+            yield file
+    if takes is None and not found:
+        raise InvalidJob(f"{field}: {here}: has no file, and a data set is of files; put some in, or remove it")
 
 
 def _stamp(info: os.stat_result) -> Tuple[int, int, int]:

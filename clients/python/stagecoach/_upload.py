@@ -41,7 +41,7 @@ def upload(connection: Connection, data: DataSet) -> str:
         answer = connection.call("DataService/PrepareUpload", request, data_sets_pb2.PrepareUploadResponse, _CALL_SECONDS)
         for index in answer.missing:
             digest, size, pieces = some[index]
-            _Object(connection, f"{answer.folder}/{digest}", answer.grant, size).bring(pieces)
+            _Object(connection, answer.folder, digest, answer.grant, size).bring(pieces)
     put = data_sets_pb2.PutDataSetRequest(manifest_sha256=data.sha256)
     return connection.call("DataService/PutDataSet", put, data_sets_pb2.PutDataSetResponse, _CALL_SECONDS).data_set.id
 
@@ -54,13 +54,30 @@ def _cut(data: bytes) -> Iterator[bytes]:
 class _Object:
     """A part on its way into the store."""
 
-    def __init__(self, connection: Connection, name: str, grant: str, size: int) -> None:
+    def __init__(self, connection: Connection, folder: str, digest: str, grant: str, size: int) -> None:
         self._connection = connection
-        self._name = name
+        self._digest = digest
+        self._name = f"{folder}/{digest}"
         self._grant = grant
         self._size = size
+        self._sent = 0
 
     def bring(self, pieces: Pieces) -> None:
+        """Grants end, and with the coordinator's process too: then it asks for another, once for each byte that came."""
+        renewed_at: Optional[int] = None
+        while True:
+            try:
+                return self._bring(pieces)
+            except errors.PermissionDenied:
+                if self._sent == renewed_at:
+                    raise
+                renewed_at = self._sent
+                request = data_sets_pb2.PrepareUploadRequest(
+                    parts=[data_sets_pb2.DataPart(sha256=self._digest, bytes=self._size)])
+                self._grant = self._connection.call("DataService/PrepareUpload", request,
+                                                    data_sets_pb2.PrepareUploadResponse, _CALL_SECONDS).grant
+
+    def _bring(self, pieces: Pieces) -> None:
         moved, most, from_start, turns = time.monotonic(), -1, False, 0
         while True:
             committed, complete = self._find()
@@ -107,4 +124,5 @@ class _Object:
             waiting += len(data)
             if waiting >= _CALL_BYTES or at == self._size:
                 self._connection.send("StoreService/WriteObject", messages, store_pb2.WriteObjectResponse, _CALL_SECONDS)
+                self._sent += waiting
                 messages, waiting = [], 0

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -108,6 +109,8 @@ absl::StatusOr<v1::DataSet> UploadFiles(DataClient& client, const FileSet& files
     };
     return Upload(client, parts, name, draw, context.stop);
   }();
+  // A file that is another one by the same times: no digest that is kept is worth anything.
+  if (absl::IsFailedPrecondition(set.status())) std::remove(DigestCache::Path().c_str());
   if (!set.ok() && context.stop->requested() && missing > 0) {
     console.Note("what was uploaded stays; run the command again to go on there");
   }

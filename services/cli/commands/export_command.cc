@@ -120,7 +120,10 @@ absl::Status FetchTo(const std::string& to, const v1::ExportWeightsResponse& exp
   const absl::Status fetched =
       WriteNewFolder(*PosixFileSystem(), to, [&](const std::string& folder) -> absl::Status {
         RETURN_IF_ERROR(client.Fetch(exported, folder, draw, context.stop));
-        return FetchTokenizerInto(folder, client, context.stop);
+        const absl::Status tokenizer = FetchTokenizerInto(folder, client, context.stop);
+        if (!absl::IsNotFound(tokenizer)) return tokenizer;
+        console.Note(absl::StrCat("note: without the tokenizer: ", tokenizer.message()));
+        return absl::OkStatus();
       });
   console.ClearBar();
   return fetched;

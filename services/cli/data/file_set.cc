@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -81,7 +83,9 @@ class FileSet::Walk {
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) {
       return NoDataFile(here, "is a link to a folder that it lies in; remove the link");
     }
+    if (above_.empty()) root_ = here;
     above_.push_back(id);
+    const size_t before = set_.files_.size();
     ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInFolder(here));
     for (const std::string& name : names) {
       if (name == "." || name == "..") continue;
@@ -91,10 +95,29 @@ class FileSet::Walk {
       }
       const std::string inside = here.ends_with('/') ? here + name : absl::StrCat(here, "/", name);
       if (takes_ && !takes_(name) && !IsFolder(inside)) continue;
+      if (!takes_) RETURN_IF_ERROR(CheckLink(inside));
       RETURN_IF_ERROR(Visit(inside, path.empty() ? name : absl::StrCat(path, "/", name)));
     }
     above_.pop_back();
-    return absl::OkStatus();
+    if (takes_ || set_.files_.size() > before) return absl::OkStatus();
+    // A folder of pictures has a class for each folder, the empty ones as well.
+    return NoDataFile(here, "has no file, and a data set is of files; put some in, or remove it");
+  }
+
+  // Readers of folders follow the same links (stage/data/formats/class_folders.h).
+  absl::Status CheckLink(const std::string& here) const {
+    struct stat info;
+    if (lstat(here.c_str(), &info) != 0) return SystemErrorAt(here, errno);
+    if (!S_ISLNK(info.st_mode)) return absl::OkStatus();
+    std::error_code error;
+    const auto target = std::filesystem::canonical(here, error);
+    if (error) return SystemErrorAt(here, error.value());
+    const auto root = std::filesystem::canonical(root_, error);
+    if (error) return SystemErrorAt(root_, error.value());
+    const bool inside = target.string().starts_with(root.string() + "/");
+    if (inside && !IsFolder(here)) return absl::OkStatus();
+    return NoDataFile(here, inside ? "is a link to a folder; put the folder itself there"
+                                   : "is a link out of the folder; put the file itself there");
   }
 
   static bool IsFolder(const std::string& here) {
@@ -105,6 +128,7 @@ class FileSet::Walk {
   FileSet& set_;
   const Takes& takes_;
   std::vector<std::pair<dev_t, ino_t>> above_;  // folders that the walk is in
+  std::string root_;                            // the first of them
 };
 
 absl::Status FileSet::Add(const std::string& here, const std::string& path, const Takes& takes) {

@@ -41,7 +41,8 @@ class FileSet {
   using Takes = std::function<bool(const std::string& name)>;
 
   // Adds a file, or a folder with all in it, as `path`; "" is the set's root, for a folder only.
-  // Links are followed. In folders, names that begin with a dot are left out and counted.
+  // In folders, names that begin with a dot are left out and counted. Without `takes`, which is for
+  // weights, a folder without a file is refused, and so is a link that is not to a file in `here`.
   absl::Status Add(const std::string& here, const std::string& path, const Takes& takes = {});
 
   // By path, as bytes. The same file under the same path is there once.

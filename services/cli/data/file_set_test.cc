@@ -54,17 +54,47 @@ TEST(FileSetTest, AFileAndTheChosenOnesOfAFolder) {
   EXPECT_THAT(PathsOf(set), ElementsAre("0/one.txt", "1/model/a.safetensors"));
 }
 
-TEST(FileSetTest, LinksAreFollowedAndLoopsRefused) {
+absl::Status Added(const TemporaryFolder& folder, const FileSet::Takes& takes = {}) {
+  return FileSet().Add(folder.File("in"), "", takes);
+}
+
+// Symptom: `submit` trained with the picture that a link leads to outside of the folder, and with other
+// class numbers where one folder was empty; `local` refused both.
+TEST(FileSetTest, FoldersAreReadAsTheirReadersReadThem) {
+  const TemporaryFolder folder;
+  folder.Write("elsewhere/x", "1");
+  folder.Write("in/cats/1.png", "1");
+  std::filesystem::create_symlink(folder.File("in/cats/1.png"), folder.File("in/cats/2.png"));
+  FileSet set;
+  ASSERT_TRUE(set.Add(folder.File("in"), "").ok());
+  EXPECT_THAT(PathsOf(set), ElementsAre("cats/1.png", "cats/2.png"));
+
+  std::filesystem::create_symlink(folder.File("elsewhere/x"), folder.File("in/cats/3.png"));
+  EXPECT_THAT(Added(folder), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("in/cats/3.png: is a link out of the folder")));
+  std::filesystem::remove(folder.File("in/cats/3.png"));
+  std::filesystem::create_symlink(folder.File("in/cats"), folder.File("in/dogs"));
+  EXPECT_THAT(Added(folder), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("in/dogs: is a link to a folder")));
+  std::filesystem::remove(folder.File("in/dogs"));
+  folder.Write("in/dogs/.hidden", "1");
+  EXPECT_THAT(Added(folder),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in/dogs: has no file")));
+}
+
+// Hugging Face's cache has links to files beside the folder.
+TEST(FileSetTest, LinksOfWeightsAreFollowedAndLoopsRefused) {
   const TemporaryFolder folder;
   folder.Write("elsewhere/x", "1");
   std::filesystem::create_directory(folder.File("in"));
   std::filesystem::create_symlink(folder.File("elsewhere/x"), folder.File("in/file"));
   std::filesystem::create_symlink(folder.File("elsewhere"), folder.File("in/folder"));
+  const auto all = [](const std::string&) { return true; };
   FileSet set;
-  ASSERT_TRUE(set.Add(folder.File("in"), "").ok());
+  ASSERT_TRUE(set.Add(folder.File("in"), "", all).ok());
   EXPECT_THAT(PathsOf(set), ElementsAre("file", "folder/x"));
   std::filesystem::create_symlink(folder.File("in"), folder.File("elsewhere/back"));
-  EXPECT_THAT(FileSet().Add(folder.File("in"), ""),
+  EXPECT_THAT(Added(folder, all),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in/folder/back: is a link")));
 }
 

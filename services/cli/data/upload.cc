@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
+#include "checkpoint/names.h"
 
 namespace stagecoach {
 namespace {
@@ -19,6 +20,7 @@ constexpr int kPreparedParts = 4096;  // of a call, as data_sets.proto has it
 constexpr int64_t kSentPieceBytes = int64_t{4} << 20;
 // Uploads of one part by several clients take turns; each turn that another one won counts.
 constexpr int kMostLostTurns = 20;
+constexpr int kMostPuts = 3;
 
 // Bytes of a part from a place on: of files, or of the manifest.
 using ReadPart = std::function<absl::Status(std::span<std::byte> target)>;
@@ -47,19 +49,30 @@ class Uploader {
   absl::StatusOr<v1::DataSet> Run(const LocalParts& parts, const DataSetName& name) {
     const std::function<void()> stopper = client_.Stopper();
     const StopSignal::Registration on_stop(stop_, stopper);
-    RETURN_IF_ERROR(Prepare(parts));
-    for (const MissingPart& part : missing_) total_ += part.counted;
-    on_uploaded_(0, total_);
-    for (const MissingPart& part : missing_) RETURN_IF_ERROR(UploadPart(part));
     v1::PutDataSetRequest request;
     request.set_manifest_sha256(parts.manifest_sha256);
     request.set_name(name.name);
     request.set_replace(name.replace);
-    ASSIGN_OR_RETURN(v1::PutDataSetResponse put, client_.Put(request));
-    return std::move(*put.mutable_data_set());
+    for (int left = kMostPuts;;) {
+      RETURN_IF_ERROR(UploadMissing(parts));
+      absl::StatusOr<v1::PutDataSetResponse> put = client_.Put(request);
+      if (put.ok()) return std::move(*put->mutable_data_set());
+      // The removal of another set took a part with it that was there before.
+      if (!absl::IsFailedPrecondition(put.status()) || --left == 0) return put.status();
+    }
   }
 
  private:
+  absl::Status UploadMissing(const LocalParts& parts) {
+    missing_.clear();
+    RETURN_IF_ERROR(Prepare(parts));
+    done_ = total_ = 0;
+    for (const MissingPart& part : missing_) total_ += part.counted;
+    on_uploaded_(0, total_);
+    for (const MissingPart& part : missing_) RETURN_IF_ERROR(UploadPart(part));
+    return absl::OkStatus();
+  }
+
   // The manifest comes last: it is small, and useless without the others.
   absl::Status Prepare(const LocalParts& parts) {
     std::vector<MissingPart> all;
@@ -116,7 +129,35 @@ class Uploader {
     return absl::OkStatus();
   }
 
-  absl::Status UploadPart(const MissingPart& part) {
+  // Grants end, and with the coordinator's process too. False: the part has come meanwhile.
+  absl::StatusOr<bool> RenewGrant(MissingPart* part) {
+    v1::PrepareUploadRequest request;
+    v1::DataPart& entry = *request.add_parts();
+    entry.set_sha256(NameOf(part->object.name));
+    entry.set_bytes(part->bytes);
+    ASSIGN_OR_RETURN(const v1::PrepareUploadResponse response, client_.PrepareUpload(request));
+    part->object.grant = response.grant();
+    return !response.missing().empty();
+  }
+
+  absl::Status UploadPart(MissingPart part) {
+    int64_t renewed_at = -1;  // a grant that opens nothing is no reason to ask for ever
+    while (true) {
+      const absl::Status status = UploadGranted(part);
+      if (!absl::IsPermissionDenied(status) || sent_ == renewed_at) return status;
+      renewed_at = sent_;
+      ASSIGN_OR_RETURN(const bool missing, RenewGrant(&part));
+      if (!missing) return Done(part);
+    }
+  }
+
+  absl::Status Done(const MissingPart& part) {
+    done_ += part.counted;
+    on_uploaded_(done_, total_);
+    return absl::OkStatus();
+  }
+
+  absl::Status UploadGranted(const MissingPart& part) {
     bool began_here = false;  // every byte of it is from here
     int lost_turns = 0;
     while (true) {
@@ -134,9 +175,7 @@ class Uploader {
       if (left.committed == 0 && began_here) return ChangedWhileSent(part);
       if (++lost_turns > kMostLostTurns) return Told(status);
     }
-    done_ += part.counted;
-    on_uploaded_(done_, total_);
-    return absl::OkStatus();
+    return Done(part);
   }
 
   absl::StatusOr<StoreClient::Size> SizeOf(const MissingPart& part) {
@@ -156,6 +195,7 @@ class Uploader {
       const bool last = at + std::ssize(piece_) == part.bytes;
       RETURN_IF_ERROR(client_.Append(part.object, at, piece_, last));
       at += std::ssize(piece_);
+      sent_ += std::ssize(piece_);
       on_uploaded_(done_ + std::min(at, part.counted), total_);
       if (last) return absl::OkStatus();
     }
@@ -172,6 +212,7 @@ class Uploader {
   std::vector<MissingPart> missing_;
   std::vector<std::byte> piece_;
   int64_t done_ = 0, total_ = 0;
+  int64_t sent_ = 0;  // of all parts, by this process
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/testing/status_is.h"
 #include "base/testing/temporary_folder.h"
 #include "services/cli/data/file_set.h"
@@ -104,6 +105,35 @@ TEST_F(UploadTest, AChangedFileIsNamed) {
   EXPECT_TRUE(client_.sets.empty());
   Read();
   EXPECT_TRUE(Run().ok());
+}
+
+// Symptom: grants end after hours, and with the coordinator's process; the upload ended with them.
+TEST_F(UploadTest, AGrantThatEndsIsRenewed) {
+  client_.on_append = [this] {
+    if (client_.appends == 2) client_.write_grant = "another";
+  };
+  const auto set = Run();
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(done_, total_);
+}
+
+TEST_F(UploadTest, AGrantThatOpensNothingIsAskedForOnce) {
+  int grants = 0;
+  client_.on_append = [&] { client_.write_grant = absl::StrCat("never ", ++grants); };
+  EXPECT_THAT(Run().status(),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("data/parts")));
+  EXPECT_EQ(grants, 2);
+}
+
+// Symptom: the removal of another set took the part that was there, and the upload failed at its end.
+TEST_F(UploadTest, APartThatGoesMeanwhileIsSentAgain) {
+  client_.on_put = [this] {
+    client_.on_put = nullptr;
+    client_.parts.erase(parts_.parts[0].sha256);
+  };
+  const auto set = Run();
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->files(), 2);
 }
 
 TEST_F(UploadTest, AStopEndsItAndLeavesWhatIsThere) {

@@ -26,14 +26,15 @@ class FakeDataClient final : public DataClient {
   std::set<std::string> in_use;             // ids
   absl::Status reachable;                   // of all calls
   int appends = 0, appends_left = -1;       // until the connection is cut; negative: never
-  std::function<void()> on_append;          // before each
+  std::function<void()> on_append, on_put;  // before each
+  std::string write_grant = "write";
 
   absl::StatusOr<v1::PrepareUploadResponse> PrepareUpload(
       const v1::PrepareUploadRequest& request) override {
     if (!reachable.ok()) return reachable;
     v1::PrepareUploadResponse response;
     response.set_folder("data/parts/_");
-    response.set_grant("write");
+    response.set_grant(write_grant);
     for (int i = 0; i < request.parts_size(); ++i) {
       const auto found = parts.find(request.parts(i).sha256());
       if (found == parts.end() || !found->second.complete) response.add_missing(i);
@@ -42,6 +43,7 @@ class FakeDataClient final : public DataClient {
   }
   absl::StatusOr<v1::PutDataSetResponse> Put(const v1::PutDataSetRequest& request) override {
     if (!reachable.ok()) return reachable;
+    if (on_put) on_put();
     const std::string& id = request.manifest_sha256();
     const auto manifest = CheckedManifest::Parse(parts[id].bytes);
     if (!manifest.ok()) return manifest.status();
@@ -111,7 +113,7 @@ class FakeDataClient final : public DataClient {
                       bool finish) override {
     if (on_append) on_append();
     if (!reachable.ok()) return reachable;
-    if (object.grant != "write") return absl::PermissionDeniedError(object.name);
+    if (object.grant != write_grant) return absl::PermissionDeniedError(object.name);
     if (appends_left == 0) return absl::UnavailableError("cut");
     --appends_left;
     ++appends;

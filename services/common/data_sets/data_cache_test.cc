@@ -247,6 +247,15 @@ TEST_F(DataCacheTest, AFolderThatCannotBeWrittenNamesTheFlag) {
   EXPECT_TRUE(cache->List(store_.Path("in")).ok()) << "which needs no disk";
 }
 
+// Symptom: a cleaner of temporary files removed the folder, and every later job of the stage failed.
+TEST_F(DataCacheTest, TheFolderMayGoAtAnyTime) {
+  const auto cache = store_.Cache(cache_folder_);
+  EXPECT_TRUE(ReadWholeFile(*cache, store_.Path("in/a")).ok());
+  std::filesystem::remove_all(cache_folder_);
+  EXPECT_TRUE(ReadWholeFile(*cache, store_.Path("large.bin")).value() == large_);
+  EXPECT_TRUE(ReadWholeFile(*cache, store_.Path("in/b")).value() == b_);
+}
+
 TEST_F(DataCacheTest, TellsHowMuchOfAFileIsFetched) {
   const auto cache = store_.Cache(cache_folder_);
   const auto file = cache->Open(store_.Path("large.bin"), Reading::kSome);

@@ -13,7 +13,7 @@
 namespace stagecoach {
 namespace {
 
-absl::Status Refused(const std::string& what, const char* why) {
+absl::Status RefusedManifest(const std::string& what, const char* why) {
   return absl::InvalidArgumentError(absl::StrCat("a data set's manifest: ", what, ": ", why));
 }
 
@@ -22,9 +22,10 @@ absl::Status CheckParts(const v1::DataManifest& manifest) {
   int64_t left = std::numeric_limits<int64_t>::max();
   for (const v1::DataPart& part : manifest.parts()) {
     const std::string what = absl::StrCat("part ", ShownName(part.sha256()));
-    if (!IsDigest(part.sha256())) return Refused(what, "want 64 hexadecimal digits");
-    if (!seen.insert(part.sha256()).second) return Refused(what, "is there twice");
-    if (part.bytes() < 1 || part.bytes() > left) return Refused(what, "its size is out of range");
+    if (!IsDigest(part.sha256())) return RefusedManifest(what, "want 64 hexadecimal digits");
+    if (!seen.insert(part.sha256()).second) return RefusedManifest(what, "is there twice");
+    if (part.bytes() < 1 || part.bytes() > left)
+      return RefusedManifest(what, "its size is out of range");
     left -= part.bytes();
   }
   return absl::OkStatus();
@@ -34,11 +35,12 @@ absl::Status CheckFile(const v1::DataManifest& manifest, const v1::DataSetFile& 
   RETURN_IF_ERROR(CheckPathInSet(file.path()));
   if (file.bytes() == 0) return absl::OkStatus();
   const std::string what = absl::StrCat("file ", ShownName(file.path()));
-  if (file.part() < 0 || file.part() >= manifest.parts_size()) return Refused(what, "has no part");
+  if (file.part() < 0 || file.part() >= manifest.parts_size())
+    return RefusedManifest(what, "has no part");
   const int64_t size = manifest.parts(static_cast<int>(file.part())).bytes();
   if (file.offset() < 0 || file.offset() > size || file.bytes() < 0 ||
       file.bytes() > size - file.offset()) {
-    return Refused(what, "does not lie within its part");
+    return RefusedManifest(what, "does not lie within its part");
   }
   return absl::OkStatus();
 }
@@ -52,26 +54,28 @@ bool IsBelow(const std::string& path, const std::string& folder) {
 absl::StatusOr<CheckedManifest> CheckedManifest::Parse(std::string_view bytes) {
   CheckedManifest checked;
   if (bytes.size() > kMostManifestBytes) {
-    return Refused("as a whole", "is larger than 256 MiB; pack small files into tar files");
+    return RefusedManifest("as a whole", "is larger than 256 MiB; pack small files into tar files");
   }
   if (!checked.manifest_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Refused("as a whole", "cannot be read");
+    return RefusedManifest("as a whole", "cannot be read");
   }
   RETURN_IF_ERROR(checked.Check());
   return checked;
 }
 
 absl::Status CheckedManifest::Check() {
-  if (manifest_.files().empty()) return Refused("as a whole", "has no file");
+  if (manifest_.files().empty()) return RefusedManifest("as a whole", "has no file");
   RETURN_IF_ERROR(CheckParts(manifest_));
   const std::string* before = nullptr;
   for (const v1::DataSetFile& file : manifest_.files()) {
     RETURN_IF_ERROR(CheckFile(manifest_, file));
     if (before != nullptr && *before >= file.path()) {
-      return Refused(absl::StrCat("file ", ShownName(file.path())), "is not behind the one before");
+      return RefusedManifest(absl::StrCat("file ", ShownName(file.path())),
+                             "is not behind the one before");
     }
     if (file.bytes() > std::numeric_limits<int64_t>::max() - bytes_) {
-      return Refused(absl::StrCat("file ", ShownName(file.path())), "its size is out of range");
+      return RefusedManifest(absl::StrCat("file ", ShownName(file.path())),
+                             "its size is out of range");
     }
     bytes_ += file.bytes();
     before = &file.path();
@@ -81,7 +85,7 @@ absl::Status CheckedManifest::Check() {
     for (size_t slash = file.path().find('/'); slash != std::string::npos;
          slash = file.path().find('/', slash + 1)) {
       if (Find(std::string_view(file.path()).substr(0, slash)) == nullptr) continue;
-      return Refused(absl::StrCat("file ", ShownName(file.path())), "lies in a file");
+      return RefusedManifest(absl::StrCat("file ", ShownName(file.path())), "lies in a file");
     }
   }
   return absl::OkStatus();

@@ -9,12 +9,15 @@
 #include <bit>
 #include <cerrno>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
 #include "base/threads/clock.h"
+#include "checkpoint/files/file_system.h"
+#include "checkpoint/names.h"
 
 namespace stagecoach {
 namespace {
@@ -74,7 +77,9 @@ std::string PartKey::FileName() const { return absl::StrCat(sha256, ".", bytes);
 absl::Status PartFile::Failed(int error, const std::string& what) const {
   const absl::Status plain =
       absl::ErrnoToStatus(error, absl::StrCat("--cache-dir: ", what, " ", path_));
-  return absl::Status(plain.code(), absl::StrCat(plain.message(), kCacheRemedy));
+  // A link in the place of a file stays one: trying again helps nobody.
+  const auto code = error == ELOOP ? absl::StatusCode::kFailedPrecondition : plain.code();
+  return absl::Status(code, absl::StrCat(plain.message(), kCacheRemedy));
 }
 
 absl::StatusOr<std::unique_ptr<PartFile>> PartFile::Open(const std::string& folder,
@@ -87,8 +92,14 @@ absl::StatusOr<std::unique_ptr<PartFile>> PartFile::Open(const std::string& fold
 absl::Status PartFile::OpenFiles() {
   const std::string index = path_ + kPartIndexEnding;
   const int64_t end = SystemClock::Get()->MonotonicNanos() + kLockNanos;
+  bool made_folder = false;
   while (true) {
     index_ = FileHandle(open(index.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    // Anybody may empty the cache at any time, its folders too.
+    if (!index_.open() && errno == ENOENT && !std::exchange(made_folder, true)) {
+      RETURN_IF_ERROR(PosixFileSystem()->MakeFolders(FolderOf(path_)));
+      continue;
+    }
     if (!index_.open()) return Failed(errno, "open the index of");
     const bool locked = flock(index_.get(), LOCK_SH | LOCK_NB) == 0;
     if (!locked && errno != EWOULDBLOCK && errno != EINTR)
@@ -165,8 +176,9 @@ void PartFile::Touch() { static_cast<void>(futimens(index_.get(), nullptr)); }
 void PartFile::Drop() const {
   const std::string index = path_ + kPartIndexEnding;
   if (!IsStill(index_.get(), index)) return;  // dropped by another process, and perhaps made anew
-  unlink(path_.c_str());
+  // A process that opens it in between makes a new index, and finds by it that the data is away.
   unlink(index.c_str());
+  unlink(path_.c_str());
 }
 
 absl::StatusOr<FileHandle> PartFile::Descriptor() const {

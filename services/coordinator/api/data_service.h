@@ -1,5 +1,6 @@
 // DataServiceAdapter: DataService over the catalog of data sets, and the catalog for jobs that are
-// submitted. A user has its own sets, an operator all. Hourly it removes what nobody uses.
+// submitted. A user has its own sets, an operator all. Hourly it
+// removes unnamed sets that no job has used for --data-keep-days.
 // Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; work on files runs on one thread of its own with a
 //            bounded queue (full: RESOURCE_EXHAUSTED). `done` of Resolve runs there.

@@ -350,9 +350,13 @@ void DataCatalog::Sweep(const std::function<bool(const std::string& id)>& is_rea
   const double now = options_.clock->UnixSeconds();
   const double age = std::max(options_.keep_days * kSecondsOfDay, kUsedSeconds);
   std::vector<std::string> old;
-  for (const auto& [id, entry] : sets_) {
-    const bool used = now - entry.set.used_seconds() < age || entry.held() || entry.taken_out;
-    if (options_.keep_days == 0 || used || !NameOf(entry.set).empty() || is_read(id)) continue;
+  for (auto& [id, entry] : sets_) {
+    // A job uses its sets to its end, so that the days count from there.
+    const bool read = is_read(id);
+    if (read) NoteUsed(&entry);
+    const bool used =
+        read || now - entry.set.used_seconds() < age || entry.held() || entry.taken_out;
+    if (options_.keep_days == 0 || used || !NameOf(entry.set).empty()) continue;
     old.push_back(id);
   }
   for (const std::string& id : old) {

@@ -20,7 +20,7 @@ namespace stagecoach {
 
 class DataGrants {
  public:
-  // Then the next run has new ones: every two hours if no step takes longer than one.
+  // The first run that comes so long after the last grants has new ones.
   static constexpr double kPeriodSeconds = 3600;
 
   using Grants = google::protobuf::RepeatedPtrField<v1::DataGrant>;

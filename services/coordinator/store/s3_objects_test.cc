@@ -15,6 +15,7 @@
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/s3/fake_s3_testing.h"
 #include "services/common/store/remote_store_files.h"
+#include "services/common/tls/tls_identity.h"
 #include "services/coordinator/store/store_service.h"
 
 namespace stagecoach {
@@ -107,7 +108,8 @@ class S3ObjectsTest : public ::testing::Test {
       {*ParseS3Location("s3://bucket/p", bucket_.endpoint(), ""), 20}, &transfer_, &credentials_};
   S3Files files_{PosixFileSystem(), &client_};
   S3Objects objects_{&files_, &client_};
-  ObjectFiles local_{"/nowhere", "/nowhere"};
+  ObjectFiles local_{
+      ObjectFolders{.checkpoints = "/nowhere", .exports = "/nowhere", .data = "/nowhere"}};
   ObjectGrants grants_;
   StoreService service_{&local_, &grants_, &objects_};
   std::unique_ptr<GrpcServer> server_;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -21,22 +21,24 @@ constexpr double kRemoveSeconds = 600;
 
 }  // namespace
 
-std::vector<std::string> ChooseRemovals(std::vector<EndedJob> jobs, const RetentionLimits& limits,
-                                        double now_seconds) {
-  std::sort(jobs.begin(), jobs.end(), [](const EndedJob& a, const EndedJob& b) {
-    return a.ended_seconds != b.ended_seconds ? a.ended_seconds < b.ended_seconds : a.id < b.id;
-  });
+std::optional<std::string> NextRemoval(const std::vector<EndedJob>& jobs,
+                                       const std::set<std::string>& refused,
+                                       const RetentionLimits& limits, double now_seconds) {
   int64_t bytes = 0;
-  for (const EndedJob& job : jobs) bytes += job.bytes;
-  std::vector<std::string> chosen;
+  const EndedJob* first = nullptr;
   for (const EndedJob& job : jobs) {
-    const bool old = limits.days > 0 && now_seconds - job.ended_seconds > limits.days * kDaySeconds;
-    const bool large = limits.bytes > 0 && bytes > limits.bytes;
-    if (!old && !large) break;
-    chosen.push_back(job.id);
-    bytes -= job.bytes;
+    bytes += job.bytes;
+    if (refused.contains(job.id)) continue;
+    if (first == nullptr ||
+        std::tie(job.ended_seconds, job.id) < std::tie(first->ended_seconds, first->id)) {
+      first = &job;
+    }
   }
-  return chosen;
+  if (first == nullptr) return std::nullopt;
+  const bool old =
+      limits.days > 0 && now_seconds - first->ended_seconds > limits.days * kDaySeconds;
+  if (old || (limits.bytes > 0 && bytes > limits.bytes)) return first->id;
+  return std::nullopt;
 }
 
 Retention::Retention(const RetentionLimits& limits, Source source)
@@ -44,7 +46,7 @@ Retention::Retention(const RetentionLimits& limits, Source source)
   thread_ = Thread("retention", [this] {
     do {
       Look();
-    } while (!Stopping());
+    } while (!StopsWithin(kPeriodSeconds));
   });
 }
 
@@ -57,23 +59,31 @@ Retention::~Retention() {
   thread_.Join();
 }
 
-bool Retention::Stopping() {
+bool Retention::StopsWithin(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(kPeriodSeconds),
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                            [this] { return stopping_; });
 }
 
 void Retention::Look() {
   std::vector<EndedJob> jobs = source_.ended();
   if (limits_.bytes > 0) {
-    for (EndedJob& job : jobs) job.bytes = source_.bytes(job.id);
+    for (EndedJob& job : jobs) {
+      if (StopsWithin(0)) return;
+      job.bytes = source_.bytes(job.id);
+    }
   }
-  for (const std::string& id : ChooseRemovals(std::move(jobs), limits_, source_.now_seconds())) {
-    const absl::Status removed = source_.remove(id);
-    if (removed.ok()) continue;
+  std::set<std::string> refused;
+  while (const auto id = NextRemoval(jobs, refused, limits_, source_.now_seconds())) {
+    if (StopsWithin(0)) return;
+    const absl::Status removed = source_.remove(*id);
+    if (removed.ok()) {
+      std::erase_if(jobs, [&id](const EndedJob& job) { return job.id == *id; });
+      continue;
+    }
     spdlog::info("not removed by --remove-ended-days or --remove-ended-bytes: {}",
                  std::string(removed.message()));
-    if (absl::IsUnavailable(removed)) return;  // the manager ends, or its folder is another's
+    refused.insert(*id);
   }
 }
 

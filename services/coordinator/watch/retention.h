@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,10 +35,11 @@ struct EndedJob {
   int64_t bytes = 0;
 };
 
-// Those that are too old, and behind them those that ended first, until the rest has no more bytes
-// than it may have.
-std::vector<std::string> ChooseRemovals(std::vector<EndedJob> jobs, const RetentionLimits& limits,
-                                        double now_seconds);
+// Of the jobs that were not refused, the one that ended first, if it is too old or all jobs together
+// are too large.
+std::optional<std::string> NextRemoval(const std::vector<EndedJob>& jobs,
+                                       const std::set<std::string>& refused,
+                                       const RetentionLimits& limits, double now_seconds);
 
 class Retention {
  public:
@@ -54,7 +57,7 @@ class Retention {
 
  private:
   void Look();
-  bool Stopping();
+  bool StopsWithin(double seconds);
 
   const RetentionLimits limits_;
   const Source source_;

@@ -18,24 +18,39 @@ constexpr double kOneDay = 86400;
 const std::vector<EndedJob> kJobs = {
     {"new", 9 * kOneDay, 10}, {"old", kOneDay, 30}, {"mid", 5 * kOneDay, 20}};
 
-TEST(ChooseRemovalsTest, TakesTheOldOnes) {
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 3}, 10 * kOneDay), ElementsAre("old", "mid"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 9}, 10 * kOneDay), IsEmpty());  // to the second
-  EXPECT_THAT(ChooseRemovals(kJobs, {}, 1e9), IsEmpty());
+// All that go, one after the other.
+std::vector<std::string> Removals(const RetentionLimits& limits, double now_seconds) {
+  std::vector<EndedJob> jobs = kJobs;
+  std::vector<std::string> removed;
+  while (const auto id = NextRemoval(jobs, {}, limits, now_seconds)) {
+    removed.push_back(*id);
+    std::erase_if(jobs, [&id](const EndedJob& job) { return job.id == *id; });
+  }
+  return removed;
 }
 
-TEST(ChooseRemovalsTest, TakesTheFirstUntilTheRestFits) {
-  EXPECT_THAT(ChooseRemovals(kJobs, {.bytes = 60}, 0), IsEmpty());
-  EXPECT_THAT(ChooseRemovals(kJobs, {.bytes = 59}, 0), ElementsAre("old"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.bytes = 30}, 0), ElementsAre("old"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.bytes = 29}, 0), ElementsAre("old", "mid"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.bytes = 1}, 0), ElementsAre("old", "mid", "new"));
+TEST(NextRemovalTest, TakesTheOldOnes) {
+  EXPECT_THAT(Removals({.days = 3}, 10 * kOneDay), ElementsAre("old", "mid"));
+  EXPECT_THAT(Removals({.days = 9}, 10 * kOneDay), IsEmpty());  // to the second
+  EXPECT_THAT(Removals({}, 1e9), IsEmpty());
 }
 
-TEST(ChooseRemovalsTest, AgeAndSizeTogether) {
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 8, .bytes = 30}, 10 * kOneDay), ElementsAre("old"));
-  EXPECT_THAT(ChooseRemovals(kJobs, {.days = 8, .bytes = 29}, 10 * kOneDay),
-              ElementsAre("old", "mid"));
+TEST(NextRemovalTest, TakesTheFirstUntilTheRestFits) {
+  EXPECT_THAT(Removals({.bytes = 60}, 0), IsEmpty());
+  EXPECT_THAT(Removals({.bytes = 59}, 0), ElementsAre("old"));
+  EXPECT_THAT(Removals({.bytes = 30}, 0), ElementsAre("old"));
+  EXPECT_THAT(Removals({.bytes = 29}, 0), ElementsAre("old", "mid"));
+  EXPECT_THAT(Removals({.bytes = 1}, 0), ElementsAre("old", "mid", "new"));
+}
+
+TEST(NextRemovalTest, AgeAndSizeTogether) {
+  EXPECT_THAT(Removals({.days = 8, .bytes = 30}, 10 * kOneDay), ElementsAre("old"));
+  EXPECT_THAT(Removals({.days = 8, .bytes = 29}, 10 * kOneDay), ElementsAre("old", "mid"));
+}
+
+TEST(NextRemovalTest, WhatIsInUseStillCounts) {
+  EXPECT_EQ(NextRemoval(kJobs, {"old"}, {.bytes = 59}, 0), "mid");
+  EXPECT_EQ(NextRemoval(kJobs, {"old", "mid", "new"}, {.bytes = 1}, 0), std::nullopt);
 }
 
 TEST(RetentionTest, RemovesAtOnceAndPassesOverWhatIsInUse) {
@@ -52,7 +67,7 @@ TEST(RetentionTest, RemovesAtOnceAndPassesOverWhatIsInUse) {
   };
   source.remove = [&](const std::string& id) -> absl::Status {
     asked.push_back(id);
-    if (id == "mid") last.set_value();
+    if (id == "new") last.set_value();
     return id == "old" ? absl::FailedPreconditionError("in use") : absl::OkStatus();
   };
   source.now_seconds = [] { return 0.0; };
@@ -60,7 +75,7 @@ TEST(RetentionTest, RemovesAtOnceAndPassesOverWhatIsInUse) {
     const Retention retention({.bytes = 1}, source);
     last.get_future().wait();
   }
-  EXPECT_THAT(asked, ElementsAre("old", "mid"));
+  EXPECT_THAT(asked, ElementsAre("old", "mid", "new"));
 }
 
 TEST(RetentionTest, AsksForSizesOnlyIfTheyCount) {

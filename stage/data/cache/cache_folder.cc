@@ -30,7 +30,7 @@ absl::Status CacheError(const std::string& folder, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
                       absl::StrCat("--cache-dir = \"", ShownName(folder), "\": ", status.message(),
-                                   "; give the stage a folder of its own with room for tokens"));
+                                   "; give the stage a folder of its own with room for what it keeps"));
 }
 
 absl::StatusOr<std::string> CacheFolder(FileSystem& files, const std::string& given) {

@@ -92,7 +92,7 @@ TEST_F(DataCommandTest, SeveralPathsHaveTheirLastNames) {
 
 TEST_F(DataCommandTest, WhatIsNoDataOrNoNameIsRefused) {
   EXPECT_EQ(RunPutData({.paths = {folder_.MakeFolder("empty")}}, context_), kExitUsage);
-  EXPECT_THAT(notes_.str(), HasSubstr("has no files"));
+  EXPECT_THAT(notes_.str(), HasSubstr("has no file"));
   EXPECT_EQ(RunPutData({.paths = {folder_.File("none")}}, context_), kExitUsage);
   EXPECT_EQ(RunPutData({.paths = {folder_.File("faces")}, .name = "My faces"}, context_),
             kExitUsage);

@@ -204,7 +204,9 @@ TEST(MethodRoles, AreAsDocumented) {
       want = row.method == "ListStages" ? "user operator" : "stage";
     }
     if (row.service == "stagecoach.v1.StoreService") {
-      want = row.method == "RemoveObject" ? "stage" : "stage user operator";
+      const bool users =
+          row.method == "FindObject" || row.method == "ReadObject" || row.method == "WriteObject";
+      want = users ? "stage user operator" : "stage";
     }
     if (row.service == "grpc.health.v1.Health") want = "coordinator stage user operator";
     if (row.method == "ServerReflectionInfo") want = "user operator";
