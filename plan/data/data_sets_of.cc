@@ -12,6 +12,8 @@ std::vector<PathInDataSet> PathsInDataSets(const JobSpec& spec) {
   std::vector<PathInDataSet> paths;
   if (DataKinds().Find(spec.data.kind).ok()) {
     for (const DataFile& file : DataFiles(spec.data)) {
+      // A job that writes reads the tokenizer alone. What it was trained with need not be there.
+      if (spec.write.has_value() && file.field != "tokenizer") continue;
       if (!IsDataSetPath(file.path)) continue;
       paths.push_back({DataFieldPath(spec.data, file), file.path, !file.folder, file.folder});
     }

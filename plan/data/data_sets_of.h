@@ -20,7 +20,8 @@ struct PathInDataSet {
   std::string path;                   // "store:/data/cats/train.txt"
   bool file = false, folder = false;  // what the field may name
 };
-// In the order of the fields, files beside those that the job names among them; unchecked.
+// Of paths that stages read, in the order of the fields, files beside those that the job names among
+// them; unchecked.
 std::vector<PathInDataSet> PathsInDataSets(const JobSpec& spec);
 
 }  // namespace stagecoach

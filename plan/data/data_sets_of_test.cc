@@ -25,6 +25,16 @@ TEST(DataSetsOf, EachOnceOfTheDataAndTheWeights) {
   EXPECT_THAT(DataSetsOf(spec), ElementsAre("texts")) << "no path in a set";
 }
 
+// Symptom: `generate JOB --local-stages 2` was refused, as that cluster has no data set of the job.
+TEST(DataSetsOf, AJobThatWritesReadsItsTokenizerAlone) {
+  JobSpec spec;
+  spec.data =
+      TextData{.path = "store:/data/texts/a.txt", .tokenizer = "store:/data/pieces/all.model"};
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("pieces", "texts"));
+  spec.write.emplace();
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("pieces"));
+}
+
 TEST(DataSetsOf, TellsFilesFromFolders) {
   JobSpec spec;
   spec.data = ImageFolderData{.train = "store:/data/cats/train"};

@@ -98,7 +98,7 @@ ROWS = [
 class BadPictures(fleet.FleetTest):
     def train(self, job_id, kind, folder, **data):
         mlp = {"hidden": 8, "layers": 3, "image": [8, 8, 3], "classes": 3}
-        self.submit(job_id, name=job_id, data={"text": None, kind: {"train": folder, **data}},
+        self.submit(job_id, name=job_id, data={"text": None, "on_stages": str(self.folder), kind: {"train": folder, **data}},
                     model={"gpt": None, "mlp": mlp}, training={"steps": 4, "batch_size": 6, "micro_batches": 2},
                     checkpoint={"every_steps": 0}, evaluation=None)
         return self.ended(job_id)

@@ -175,7 +175,7 @@ class Clients(support.ClusterTest):
         self.assertEqual(again.wait().state, "SUCCEEDED")
 
     def test_a_job_that_fails_raises_its_reason(self):
-        job = self.client.submit(self.job(data={"text": {"path": str(self.folder / "none.txt")}}))
+        job = self.client.submit(self.job(data={"on_stages": str(self.folder), "text": {"path": "none.txt"}}))
         with self.assertRaisesRegex(stagecoach.JobFailed, f"job {job.id} FAILED at step 0: .*none.txt"):
             list(job.follow())
         self.assertRegex(self.client.job(job.id).message, "none.txt")
@@ -288,7 +288,7 @@ class Connections(support.servers.ServersTest):
 
     def test_a_job_is_submitted_again_until_the_coordinator_is_there(self):
         address = f"127.0.0.1:{server_process.free_port()}"
-        job = {**support.servers.harness.TINY, "data": {"text": {"path": "/input.txt"}}}
+        job = {**support.servers.harness.TINY, "data": {"on_stages": "/", "text": {"path": "input.txt"}}}
         with stagecoach.Client(address) as client:
             with self.assertRaises(stagecoach.Unavailable):
                 client.jobs()
@@ -308,7 +308,7 @@ class Connections(support.servers.ServersTest):
     def test_following_ends_if_nobody_answers_for_long(self):
         self.launch("stagecoach-coordinator", "brief", "--state-dir", self.folder / "state")
         with stagecoach.Client(self.address("brief")) as client:
-            job = client.submit({**support.servers.harness.TINY, "data": {"text": {"path": "/input.txt"}}})
+            job = client.submit({**support.servers.harness.TINY, "data": {"on_stages": "/", "text": {"path": "input.txt"}}})
             events = _follow.follow(client._connection, job.id, 0, self.notes.append, patience=0.3)
             self.assertEqual(next(events).kind, "state")
             process = self.programs[0][1]

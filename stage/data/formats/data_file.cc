@@ -23,6 +23,10 @@ int64_t ChangedNanos(const struct stat& information) {
   return int64_t{information.st_mtim.tv_sec} * 1'000'000'000 + information.st_mtim.tv_nsec;
 }
 
+// Of a data set: the user's file is as it was.
+constexpr char kCacheWasCut[] =
+    "another program cut its file in the stage's --cache-dir; submit the job again";
+
 std::string WhereText(const std::string& field, const std::string& path) {
   return absl::StrCat(field, " = \"", ShownName(path), "\"");
 }
@@ -90,6 +94,7 @@ absl::Status OpenedFile::Fill(int64_t offset, std::span<uint8_t> into, const cha
     const ssize_t got = pread(opened_.descriptor.get(), into.data(), into.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failed(errno);
+    if (got == 0 && opened_.ranges != nullptr) shorter = kCacheWasCut;
     if (got == 0) return absl::DataLossError(absl::StrCat(Where(), ": ", shorter));
     into = into.subspan(static_cast<size_t>(got));
     offset += got;
