@@ -170,6 +170,10 @@ absl::Status StageEngine::Start(const RunCommand& command) {
 }
 
 absl::Status StageEngine::CopyShard(const Fence& fence) {
+  // No step comes behind it that a write could go beside. The job would drop what is under way.
+  if (parts_.mailbox->draining()) {
+    return absl::UnavailableError("the stage is shutting down: its checkpoint is written at once");
+  }
   RETURN_IF_ERROR(CheckRoomForCopy(*loaded_, *parts_.backend));
   const Cell& cell = *loaded_->cell;
   return writer_.Copy(fence,

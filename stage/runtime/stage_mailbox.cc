@@ -113,6 +113,11 @@ void StageMailbox::StartDraining() {
   draining_ = true;
 }
 
+bool StageMailbox::draining() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return draining_;
+}
+
 std::optional<uint64_t> StageMailbox::WaitAtRest(Deadline deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   // Something may be queued while the executor is still on its way out of Next.

@@ -68,6 +68,7 @@ class StageMailbox {
   // From now on Load, Profile and the Run of a program are refused as UNAVAILABLE. Queued commands,
   // decisions alone, shards, aborts and releases go on.
   void StartDraining();
+  bool draining() const;
   using Deadline = std::chrono::steady_clock::time_point;
   // Waits until the executor waits in Next with nothing to do. Returns the number of returns of
   // Next so far; nothing: not by the deadline.

@@ -176,6 +176,20 @@ TEST_F(ShardBesideTest, WithoutRoomTheExecutorWritesTheCell) {
   EXPECT_TRUE(answer.Get().ok());
 }
 
+// Symptom: a stage that was told to end left behind its copy; the job dropped the checkpoint that was
+// being written, and ran the step again.
+TEST_F(ShardBesideTest, AStageThatIsToEndWritesInTheStepsPlace) {
+  Train(0, kStep, false);
+  fleet_->runtime(0).Drain(0.01);
+  const std::vector<StepReport> reports = Copy(kStep);
+  EXPECT_FALSE(reports[0].shard_copied);
+  EXPECT_THAT(reports[0].copy_note, HasSubstr("shutting down"));
+  EXPECT_TRUE(reports[1].shard_copied);
+  ShardAnswer answer;
+  Write(0, &answer);
+  EXPECT_TRUE(answer.Get().ok());
+}
+
 TEST_F(ShardBesideTest, AnEndingStageAnswersAfterTheCallUnderWay) {
   Train(0, kStep, false);
   Copy(kStep);

@@ -1,5 +1,6 @@
 """Stages that are not what the coordinator takes them for: a second one with a name in use, and one with a
 folder of checkpoints of its own."""
+import pathlib
 import re
 
 import fleet
@@ -46,9 +47,10 @@ class Fleet(fleet.FleetTest):
         for name in ("stage-0", "stage-1"):
             self.launch_stage(name, arguments=("--data-root", data))
         answers = {}
-        for name, path in (("shadow", "/etc/shadow"), ("journal", self.folder / "state" / "journal.sqlite"),
+        for name, path in (("shadow", pathlib.Path("/etc/shadow")), ("journal", self.folder / "state" / "journal.sqlite"),
                            ("text", text), ("nothing", self.folder / "nothing.txt"), ("link", data / "link.txt")):
-            self.submit(name, name=name, data={"text": {"path": str(path), "bytes": True}}, evaluation=None,
+            place = {"on_stages": str(path.parent), "text": {"path": path.name, "bytes": True}}
+            self.submit(name, name=name, data=place, evaluation=None,
                         model={"gpt": {"vocabulary": 256}})
             job = self.ended(name)
             self.assertEqual((job["state"], int(job["recoveries"]), int(job["step"])), ("JOB_STATE_FAILED", 0, 0), job)
@@ -59,12 +61,12 @@ class Fleet(fleet.FleetTest):
             self.assertEqual(answers[name], answers["shadow"], "the same whatever is there")
         self.assertIn("--data-follow-links", answers["link"])
 
-        self.submit("weights", name="weights", data={"text": {"path": str(data / "input.txt")}},
-                    initialize={"from": "/etc/shadow"})
+        place = {"on_stages": str(data), "text": {"path": "input.txt"}}
+        self.submit("weights", name="weights", data=place, initialize={"on_stages": "/etc", "from": "shadow"})
         message = self.ended("weights")["message"]
         self.assertIn('initialize.from = "/etc/shadow": ', message)
         self.assertIn("--data-root", message)
-        self.submit("good", name="good", data={"text": {"path": str(data / "input.txt")}})
+        self.submit("good", name="good", data=place)
         self.assertEqual(self.ended("good")["state"], "JOB_STATE_SUCCEEDED")
 
 
