@@ -18,17 +18,17 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Fault = FakeS3::Fault;
+using S3Fault = FakeS3::Fault;
 
 class S3ClientTest : public ::testing::Test {
  protected:
   S3ClientTest() : server_([this](const FakeS3::Request& request) { return Next(request); }) {}
 
-  Fault Next(const FakeS3::Request&) {
+  S3Fault Next(const FakeS3::Request&) {
     const int left = faults_--;
-    return left > 0 ? fault_.load() : Fault::kNone;
+    return left > 0 ? fault_.load() : S3Fault::kNone;
   }
-  void Fail(Fault fault, int times = 1) {
+  void Fail(S3Fault fault, int times = 1) {
     fault_ = fault;
     faults_ = times;
   }
@@ -42,7 +42,7 @@ class S3ClientTest : public ::testing::Test {
     return std::as_bytes(std::span(text));
   }
 
-  std::atomic<Fault> fault_{Fault::kNone};
+  std::atomic<S3Fault> fault_{S3Fault::kNone};
   std::atomic<int> faults_{0};
   FakeS3 server_;
   HttpTransfer transfer_;
@@ -78,8 +78,8 @@ TEST_F(S3ClientTest, PutsReadsListsAndDeletes) {
 }
 
 TEST_F(S3ClientTest, GoesOnAfterPassingFaults) {
-  for (const Fault fault : {Fault::kError, Fault::kBusy, Fault::kConflict, Fault::kCutBefore,
-                            Fault::kCutAfter, Fault::kCutMiddle}) {
+  for (const S3Fault fault : {S3Fault::kError, S3Fault::kBusy, S3Fault::kConflict,
+                              S3Fault::kCutBefore, S3Fault::kCutAfter, S3Fault::kCutMiddle}) {
     SCOPED_TRACE(static_cast<int>(fault));
     const std::string key = absl::StrCat("p/", static_cast<int>(fault));
     Fail(fault, 2);
@@ -121,7 +121,7 @@ TEST_F(S3ClientTest, PartsMakeOneObjectAlsoWhenTheAnswerIsLost) {
     ASSERT_TRUE(put.ok() && put->ok());
     etags.push_back(put->Header("etag"));
   }
-  Fail(Fault::kCutAfter);
+  Fail(S3Fault::kCutAfter);
   EXPECT_TRUE(client_.CompleteParts("p/large", id, etags, 3).ok());
   EXPECT_EQ(*client_.Get("p/large"), "xxx");
   EXPECT_TRUE(absl::IsDataLoss(client_.CompleteParts("p/large", id, etags, 4)));
@@ -158,7 +158,7 @@ TEST_F(S3ClientTest, GivesUpAndEndsAtShutdown) {
   S3Client::Options options = Options();
   options.give_up_seconds = 0.1;
   S3Client hasty(options, &transfer_, &credentials_);
-  Fail(Fault::kBusy, 1000);
+  Fail(S3Fault::kBusy, 1000);
   EXPECT_THAT(hasty.Get("p/a").status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nothing has moved for 0.1 s")));
   std::thread closer([this] { transfer_.Shutdown(); });
@@ -175,7 +175,7 @@ TEST_F(S3ClientTest, LongReadsAreWholeUnderFaults) {
   for (int round = 0; round < 50; ++round) {
     const size_t offset = random() % content.size();
     std::string text(1 + random() % (content.size() - offset), ' ');
-    Fail(static_cast<Fault>(random() % 7), static_cast<int>(random() % 3));
+    Fail(static_cast<S3Fault>(random() % 7), static_cast<int>(random() % 3));
     const absl::Status read = client_.Read("p/long", static_cast<int64_t>(offset),
                                            std::as_writable_bytes(std::span(text)));
     ASSERT_TRUE(read.ok()) << read;

@@ -25,7 +25,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Fault = FakeS3::Fault;
+using S3Fault = FakeS3::Fault;
 
 // One coordinator on the bucket.
 struct Coordinator {
@@ -47,8 +47,9 @@ struct Coordinator {
 class S3FilesTest : public ::testing::Test {
  protected:
   S3FilesTest() {
-    server_ = std::make_unique<FakeS3>(
-        [this](const FakeS3::Request& request) { return fault_ ? fault_(request) : Fault::kNone; });
+    server_ = std::make_unique<FakeS3>([this](const FakeS3::Request& request) {
+      return fault_ ? fault_(request) : S3Fault::kNone;
+    });
     one_ = std::make_unique<Coordinator>(*server_);
   }
   std::vector<uint64_t> Steps(const std::string& job = "job") {
@@ -65,7 +66,7 @@ class S3FilesTest : public ::testing::Test {
         .value_or(std::vector<std::string>());
   }
 
-  std::function<Fault(const FakeS3::Request&)> fault_;  // set while no request is under way
+  std::function<S3Fault(const FakeS3::Request&)> fault_;  // set while no request is under way
   std::unique_ptr<FakeS3> server_;
   std::unique_ptr<Coordinator> one_;
 };
@@ -133,7 +134,7 @@ TEST_F(S3FilesTest, ASweptFolderIsNotCommitted) {
   fault_ = [&](const FakeS3::Request& request) {
     const bool commits = request.method == "PUT" && request.key.ends_with("step-000000000002");
     if (commits && !swept.exchange(true)) later.store.SweepTemporary("job", 2);
-    return Fault::kNone;
+    return S3Fault::kNone;
   };
   EXPECT_TRUE(absl::IsAborted(one_->store.Commit(temporary, manifest, ToyExpected()).status()));
   EXPECT_TRUE(swept);
@@ -181,7 +182,7 @@ TEST_F(S3FilesTest, TwoWritersLoseNothingUnderFaults) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
     fault_ = [&](const FakeS3::Request&) {
       std::lock_guard<std::mutex> lock(mutex);
-      return random() % 8 == 0 ? static_cast<Fault>(1 + random() % 6) : Fault::kNone;
+      return random() % 8 == 0 ? static_cast<S3Fault>(1 + random() % 6) : S3Fault::kNone;
     };
     const std::string job = absl::StrCat("job-", seed);
     std::atomic<int> committed{0};
@@ -223,7 +224,7 @@ TEST_F(S3FilesTest, WhereverACoordinatorStopsEachStepIsWholeOrGone) {
     std::atomic<int> left{stop};
     fault_ = [&left](const FakeS3::Request&) {
       const int number = left--;
-      return number > 1 ? Fault::kNone : number == 1 ? Fault::kCutAfter : Fault::kCutBefore;
+      return number > 1 ? S3Fault::kNone : number == 1 ? S3Fault::kCutAfter : S3Fault::kCutBefore;
     };
     {
       Coordinator dying(*server_, /*give_up_seconds=*/0);

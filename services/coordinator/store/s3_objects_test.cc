@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Fault = FakeS3::Fault;
+using S3Fault = FakeS3::Fault;
 using Use = ObjectGrants::Use;
 
 constexpr char kTemporary[] = "checkpoints/job/.tmp-1-4-0123456789abcdef";
@@ -91,10 +91,10 @@ class S3ObjectsTest : public ::testing::Test {
   }
   // Every so manieth request of a stage fails, in turn in every way.
   void FailEvery(int nth) { nth_ = nth; }
-  Fault Next(const FakeS3::Request&) {
+  S3Fault Next(const FakeS3::Request&) {
     const int number = ++asked_;
-    if (nth_ == 0 || number % nth_ != 0) return Fault::kNone;
-    return static_cast<Fault>(1 + (number / nth_) % 6);
+    if (nth_ == 0 || number % nth_ != 0) return S3Fault::kNone;
+    return static_cast<S3Fault>(1 + (number / nth_) % 6);
   }
 
   std::atomic<int> nth_{0}, asked_{0};
