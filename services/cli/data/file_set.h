@@ -2,9 +2,9 @@
 // Ownership: owns its entries; files are opened later, by their paths here.
 // Threads:   thread-compatible.
 // Units:     bytes.
-// Errors:    INVALID_ARGUMENT with the path here and why: it is not there, is no regular file or folder,
-//            has a name that no set takes (plan/data/data_set_path.h), or is a link to a folder above
-//            itself. What the system says otherwise is UNAVAILABLE or PERMISSION_DENIED.
+// Errors:    INVALID_ARGUMENT with the path here and why. It is not there, or is no regular file or
+//            folder. Its name is none that a set takes (plan/data/data_set_path.h). It is a link or a
+//            folder that Add refuses. Other errors of the system: UNAVAILABLE, PERMISSION_DENIED.
 #ifndef STAGECOACH_SERVICES_CLI_DATA_FILE_SET_H_
 #define STAGECOACH_SERVICES_CLI_DATA_FILE_SET_H_
 

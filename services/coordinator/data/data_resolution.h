@@ -1,5 +1,5 @@
-// ResolveDataPaths: puts the ids of data sets in the place of their names in a job's paths, and
-// checks that the sets are here, are the caller's and have what the paths name.
+// ResolveDataPaths: puts the ids of data sets in the place of their names in a job's paths. It checks
+// that the sets are here and the caller's, and that they have what the paths name.
 // Ownership: borrows the catalog.
 // Threads:   any; waits for files.
 // Errors:    begin with the field, as "data.text.path = "train.txt": data set cats has no such file".
