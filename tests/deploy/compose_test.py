@@ -77,7 +77,8 @@ class Composition(unittest.TestCase):
         (context / "build" / "bin").mkdir(parents=True)
         (context / "deploy").mkdir()
         for name in PROGRAMS:
-            shutil.copy(BIN / name, context / "build" / "bin" / name)
+            # As the image's own build does.
+            subprocess.run(["strip", "-o", str(context / "build" / "bin" / name), str(BIN / name)], check=True)
         shutil.copy(ROOT / "deploy" / "Dockerfile", context / "deploy" / "Dockerfile")
         self.addCleanup(lambda: self.engine.run("image", "rm", "-f", f"{self.project}:programs",
                                                 f"{self.project}:prometheus", check=False))

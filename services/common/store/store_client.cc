@@ -18,6 +18,7 @@
 namespace stagecoach {
 namespace {
 
+constexpr size_t kMostDirect = 4096;  // asked again beyond
 constexpr double kFirstPause = 0.05, kLongestPause = 2;
 // Below the longest that the server takes, for the clock goes on on the way.
 constexpr double kMostCallSeconds = kMostStoreCallSeconds - 10;
@@ -107,7 +108,7 @@ void StoreClient::Forget(const std::shared_ptr<Stub>& stub) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (stub_ != stub) return;
   stub_ = nullptr;
-  direct_.reset();
+  direct_.clear();
 }
 
 template <typename Call>
@@ -195,17 +196,17 @@ absl::Status StoreClient::Complete(const StoredObject& object, v1::CompleteObjec
 }
 
 absl::StatusOr<bool> StoreClient::IsDirect(const StoredObject& object) {
-  if (!object.name.starts_with(absl::StrCat(kCheckpointsArea, "/"))) return false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (direct_.has_value()) return *direct_;
+    const auto found = direct_.find(object.name);
+    if (found != direct_.end()) return found->second;
   }
   v1::LocateObjectRequest request;
   request.set_use(v1::OBJECT_USE_READ);
   ASSIGN_OR_RETURN(const v1::LocateObjectResponse located, Locate(object, request));
   std::lock_guard<std::mutex> lock(mutex_);
-  direct_ = located.urls_size() > 0;
-  return *direct_;
+  if (direct_.size() >= kMostDirect) direct_.clear();
+  return direct_[object.name] = located.urls_size() > 0;
 }
 
 absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,

@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -77,7 +77,7 @@ class StoreClient {
   std::condition_variable changed_;
   bool closed_ = false;
   std::shared_ptr<Stub> stub_;
-  std::optional<bool> direct_;  // what the coordinator behind stub_ said
+  std::map<std::string, bool> direct_;  // by object: what the coordinator behind stub_ said
   std::set<grpc::ClientContext*> under_way_;
 };
 
