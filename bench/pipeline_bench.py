@@ -97,7 +97,7 @@ def main():
         print("| schedule | rematerialization | step s | busiest stage s | ideal s | step / ideal | bubble | ideal bubble |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         peaks = {}
-        for schedule in ("gpipe", "one_forward_one_backward", "zero_bubble"):
+        for schedule in ("gpipe", "one_forward_one_backward", "zero_bubble", "zero_bubble_2"):
             for mode in ("always", "except_first", "never"):
                 rows = []
                 for _ in range(options.rounds):

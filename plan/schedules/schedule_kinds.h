@@ -36,6 +36,12 @@ class ScheduleKind {
 
 // Begins with `forwards` forwards; then in turn a forward, if any is left, and a backward.
 std::vector<StageWork> RunAhead(int forwards, int micro_batches);
+// With each backward in two parts: that of the weights comes so many micro-batches after that of
+// the inputs.
+std::vector<StageWork> SplitBackwards(const std::vector<StageWork>& whole, int put_off,
+                                      int micro_batches);
+// If the weights' parts fill all but the wait for the first forwards: (K - 1) / (3 M + K - 1).
+double FilledBubble(const ScheduleOptions& options);
 
 const KindList<ScheduleKind>& ScheduleKinds();
 std::vector<std::string> ScheduleNames();  // of all of them

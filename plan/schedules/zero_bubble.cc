@@ -23,35 +23,15 @@ class ZeroBubble final : public ScheduleKind {
     const std::vector<StageWork> whole = RunAhead(ahead, options.micro_batches);
     if (!options.SendsGradient(stage)) return whole;  // nobody above waits
     const bool stashes = options.rematerialization == Rematerialization::kNever;
-    return Split(whole, stashes ? stage - options.first_backward : 0, options.micro_batches);
+    return SplitBackwards(whole, stashes ? stage - options.first_backward : 0,
+                          options.micro_batches);
   }
 
   double IdealBubble(const ScheduleOptions& options) const override {
     if (options.rematerialization != Rematerialization::kNever) {
       return ScheduleKind::IdealBubble(options);
     }
-    return (options.stages - 1) / (3.0 * options.micro_batches + options.stages - 1);
-  }
-
- private:
-  // Weights' parts come so many micro-batches after the inputs'.
-  static std::vector<StageWork> Split(const std::vector<StageWork>& whole, int put_off,
-                                      int micro_batches) {
-    std::vector<StageWork> order;
-    for (const StageWork& work : whole) {
-      if (work.op != Opcode::kBackward) {
-        order.push_back(work);
-        continue;
-      }
-      order.push_back({Opcode::kBackwardInput, work.micro_batch});
-      if (work.micro_batch >= put_off) {
-        order.push_back({Opcode::kBackwardWeight, work.micro_batch - put_off});
-      }
-    }
-    for (int i = std::max(micro_batches - put_off, 0); i < micro_batches; ++i) {
-      order.push_back({Opcode::kBackwardWeight, i});
-    }
-    return order;
+    return FilledBubble(options);
   }
 };
 

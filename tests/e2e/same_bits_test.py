@@ -3,7 +3,7 @@ import harness
 
 
 BFLOAT16_DEVICES = ("reference", "cpu")
-SCHEDULES = ("gpipe", "one_forward_one_backward", "zero_bubble")
+SCHEDULES = ("gpipe", "one_forward_one_backward", "zero_bubble", "zero_bubble_2")
 
 
 class SameBits(harness.EndToEndTest):

@@ -133,7 +133,7 @@ class Zoo(harness.EndToEndTest):
         for number, name in enumerate(JOBS):
             with self.subTest(name):
                 undisturbed = self.run_job(self.job(name, 1, "gpipe", "never"), 1)
-                schedule = ("gpipe", "one_forward_one_backward", "zero_bubble")[number // 2 % 3]
+                schedule = ("gpipe", "one_forward_one_backward", "zero_bubble", "zero_bubble_2")[number // 2 % 4]
                 mode = ("always", "except_first", "never")[number % 3]
                 job = self.job(name, 3, schedule, mode)
                 killed = self.run_killed(lambda: self.start(job, 3), KILLED_AT, f"stage-{number % 3}")

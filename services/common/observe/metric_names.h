@@ -295,8 +295,8 @@ inline constexpr MetricDefinition kBubbleIdeal = {
     "0-1",
     "job_id",
     "C",
-    "(K-1)/(M+K-1) of the running job; (K-1)/(3M+K-1) with the schedule zero_bubble and nothing "
-    "recomputed."};
+    "(K-1)/(M+K-1) of the running job; (K-1)/(3M+K-1) with the schedules zero_bubble and "
+    "zero_bubble_2 and nothing recomputed."};
 inline constexpr MetricDefinition kImbalance = {
     "stagecoach_pipeline_imbalance_ratio",
     kG,
