@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from . import errors
 from ._connection import Connection
 from ._data_set import DataSet, files_of_job, make_data_set, put_places, read_part
+from ._direct import DirectStore
 from ._proto import data_sets_pb2, model_pb2, store_pb2
 
 _PREPARED_PARTS = 4096
@@ -34,6 +35,7 @@ def upload(connection: Connection, data: DataSet) -> str:
     sources: List[Tuple[str, int, Pieces]] = [
         (part.sha256, part.bytes, lambda offset, part=part: read_part(part, offset, _MESSAGE_BYTES)) for part in data.parts]
     sources.append((data.sha256, len(data.manifest), lambda offset: _cut(data.manifest[offset:])))
+    direct = DirectStore(connection)
     for first in range(0, len(sources), _PREPARED_PARTS):
         some = sources[first:first + _PREPARED_PARTS]
         request = data_sets_pb2.PrepareUploadRequest(
@@ -41,7 +43,7 @@ def upload(connection: Connection, data: DataSet) -> str:
         answer = connection.call("DataService/PrepareUpload", request, data_sets_pb2.PrepareUploadResponse, _CALL_SECONDS)
         for index in answer.missing:
             digest, size, pieces = some[index]
-            _Object(connection, answer.folder, digest, answer.grant, size).bring(pieces)
+            _Object(connection, direct, answer.folder, digest, answer.grant, size).bring(pieces)
     put = data_sets_pb2.PutDataSetRequest(manifest_sha256=data.sha256)
     return connection.call("DataService/PutDataSet", put, data_sets_pb2.PutDataSetResponse, _CALL_SECONDS).data_set.id
 
@@ -54,8 +56,9 @@ def _cut(data: bytes) -> Iterator[bytes]:
 class _Object:
     """A part on its way into the store."""
 
-    def __init__(self, connection: Connection, folder: str, digest: str, grant: str, size: int) -> None:
+    def __init__(self, connection: Connection, direct: DirectStore, folder: str, digest: str, grant: str, size: int) -> None:
         self._connection = connection
+        self._direct = direct
         self._digest = digest
         self._name = f"{folder}/{digest}"
         self._grant = grant
@@ -80,19 +83,21 @@ class _Object:
     def _bring(self, pieces: Pieces) -> None:
         moved, most, from_start, turns = time.monotonic(), -1, False, 0
         while True:
-            committed, complete = self._find()
-            if complete:
+            found = self._find()
+            committed = found.committed_size
+            if found.complete:
                 return
             if committed > most:
                 moved, most = time.monotonic(), committed
             from_start = from_start or committed == 0
             try:
-                self._write(pieces, committed)
+                if not self._direct.bring(self._name, self._grant, self._size, found, pieces(0), self._count):
+                    self._write(pieces, committed)
                 return
             except (errors.InvalidArgument, errors.DataLoss) as error:
                 # Bytes that another upload brought may have been those of a changed file: they are gone now.
                 turns, most = turns + 1, -1
-                if turns > _MOST_TURNS or (from_start and self._find() == (0, False)):
+                if turns > _MOST_TURNS or (from_start and self._find() == store_pb2.FindObjectResponse()):
                     raise errors.FailedPrecondition(f"a file was changed while it was uploaded; try again ({error.message})",
                                                     code="FAILED_PRECONDITION") from None
             except errors.StagecoachError as error:
@@ -101,13 +106,17 @@ class _Object:
                     raise
                 self._connection.pause(_RETRY_SECONDS)
 
-    def _find(self) -> Tuple[int, bool]:
+    def _count(self, sent: int) -> None:
+        self._sent += sent
+
+    def _find(self) -> store_pb2.FindObjectResponse:
         request = store_pb2.FindObjectRequest(name=self._name, grant=self._grant)
         try:
             found = self._connection.call("StoreService/FindObject", request, store_pb2.FindObjectResponse, _CALL_SECONDS)
-            return found.committed_size, found.complete
+            found.ClearField("checksum")
+            return found
         except errors.NotFound:
-            return 0, False
+            return store_pb2.FindObjectResponse()
 
     def _write(self, pieces: Pieces, at: int) -> None:
         """Some calls, each of some messages: all bytes from a place on."""
@@ -124,5 +133,5 @@ class _Object:
             waiting += len(data)
             if waiting >= _CALL_BYTES or at == self._size:
                 self._connection.send("StoreService/WriteObject", messages, store_pb2.WriteObjectResponse, _CALL_SECONDS)
-                self._sent += waiting
+                self._count(waiting)
                 messages, waiting = [], 0
