@@ -110,6 +110,7 @@ struct LoadResult {
   // For the stage's own log, not sent.
   std::string attention;                   // the code that computes it, and why
   std::string snapshot_note;               // why none can be taken
+  std::string local_note;                  // how much of a checkpoint this machine had itself
   std::vector<std::string> weights_notes;  // what it took of the file of weights, and how
 };
 

@@ -15,6 +15,36 @@
 #include "services/common/process/process.h"
 #include "services/stage/stage_server.h"
 
+namespace stagecoach {
+namespace {
+
+// What the stage reads and keeps on its machine.
+void AddDataFlags(FlagParser& parser, StageFlags* flags) {
+  parser.Texts("--data-root", &flags->data_roots,
+               "a folder, or a file, that jobs may read; repeatable; default: on loopback every "
+               "file, else none");
+  parser.Switch("--data-follow-links", &flags->data_follow_links,
+                "follow links beneath a --data-root that lead to a --data-root");
+  parser.Text("--cache-dir", &flags->cache_dir,
+              "keeps data sets of the cluster, tokens that tokenizers made of texts, and shards "
+              "(--keep-local); may be emptied at any time; default: stagecoach-cache-<user id> in "
+              "the system's folder for temporary files",
+              "STAGECOACH_CACHE_DIR");
+  parser.Number("--cache-bytes", &flags->cache_bytes,
+                "disk space for data sets of the cluster, of all stages with this --cache-dir; 0: "
+                "half of what is free and what they take at the first use",
+                0, std::numeric_limits<int64_t>::max());
+  parser.Number(
+      "--keep-local", &flags->keep_local,
+      "this stage's shards of so many checkpoints of each job stay in --cache-dir too, "
+      "beside the one being written; a reload reads them there, and the store's if they differ; 0: "
+      "none",
+      0, 1000);
+}
+
+}  // namespace
+}  // namespace stagecoach
+
 int main(int argc, char** argv) {
   using namespace stagecoach;
   PrepareProcess();
@@ -43,20 +73,7 @@ int main(int argc, char** argv) {
   parser.Switch("--cuda-graphs", &flags.cuda_graphs,
                 "a card launches the calls of a micro-batch as one; not measured on a card yet",
                 "STAGECOACH_CUDA_GRAPHS");
-  parser.Texts("--data-root", &flags.data_roots,
-               "a folder, or a file, that jobs may read; repeatable; default: on loopback every "
-               "file, else none");
-  parser.Switch("--data-follow-links", &flags.data_follow_links,
-                "follow links beneath a --data-root that lead to a --data-root");
-  parser.Text("--cache-dir", &flags.cache_dir,
-              "keeps data sets of the cluster and tokens that tokenizers made of texts; may be "
-              "emptied at any time; default: stagecoach-cache-<user id> in the system's "
-              "folder for temporary files",
-              "STAGECOACH_CACHE_DIR");
-  parser.Number("--cache-bytes", &flags.cache_bytes,
-                "disk space for data sets of the cluster, of all stages with this --cache-dir; 0: "
-                "half of what is free and what they take at the first use",
-                0, std::numeric_limits<int64_t>::max());
+  AddDataFlags(parser, &flags);
   parser.Number("--threads", &flags.threads, "compute threads; 0: the cores this process may use",
                 0, 1024);
   parser.Number("--memory-limit-bytes", &flags.memory_limit_bytes, "tensor memory; 0: no limit", 0,

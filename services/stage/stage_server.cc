@@ -15,6 +15,8 @@
 #include "base/device_name.h"
 #include "base/errors/status.h"
 #include "checkpoint/files/file_system.h"
+#include "checkpoint/local/keeping_files.h"
+#include "checkpoint/local/local_shards.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/data_sets/data_cache.h"
 #include "services/common/grpc/access/peer_identity.h"
@@ -140,6 +142,8 @@ struct StageServer::State {
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<SnapshotClient> snapshot_client;
   std::unique_ptr<RemoteStoreFiles> store;
+  std::unique_ptr<LocalShards> local_shards;    // null: without --keep-local
+  std::unique_ptr<KeepingFiles> keeping_files;  // with it
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
   std::unique_ptr<SnapshotServiceAdapter> snapshot_service;
@@ -270,8 +274,18 @@ absl::Status StageServer::State::StartRuntime() {
       PosixFileSystem(), StoreClient::Options{.dial = [this] {
         return MakeControlChannel(flags.coordinator, credentials);
       }});
-  runtime = std::make_unique<StageRuntime>(options, std::move(backend), connector.get(),
-                                           store.get(), SystemClock::Get());
+  FileSystem* files = store.get();
+  if (flags.keep_local > 0) {
+    local_shards = std::make_unique<LocalShards>(LocalShards::Options{
+        .files = PosixFileSystem(),
+        .folder = [this] { return CacheFolder(*PosixFileSystem(), flags.cache_dir); },
+        .keep = flags.keep_local});
+    keeping_files = std::make_unique<KeepingFiles>(store.get(), local_shards.get());
+    files = keeping_files.get();
+  }
+  options.local_shards = local_shards.get();
+  runtime = std::make_unique<StageRuntime>(options, std::move(backend), connector.get(), files,
+                                           SystemClock::Get());
   service = std::make_unique<StageServiceAdapter>(
       StageServiceAdapter::Parts{.runtime = runtime.get(),
                                  .store = store.get(),

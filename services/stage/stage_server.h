@@ -42,6 +42,7 @@ struct StageFlags {
   // Of data sets and of what readers make of data; empty: one below the temporary folder.
   std::string cache_dir;
   int64_t cache_bytes = 0;  // of data sets; 0: half of what the disk has free
+  int64_t keep_local = 0;   // checkpoints of each job whose shards stay in cache_dir as well
   int threads = 0;          // 0: the cores this process may use
   int64_t memory_limit_bytes = 0;
   double progress_timeout_seconds = 30;  // without an operation done by any stage of the job

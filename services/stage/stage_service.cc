@@ -45,6 +45,9 @@ void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& re
     LogJob(info, fence.job, fence.step, "loaded as stage {}, generation {}: {} bytes of parameters",
            stage, fence.generation, result->memory.parameters);
     if (!result->attention.empty()) LogJob(info, fence.job, fence.step, "{}", result->attention);
+    if (!result->local_note.empty()) {
+      LogJob(info, fence.job, fence.step, "{}", result->local_note);
+    }
     for (const std::string& note : result->weights_notes) {
       LogJob(info, fence.job, fence.step, "{}", note);
     }

@@ -164,6 +164,29 @@ HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Back
                          .batch_size = ComputedSamples(command.spec, loaded.network())});
 }
 
+// Fills cell and optimizer. Answers whether the averages came with them.
+absl::StatusOr<bool> LoadCheckpoint(const LoadingParts& parts, LoadedCell* loaded) {
+  const LoadCommand& command = loaded->command;
+  const bool from_memory = parts.snapshot != nullptr;
+  CheckpointFiles from{.files = from_memory ? parts.snapshot : parts.file_system,
+                       .folder = command.checkpoint_folder,  // a snapshot's is ""
+                       .local = from_memory ? nullptr : parts.local_shards};
+  ASSIGN_OR_RETURN(bool averages, HoldsAverages(*from.files, from.folder));
+  averages = averages && !command.fresh_optimizer;
+  RETURN_IF_ERROR(LoadTensors(&from, command.fence.step,
+                              command.fresh_optimizer
+                                  ? ModelTensors(*loaded->cell)
+                                  : TrainingTensors(*loaded->cell, *loaded->optimizer, averages),
+                              *parts.backend));
+  RETURN_IF_ERROR(LoadCopies(&from, command.fence.step, *loaded->cell, *parts.backend));
+  if (from.local != nullptr) {
+    loaded->result.local_note =
+        absl::StrCat("read ", from.local_bytes, " of ", from.bytes,
+                     " bytes of the checkpoint from local copies, the others from the store");
+  }
+  return averages;
+}
+
 absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
@@ -197,16 +220,7 @@ absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, Load
   loaded->cell->ZeroGradients();
   bool averages = false;  // are in the checkpoint
   if (resumes) {
-    ReadableFiles& files = parts.snapshot != nullptr ? *parts.snapshot : *parts.file_system;
-    const std::string& folder = command.checkpoint_folder;  // a snapshot's is ""
-    ASSIGN_OR_RETURN(averages, HoldsAverages(files, folder));
-    averages = averages && !command.fresh_optimizer;
-    RETURN_IF_ERROR(LoadTensors(files, folder, command.fence.step,
-                                command.fresh_optimizer
-                                    ? ModelTensors(*loaded->cell)
-                                    : TrainingTensors(*loaded->cell, *loaded->optimizer, averages),
-                                *parts.backend));
-    RETURN_IF_ERROR(LoadCopies(files, folder, command.fence.step, *loaded->cell, *parts.backend));
+    ASSIGN_OR_RETURN(averages, LoadCheckpoint(parts, loaded));
     loaded->cell->RefreshCompute();
   }
   if (!averages) loaded->optimizer->BeginAverages();

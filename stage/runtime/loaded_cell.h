@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/files/file_system.h"
+#include "checkpoint/local/local_shards.h"
 #include "plan/control.h"
 #include "plan/schedules/schedule.h"
 #include "stage/cell/optimizer.h"
@@ -75,8 +76,9 @@ struct LoadedCell {
 struct LoadingParts {
   Backend* backend = nullptr;
   LinkConnector* connector = nullptr;
-  FileSystem* file_system = nullptr;  // of checkpoints
-  ReadableFiles* snapshot = nullptr;  // instead of a checkpoint; null: there is none
+  FileSystem* file_system = nullptr;    // of checkpoints
+  LocalShards* local_shards = nullptr;  // read before these; null: none
+  ReadableFiles* snapshot = nullptr;    // instead of a checkpoint; null: there is none
   const DataRoots* data_roots = nullptr;
   ReadableFiles* weight_files = nullptr;  // for initial weights
   PhaseClock* phases = nullptr;

@@ -28,8 +28,8 @@ struct Place {
 // Reads tensors out of a checkpoint's shards, each file opened once.
 class CheckpointTensors {
  public:
-  CheckpointTensors(ReadableFiles& file_system, std::string folder, Manifest manifest)
-      : file_system_(file_system), folder_(std::move(folder)), manifest_(std::move(manifest)) {
+  CheckpointTensors(CheckpointFiles* from, Manifest manifest)
+      : from_(*from), manifest_(std::move(manifest)) {
     for (const ShardInfo& shard : manifest_.shards) {
       for (const ShardTensor& tensor : shard.tensors)
         places_[tensor.entry.name] = {&shard, &tensor};
@@ -40,12 +40,80 @@ class CheckpointTensors {
     const auto place = places_.find(name);
     if (place == places_.end()) {
       return absl::DataLossError(absl::StrCat("tensor ", name, " is not in the checkpoint ",
-                                              folder_,
+                                              from_.folder,
                                               "; it belongs to another model or optimizer"));
     }
-    const auto& [shard, listed] = place->second;
-    const std::string where = absl::StrCat("tensor ", name, " in ", folder_, "/", shard->file);
-    ASSIGN_OR_RETURN(SafetensorsReader * reader, OpenShard(shard->file));
+    from_.bytes += like.bytes();
+    if (ReadLocal(place->second, like, bytes)) {
+      from_.local_bytes += like.bytes();
+      return absl::OkStatus();
+    }
+    return ReadFromFolder(place->second, like, bytes);
+  }
+
+ private:
+  // Without it: the shard is read from the folder.
+  using LocalReader = std::optional<SafetensorsReader>;
+
+  // False: read it from the folder, whose errors count.
+  bool ReadLocal(const Place& place, const Tensor& like, std::vector<std::byte>* bytes) {
+    const TensorEntry& listed = place.tensor->entry;
+    if (from_.local == nullptr || listed.dtype != like.dtype() || listed.shape != like.shape()) {
+      return false;
+    }
+    LocalReader& reader = OpenLocal(*place.shard);
+    if (!reader.has_value()) return false;
+    const absl::Status read = ReadListed(*reader, *place.tensor, bytes);
+    if (read.ok()) return true;
+    reader.reset();
+    Drop(*place.shard, read);
+    return false;
+  }
+
+  LocalReader& OpenLocal(const ShardInfo& shard) {
+    const auto [found, is_new] = local_readers_.try_emplace(shard.file);
+    if (!is_new) return found->second;
+    absl::StatusOr<SafetensorsReader> opened =
+        from_.local->Open(manifest_.job, manifest_.state.step, shard);
+    if (opened.ok()) {
+      found->second = *std::move(opened);
+    } else if (!absl::IsNotFound(opened.status())) {
+      Drop(shard, opened.status());
+    }
+    return found->second;
+  }
+
+  void Drop(const ShardInfo& shard, const absl::Status& why) {
+    from_.local->Drop(manifest_.job, manifest_.state.step, shard, why);
+  }
+
+  static absl::Status ReadListed(SafetensorsReader& reader, const ShardTensor& listed,
+                                 std::vector<std::byte>* bytes) {
+    const TensorEntry* entry = reader.Find(listed.entry.name);
+    if (entry == nullptr || *entry != listed.entry) {
+      return absl::DataLossError(
+          absl::StrCat("tensor ", listed.entry.name, " is not as the manifest says"));
+    }
+    bytes->resize(static_cast<size_t>(entry->bytes()));
+    RETURN_IF_ERROR(reader.Read(*entry, *bytes));
+    return CheckDigest(listed, *bytes, absl::StrCat("tensor ", listed.entry.name));
+  }
+
+  // The coordinator has verified the checkpoint; what counts is what this stage has read.
+  static absl::Status CheckDigest(const ShardTensor& listed, std::span<const std::byte> bytes,
+                                  const std::string& where) {
+    Sha256 digest;
+    digest.Update(bytes);
+    if (digest.Hex() == listed.sha256) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(where, " differs from its digest in the manifest"));
+  }
+
+  absl::Status ReadFromFolder(const Place& place, const Tensor& like,
+                              std::vector<std::byte>* bytes) {
+    const std::string& name = place.tensor->entry.name;
+    const std::string where =
+        absl::StrCat("tensor ", name, " in ", from_.folder, "/", place.shard->file);
+    ASSIGN_OR_RETURN(SafetensorsReader * reader, OpenShard(place.shard->file));
     const TensorEntry* entry = reader->Find(name);
     if (entry == nullptr) return absl::DataLossError(absl::StrCat(where, " is missing"));
     if (entry->dtype != like.dtype() || entry->shape != like.shape()) {
@@ -55,29 +123,22 @@ class CheckpointTensors {
     }
     bytes->resize(static_cast<size_t>(like.bytes()));
     RETURN_IF_ERROR(Annotate(reader->Read(*entry, *bytes), where));
-    // The coordinator has verified the checkpoint; what counts is what this stage has read.
-    Sha256 digest;
-    digest.Update(*bytes);
-    if (digest.Hex() != listed->sha256) {
-      return absl::DataLossError(absl::StrCat(where, " differs from its digest in the manifest"));
-    }
-    return absl::OkStatus();
+    return CheckDigest(*place.tensor, *bytes, where);
   }
 
- private:
   absl::StatusOr<SafetensorsReader*> OpenShard(const std::string& file) {
     const auto found = readers_.find(file);
     if (found != readers_.end()) return &found->second;
     ASSIGN_OR_RETURN(SafetensorsReader reader,
-                     SafetensorsReader::Open(file_system_, absl::StrCat(folder_, "/", file)));
+                     SafetensorsReader::Open(*from_.files, absl::StrCat(from_.folder, "/", file)));
     return &readers_.emplace(file, std::move(reader)).first->second;
   }
 
-  ReadableFiles& file_system_;
-  const std::string folder_;
+  CheckpointFiles& from_;
   const Manifest manifest_;
   std::map<std::string, Place> places_;
   std::map<std::string, SafetensorsReader> readers_;
+  std::map<std::string, LocalReader> local_readers_;
 };
 
 void SortByName(std::vector<NamedTensor>* tensors) {
@@ -120,14 +181,14 @@ absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string
   return false;
 }
 
-absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, uint64_t step,
+absl::Status LoadTensors(CheckpointFiles* from, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend) {
-  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(file_system, folder));
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*from->files, from->folder));
   if (manifest.state.step != step) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of step ",
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", from->folder, " is of step ",
                                                       manifest.state.step, ", not of step ", step));
   }
-  CheckpointTensors checkpoint(file_system, folder, std::move(manifest));
+  CheckpointTensors checkpoint(from, std::move(manifest));
   std::vector<std::byte> bytes;
   for (const NamedTensor& named : tensors) {
     RETURN_IF_ERROR(checkpoint.Read(named.name, named.tensor, &bytes));
@@ -138,12 +199,11 @@ absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, 
   return absl::OkStatus();
 }
 
-absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
-                        Cell& cell, Backend& backend) {
+absl::Status LoadCopies(CheckpointFiles* from, uint64_t step, Cell& cell, Backend& backend) {
   for (const TiedExchange::Copy& copy : cell.ties().copies()) {
     if (!IsStored(copy.owner)) continue;
     RETURN_IF_ERROR(SetCopy(copy, backend, [&](const Tensor& wide) {
-      return LoadTensors(file_system, folder, step, {{copy.owner.name, wide}}, backend);
+      return LoadTensors(from, step, {{copy.owner.name, wide}}, backend);
     }));
   }
   return absl::OkStatus();

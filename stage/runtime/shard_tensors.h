@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/files/file_system.h"
+#include "checkpoint/local/local_shards.h"
 #include "checkpoint/shard.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"
@@ -27,13 +28,22 @@ std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool 
 // Whether the checkpoint has averages of the weights: its job keeps some.
 absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string& folder);
 
-// Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.
-absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, uint64_t step,
+// A checkpoint for loads.
+struct CheckpointFiles {
+  ReadableFiles* files = nullptr;
+  std::string folder;
+  LocalShards* local = nullptr;  // read instead of the shards in `folder`; null: none
+  // Bytes of tensors that loads have read: from local copies, and of all.
+  int64_t local_bytes = 0, bytes = 0;
+};
+
+// Fills the tensors from the committed checkpoint, which must be of `step`. A local copy that cannot
+// be read or is damaged is dropped, and its tensors come from the folder.
+absl::Status LoadTensors(CheckpointFiles* from, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend);
 
 // The same for the cell's copies of tied parameters. Other stages, their owners, have written them.
-absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
-                        Cell& cell, Backend& backend);
+absl::Status LoadCopies(CheckpointFiles* from, uint64_t step, Cell& cell, Backend& backend);
 
 absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
                                        Cell& cell, Optimizer& optimizer, Backend& backend);

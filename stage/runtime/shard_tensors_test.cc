@@ -31,8 +31,8 @@ class ShardTensorsTest : public testing::Test {
   }
 
   absl::Status LoadInto(PipelineHarness& pipeline, uint64_t step = 1) {
-    return LoadTensors(file_system_, kFolder, step,
-                       TrainingTensors(pipeline.cell(0), pipeline.optimizer(0)),
+    CheckpointFiles from{.files = &file_system_, .folder = kFolder};
+    return LoadTensors(&from, step, TrainingTensors(pipeline.cell(0), pipeline.optimizer(0)),
                        pipeline.backend(0));
   }
 

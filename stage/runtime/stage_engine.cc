@@ -111,6 +111,7 @@ absl::Status StageEngine::Build(LoadCommand command) {
                    LoadCell(std::move(command), {.backend = parts_.backend,
                                                  .connector = parts_.connector,
                                                  .file_system = parts_.file_system,
+                                                 .local_shards = parts_.options.local_shards,
                                                  .snapshot = snapshot.get(),
                                                  .data_roots = parts_.options.data_roots,
                                                  .weight_files = parts_.options.weight_files,

@@ -34,6 +34,7 @@
 #include "base/threads/clock.h"
 #include "base/threads/progress.h"
 #include "checkpoint/files/file_system.h"
+#include "checkpoint/local/local_shards.h"
 #include "checkpoint/shard.h"
 #include "plan/control.h"
 #include "stage/executor/executor.h"
@@ -76,6 +77,8 @@ class StageRuntime {
     // Borrowed, never null: the files that may be a job's data or initial weights.
     const DataRoots* data_roots = nullptr;
     ReadableFiles* weight_files = nullptr;
+    // Borrowed; null: none. Loads read shards there before the file system's.
+    LocalShards* local_shards = nullptr;
     LinkOptions link;
     SnapshotPeers* snapshot_peers = nullptr;  // borrowed; null: no snapshots are taken or fetched
     // Runs the hashing and sending of snapshots on another thread; false: it takes no more. Empty:

@@ -28,11 +28,12 @@ inline void WriteCheckpoint(FileSystem& file_system, const std::string& folder, 
 // Makes a pipeline go on from a checkpoint.
 inline void LoadCheckpoint(FileSystem& file_system, const std::string& folder, uint64_t step,
                            PipelineHarness& pipeline) {
+  CheckpointFiles from{.files = &file_system, .folder = folder};
   for (int k = 0; k < pipeline.stages(); ++k) {
-    CHECK_OK(LoadTensors(file_system, folder, step,
+    CHECK_OK(LoadTensors(&from, step,
                          TrainingTensors(pipeline.cell(k), pipeline.optimizer(k)),
                          pipeline.backend(k)));
-    CHECK_OK(LoadCopies(file_system, folder, step, pipeline.cell(k), pipeline.backend(k)));
+    CHECK_OK(LoadCopies(&from, step, pipeline.cell(k), pipeline.backend(k)));
     pipeline.cell(k).RefreshCompute();
   }
   pipeline.set_step(step);
