@@ -11,6 +11,8 @@
 namespace stagecoach {
 namespace {
 
+constexpr char kStepMark[] = ".step-";
+
 // Job names have no dot, so no other job's folder begins so.
 absl::StatusOr<std::vector<std::string>> ExportsOf(const JobFiles& files, const std::string& job) {
   std::vector<std::string> folders;
@@ -18,7 +20,7 @@ absl::StatusOr<std::vector<std::string>> ExportsOf(const JobFiles& files, const 
   if (absl::IsNotFound(names.status())) return folders;
   RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {
-    if (name == job || absl::StartsWith(name, absl::StrCat(job, ".step-"))) {
+    if (name == job || absl::StartsWith(name, absl::StrCat(job, kStepMark))) {
       folders.push_back(JoinPath(files.exports, name));
     }
   }
@@ -31,9 +33,13 @@ JobFiles JobFilesIn(const std::string& state_folder, CheckpointStore* store, Fil
   return {store, files, JoinPath(state_folder, "exports"), JoinPath(state_folder, "jobs")};
 }
 
+bool IsRequestedExport(const std::string& name) { return absl::StrContains(name, kStepMark); }
+
 JobUsage UsageOf(const JobFiles& files, const std::string& job) {
   JobUsage usage;
-  usage.checkpoints = static_cast<int64_t>(files.store->ListWithDamaged(job).size());
+  const std::vector<CheckpointRef> checkpoints = files.store->ListWithDamaged(job);
+  usage.checkpoints = std::ssize(checkpoints);
+  if (!checkpoints.empty()) usage.newest_step = static_cast<int64_t>(checkpoints.front().step);
   usage.checkpoint_bytes = BytesBelow(*files.files, JoinPath(files.store->root(), job));
   const absl::StatusOr<std::vector<std::string>> exports = ExportsOf(files, job);
   if (exports.ok()) {

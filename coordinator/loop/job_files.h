@@ -23,8 +23,12 @@ struct JobFiles {
 // Those of a coordinator with this state folder.
 JobFiles JobFilesIn(const std::string& state_folder, CheckpointStore* store, FileSystem* files);
 
+// Whether a folder of exports has weights that a client asked for, and not those of a job's end.
+bool IsRequestedExport(const std::string& name);
+
 struct JobUsage {
   int64_t checkpoints = 0;       // with a committed name
+  int64_t newest_step = -1;      // of these; -1: there is none
   int64_t checkpoint_bytes = 0;  // of all files in the job's folder of checkpoints
   int64_t export_bytes = 0;
   int64_t record_bytes = 0;

@@ -149,6 +149,21 @@ void AddJobs(CommandTree& tree) {
   prune->add_flag("-y,--yes", options.yes, "do not ask");
 }
 
+// Of --to.
+std::string NamesAFolder(const std::string& path) {
+  return path.empty() ? "--to: names no folder; name one that is not there yet" : "";
+}
+
+void AddRecords(CommandTree& tree) {
+  const auto [command, options] =
+      tree.Add("records", "Fetch a job's metrics.jsonl and TensorBoard files", RunRecords);
+  AddJob(command, &options.job);
+  command->add_option("--to", options.to, "a new folder of this machine")
+      ->type_name("FOLDER")
+      ->check(NamesAFolder)
+      ->required();
+}
+
 void AddExport(CommandTree& tree) {
   const auto [command, options] =
       tree.Add("export", "Write a checkpoint's weights as one safetensors file", RunExport);
@@ -175,11 +190,7 @@ void AddExport(CommandTree& tree) {
                        "a new folder of this machine for the weights; with --names a file, for "
                        "huggingface and peft a folder")
           ->type_name("PATH")
-          ->check([](const std::string& path) {
-            return path.empty()
-                       ? std::string("--to: names no folder; name one that is not there yet")
-                       : std::string();
-          });
+          ->check(NamesAFolder);
   names->needs(to)->excludes(average);
   command->add_option("--job-file", options.job_file, "with --names, the job of a checkpoint")
       ->type_name("FILE")
@@ -199,7 +210,11 @@ void AddData(CommandTree& tree) {
   put->add_option("--name", options.name,
                   "of the set, for data.dataset of job files, [a-z0-9-]{1,63}; "
                   "one with a name stays until it is removed");
-  put->add_flag("--replace", options.replace, "a set that has the name loses it, and this one another name that it has");
+  put->add_flag("--replace", options.replace,
+                "a set that has the name loses it, and this one another name that it has");
+  put->add_flag(
+      "--again", options.again,
+      "upload what is there too, as it was damaged there; all sets with these parts take them");
   tree.Add("list", "List data sets", RunListData, data);
   const auto add_set = [](CLI::App* command, std::string* data_set) {
     command->add_option("data-set", *data_set, "name, or id or its beginning")
@@ -228,6 +243,7 @@ void AddClusterCommands(CommandTree& tree) {
   AddJobs(tree);
   AddData(tree);
   AddExport(tree);
+  AddRecords(tree);
   tree.Add("stages", "List the stage servers", RunStages);
   const auto [health, server] = tree.Add("health", "Ask a server whether it serves", RunHealth);
   health->add_option("server", server, "host:port; default: the coordinator");

@@ -42,7 +42,7 @@ TEST_F(CommandLineTest, HelpIsDataAndNoError) {
        {"local",       "submit",     "watch",  "list",      "describe", "cancel",   "plan",
         "checkpoints", "export",     "health", "version",   "generate", "classify", "segment",
         "translate",   "perplexity", "score",  "tokenizer", "trace",    "logs",     "resume",
-        "ui",          "certs",      "config", "jobs"}) {
+        "ui",          "certs",      "config", "jobs",      "records"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }
@@ -65,6 +65,8 @@ TEST_F(CommandLineTest, MistakesGiveTwo) {
   EXPECT_EQ(Run({"describe"}), 2);
   EXPECT_EQ(Run({"trace"}), 2);
   EXPECT_EQ(Run({"trace", "job", "--steps", "-1"}), 2);
+  EXPECT_EQ(Run({"records", "job"}), 2);
+  EXPECT_EQ(Run({"records", "job", "--to", ""}), 2);
   EXPECT_EQ(Run({"logs", "job", "--stage", "-1"}), 2);
   EXPECT_EQ(Run({"logs", "job", "--tail", "0"}), 2);
   EXPECT_EQ(Run({"logs", "job", "--format", "xml"}), 2);

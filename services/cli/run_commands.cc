@@ -107,6 +107,8 @@ void AddSubmit(CommandTree& tree) {
   command->add_option("--id", options.id, "job id, [a-z0-9-]{1,63}; repeating it is harmless");
   command->add_flag("--detach", options.detach, "print the id and do not follow");
   command->add_flag("--dry-run", options.dry_run, "ask the cluster for the plan, run nothing");
+  command->add_flag("--data-again", options.data_again,
+                    "upload the data although the cluster has it, as it was damaged there");
 }
 
 void AddValidate(CommandTree& tree) {

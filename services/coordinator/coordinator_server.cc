@@ -46,6 +46,7 @@
 #include "services/coordinator/store/s3_store.h"
 #include "services/coordinator/store/store_service.h"
 #include "services/coordinator/watch/coordinator_metrics.h"
+#include "services/coordinator/watch/export_sweep.h"
 #include "services/coordinator/watch/folder_room.h"
 #include "services/coordinator/watch/job_log.h"
 #include "services/coordinator/watch/retention.h"
@@ -137,7 +138,8 @@ struct CoordinatorServer::State {
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
   std::unique_ptr<RecordWriter> records;
-  std::unique_ptr<Retention> retention;  // null: ended jobs stay
+  std::unique_ptr<ExportSweep> exports;
+  std::unique_ptr<Retention> retention;
   // Of both ports: who guesses at one is slowed at the other as well.
   const std::shared_ptr<TokenGuesses> guesses = std::make_shared<TokenGuesses>();
   std::unique_ptr<Callers> callers;
@@ -153,6 +155,7 @@ struct CoordinatorServer::State {
 
   bool in_folder() const { return flags.store == kFolderStore; }
   std::string ExportFolder() const { return absl::StrCat(flags.state_dir, "/exports"); }
+  std::string RecordFolder() const { return absl::StrCat(flags.state_dir, "/jobs"); }
   std::string DataFolder() const { return absl::StrCat(flags.state_dir, "/data"); }
   void KeepFault(const absl::Status& status);
   absl::Status CopyShownRuns();
@@ -332,7 +335,7 @@ void CoordinatorServer::State::FollowJobs() {
   job_metrics = std::make_unique<CoordinatorMetrics>(manager.get());
   following = true;
   RecordWriterOptions options;
-  options.folder = absl::StrCat(flags.state_dir, "/jobs");
+  options.folder = RecordFolder();
   records = std::make_unique<RecordWriter>(options, SourceOf(manager.get()));
   manager->List([this](const absl::StatusOr<std::vector<JobView>>& views) {
     if (!views.ok()) return;  // nobody is served yet: the manager was shut down
@@ -352,22 +355,26 @@ absl::Status CoordinatorServer::State::StartGrpc() {
       .grants = &grants,
       .callers = callers.get(),
       .list_jobs = [this](DataServiceAdapter::OnJobs done) { manager->List(std::move(done)); }});
-  job_service = std::make_unique<JobServiceAdapter>(
-      JobServiceAdapter::Parts{.manager = manager.get(),
-                               .checkpoints = checkpoints.get(),
-                               .file_system = files,
-                               .codec = &codec,
-                               .callers = callers.get(),
-                               .export_folder = ExportFolder(),
-                               .record_folder = absl::StrCat(flags.state_dir, "/jobs"),
-                               .grants = &grants,
-                               .data = data_service.get(),
-                               .stages = stages.get(),
-                               .traces = traces.get(),
-                               .log = ProcessLogRing()});
+  exports = std::make_unique<ExportSweep>(ExportFolder());
+  job_service =
+      std::make_unique<JobServiceAdapter>(JobServiceAdapter::Parts{.manager = manager.get(),
+                                                                   .checkpoints = checkpoints.get(),
+                                                                   .file_system = files,
+                                                                   .codec = &codec,
+                                                                   .callers = callers.get(),
+                                                                   .export_folder = ExportFolder(),
+                                                                   .record_folder = RecordFolder(),
+                                                                   .exports = exports.get(),
+                                                                   .grants = &grants,
+                                                                   .data = data_service.get(),
+                                                                   .stages = stages.get(),
+                                                                   .traces = traces.get(),
+                                                                   .log = ProcessLogRing()});
   fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
-  objects = std::make_unique<ObjectFiles>(ObjectFolders{
-      .checkpoints = flags.checkpoint_dir, .exports = ExportFolder(), .data = DataFolder()});
+  objects = std::make_unique<ObjectFiles>(ObjectFolders{.checkpoints = flags.checkpoint_dir,
+                                                        .exports = ExportFolder(),
+                                                        .records = RecordFolder(),
+                                                        .data = DataFolder()});
   store_service = std::make_unique<StoreService>(objects.get(), &grants,
                                                  bucket == nullptr ? nullptr : &bucket->objects);
   GrpcServerOptions options;
@@ -389,11 +396,10 @@ absl::Status CoordinatorServer::State::StartGrpc() {
       &rpc_metrics);
   RETURN_IF_ERROR(grpc->Start());
   spdlog::info("coordinator serves gRPC on port {}", grpc->port());
-  if (flags.retention.given()) {
-    retention = std::make_unique<Retention>(
-        flags.retention,
-        RetainedJobs(manager.get(), JobFilesIn(flags.state_dir, checkpoints.get(), files)));
-  }
+  Retention::Source retained =
+      RetainedJobs(manager.get(), JobFilesIn(flags.state_dir, checkpoints.get(), files));
+  retained.sweep_exports = [this](double now) { exports->Sweep(now); };
+  retention = std::make_unique<Retention>(flags.retention, std::move(retained));
   return absl::OkStatus();
 }
 

@@ -5,12 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "checkpoint/files/file_system.h"
+#include "checkpoint/names.h"
 #include "services/records/hyperparameters.h"
+#include "services/records/record_names.h"
 
 namespace stagecoach {
 namespace {
-
-constexpr char kMetricsFile[] = "/metrics.jsonl";
 
 void AddMeasures(const char* split, const std::vector<Measure>& measures,
                  std::vector<Scalar>* scalars) {
@@ -49,7 +49,7 @@ std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAs
 }
 
 absl::StatusOr<RecordFiles> RecordFiles::Open(const std::string& folder) {
-  ASSIGN_OR_RETURN(const MetricsTail tail, RepairMetrics(folder + kMetricsFile));
+  ASSIGN_OR_RETURN(const MetricsTail tail, RepairMetrics(JoinPath(folder, kMetricsRecords)));
   return RecordFiles(folder, tail);
 }
 
@@ -85,8 +85,8 @@ absl::Status RecordFiles::Write(const std::vector<JobRecord>& records,
     // First, so that what metrics.jsonl has is in both: it tells where to go on.
     RETURN_IF_ERROR(events_->Add(events));
   }
-  ASSIGN_OR_RETURN(AppendFile file,
-                   AppendFile::Open(folder_ + kMetricsFile, AppendFile::Mode::kOpenOrNew));
+  ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(JoinPath(folder_, kMetricsRecords),
+                                                     AppendFile::Mode::kOpenOrNew));
   return file.Append(lines);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "services/records/event_bytes.h"
+#include "services/records/record_names.h"
 
 namespace stagecoach {
 namespace {
@@ -59,9 +60,8 @@ absl::StatusOr<EventFile> EventFile::Create(const std::string& folder, double un
   absl::StatusOr<AppendFile> file = absl::AlreadyExistsError(folder);
   // A process that died within the second may have taken the name.
   for (int i = 0; i < kNames && absl::IsAlreadyExists(file.status()); ++i) {
-    file =
-        AppendFile::Open(absl::StrCat(folder, "/events.out.tfevents.", second + i, ".", HostName()),
-                         AppendFile::Mode::kNew);
+    file = AppendFile::Open(absl::StrCat(folder, "/", kEventsPrefix, second + i, ".", HostName()),
+                            AppendFile::Mode::kNew);
   }
   RETURN_IF_ERROR(file.status());
   RETURN_IF_ERROR(file->Append(VersionEvent(unix_seconds)));

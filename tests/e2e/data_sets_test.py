@@ -128,6 +128,36 @@ class DataSets(fleet.FleetTest):
         found = [path for path in self.parts() if path.suffix == ".part" and path not in before]
         return [path for path in found if path.exists() and path.stat().st_size >= 4 << 20]
 
+    def test_a_part_that_the_disk_damaged_is_uploaded_again(self):
+        self.data("put", self.folder / "client" / "input.txt", "--name", "kept")
+        text = next(path for path in self.parts() if path.stat().st_size == len(harness.TEXT.encode()))
+        with text.open("r+b") as file:
+            file.write(b"#")
+        self.stages()
+        job = self.client_job()
+        submitted = self.submit_file(job, "damaged")
+        self.assertIn("the cluster has the data", submitted.stderr)
+        ended = self.ended("damaged", 120)
+        self.assertEqual(ended["state"], "JOB_STATE_FAILED", ended)
+        self.assertIn("stagecoach submit --data-again", ended["message"])
+        again = self.cli("submit", job, "--id", "again", "--detach", "--data-again", "--address", self.address)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(self.ended("again")["state"], "JOB_STATE_SUCCEEDED")
+        self.assertEqual(self.ended("again")["weights_digest"], self.run_job(job, 2, "alone").digest())
+        links = {path.stat().st_ino for path in (self.folder / "state" / "data" / "sets").glob(f"*/{text.name}")}
+        self.assertEqual(links, {text.stat().st_ino}, "both sets have the new part")
+
+    def test_a_job_that_is_there_with_other_data_is_refused_before_they_travel(self):
+        job = self.client_job()
+        self.assertEqual(self.submit_file(job, "there").returncode, 0)
+        before = set(self.parts())
+        (self.folder / "client" / "input.txt").write_text(harness.TEXT + "One more. " * 50)
+        refused = self.submit_file(job, "there")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("data.text.path", refused.stderr)
+        self.assertIn("choose another --id", refused.stderr)
+        self.assertEqual(set(self.parts()), before)
+
     def test_what_a_client_may_not_name(self):
         for path, words in (("none.txt", "No such file"), ("..", "a folder, not a file")):
             refused = self.submit_file(self.client_job(data={"text": {"path": path}}), "refused")

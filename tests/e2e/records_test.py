@@ -3,6 +3,7 @@ import json
 import signal
 import time
 
+import fleet
 import harness
 
 
@@ -73,6 +74,43 @@ class Records(harness.EndToEndTest):
         self.check_steps(cluster, 700)
         files = list((cluster.state_dir / "jobs" / "tiny").glob("events.out.tfevents.*"))
         self.assertEqual(len(files), 2, "one for each coordinator that wrote")
+
+
+class RecordsElsewhere(fleet.FleetTest):
+    """`stagecoach records` on a machine that has neither the coordinator's files nor the stages'."""
+
+    def fetch(self, to, job_id="tiny"):
+        return self.cli("records", job_id, "--to", self.folder / to, "--address", self.address)
+
+    def test_a_history_comes_over_the_api(self):
+        nothing = self.fetch("nothing")
+        self.assertEqual(nothing.returncode, 3, nothing.stderr)
+        self.submit("tiny", training={"steps": 100000})
+        for name in ("stage-0", "stage-1"):
+            self.launch_stage(name)
+        written = self.folder / "state" / "jobs" / "tiny"
+        harness.wait_until("steps are written", lambda: (written / "metrics.jsonl").exists() and
+                           '"step"' in (written / "metrics.jsonl").read_text(), 60)
+        fetched = self.fetch("running")
+        self.assertEqual(fetched.returncode, 0, fetched.stderr)
+        lines = (self.folder / "running" / "metrics.jsonl").read_text().splitlines()
+        self.assertTrue(all(json.loads(line)["number"] > 0 for line in lines))
+        self.assertEqual(self.cli("cancel", "tiny", "--address", self.address).returncode, 0)
+        self.ended("tiny")
+
+        def finished():
+            text = (written / "metrics.jsonl").read_text()
+            return text.endswith("\n") and json.loads(text.splitlines()[-1])["event"] == "finished"
+        harness.wait_until("the last record is written", finished)
+        fetched = self.fetch("ended")
+        self.assertEqual(fetched.returncode, 0, fetched.stderr)
+        names = sorted(path.name for path in written.iterdir())
+        self.assertEqual(sorted(path.name for path in (self.folder / "ended").iterdir()), names)
+        for name in names:
+            self.assertEqual((self.folder / "ended" / name).read_bytes(), (written / name).read_bytes(), name)
+        again = self.fetch("ended")
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn(str(self.folder / "ended"), again.stderr)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import struct
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Tuple, Union
 
 from . import errors
 from ._connection import Connection
@@ -16,6 +16,8 @@ from ._proto import job_pb2, store_pb2
 
 if TYPE_CHECKING:
     import numpy
+
+Files = Union["job_pb2.ExportWeightsResponse", "job_pb2.GetRecordFilesResponse"]
 
 # A stream that lives longer is opened anew where it was. The server takes no longer deadline than ten minutes.
 _STREAM_SECONDS = 300.0
@@ -31,6 +33,11 @@ def fetch_export(connection: Connection, exported: job_pb2.ExportWeightsResponse
     if not exported.files:
         raise errors.StagecoachError(f"it is older and serves no files; copy {exported.folder} from its machine",
                                      address=connection.address, code="UNIMPLEMENTED")
+    fetch_files(connection, exported, folder, lambda inner: check_weights(inner, exported.weights_digest))
+
+
+def fetch_files(connection: Connection, exported: Files, folder: str, check: Callable[[str], None]) -> None:
+    """The files into a new folder, whole or not at all; `check` may refuse them."""
     if os.path.exists(folder):
         raise errors.ConfigurationError(f"{folder}: is there already; name a new folder")
     parent = os.path.dirname(os.path.abspath(folder))
@@ -45,12 +52,11 @@ def fetch_export(connection: Connection, exported: job_pb2.ExportWeightsResponse
             with open(os.path.join(inner, file.name), "wb") as target:
                 for part in _parts(connection, direct, exported, file):
                     target.write(part)
-        check_weights(inner, exported.weights_digest)
+        check(inner)
         os.rename(inner, folder)
 
 
-def _parts(connection: Connection, direct: DirectStore, exported: job_pb2.ExportWeightsResponse,
-           file: job_pb2.ExportedFile) -> Iterator[bytes]:
+def _parts(connection: Connection, direct: DirectStore, exported: Files, file: job_pb2.ExportedFile) -> Iterator[bytes]:
     """The file's bytes, part by part, over broken connections."""
     name = f"{exported.store_folder}/{file.name}"
     offset, moved = 0, time.monotonic()

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/utf8.h"
 #include "checkpoint/files/file_system.h"
 #include "checkpoint/names.h"
@@ -33,7 +34,7 @@ absl::StatusOr<FetchedSet> FetchedSet::Open(DataClient& client, const std::strin
   RETURN_IF_ERROR(client.Read(object, 0, std::as_writable_bytes(std::span(bytes))));
   absl::StatusOr<CheckedManifest> manifest = CheckedManifest::Parse(bytes);
   if (!manifest.ok()) return absl::DataLossError(manifest.status().message());
-  return FetchedSet(client, std::move(opened), *std::move(manifest));
+  return FetchedSet(client, std::move(opened), *std::move(manifest), Sha256Hex(bytes));
 }
 
 absl::Status FetchedSet::FetchFile(const v1::DataSetFile& file, const std::string& to) {

@@ -24,6 +24,7 @@ class FetchedSet {
 
   const v1::DataSet& info() const { return opened_.data_set(); }
   const CheckedManifest& manifest() const { return manifest_; }
+  const std::string& manifest_sha256() const { return manifest_sha256_; }
 
   // Brings a file, or a folder with all in it, into `to`, under its last name. Returns its path there.
   // takes: which files of a folder, by their names; none: all.
@@ -31,13 +32,18 @@ class FetchedSet {
                                     const std::function<bool(const std::string&)>& takes = {});
 
  private:
-  FetchedSet(DataClient& client, v1::OpenDataSetResponse opened, CheckedManifest manifest)
-      : client_(&client), opened_(std::move(opened)), manifest_(std::move(manifest)) {}
+  FetchedSet(DataClient& client, v1::OpenDataSetResponse opened, CheckedManifest manifest,
+             std::string manifest_sha256)
+      : client_(&client),
+        opened_(std::move(opened)),
+        manifest_(std::move(manifest)),
+        manifest_sha256_(std::move(manifest_sha256)) {}
   absl::Status FetchFile(const v1::DataSetFile& file, const std::string& to);
 
   DataClient* client_;
   v1::OpenDataSetResponse opened_;
   CheckedManifest manifest_;
+  std::string manifest_sha256_;  // of its bytes
 };
 
 }  // namespace stagecoach

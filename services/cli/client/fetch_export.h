@@ -1,4 +1,5 @@
-// Fetches the files of an export from the coordinator's store into a folder of this machine.
+// Fetches the files of an export, or of a job's history, from the coordinator's store into a folder of
+// this machine.
 // Threads: the caller's, which waits.
 // Errors:  StoreClient's; those of the file system. DATA_LOSS: a file's name is no plain name.
 #ifndef STAGECOACH_SERVICES_CLI_CLIENT_FETCH_EXPORT_H_
@@ -21,6 +22,9 @@ using OnFetched = std::function<void(int64_t done, int64_t total)>;
 // The folder exists and is empty.
 absl::Status FetchExport(StoreClient& store, const v1::ExportWeightsResponse& exported,
                          FileSystem& files, const std::string& folder, const OnFetched& on_fetched);
+absl::Status FetchRecords(StoreClient& store, const v1::GetRecordFilesResponse& records,
+                          FileSystem& files, const std::string& folder,
+                          const OnFetched& on_fetched);
 
 }  // namespace stagecoach
 

@@ -182,6 +182,23 @@ class GrpcJobClient final : public JobClient {
     return FetchExport(*store, exported, *PosixFileSystem(), folder, on_fetched);
   }
 
+  absl::StatusOr<v1::GetRecordFilesResponse> RecordFiles(const std::string& job) override {
+    v1::GetRecordFilesRequest request;
+    request.set_job_id(job);
+    v1::GetRecordFilesResponse response;
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
+      return jobs_->GetRecordFiles(context, request, &response);
+    }));
+    return response;
+  }
+
+  absl::Status FetchRecords(const v1::GetRecordFilesResponse& records, const std::string& folder,
+                            const OnFetched& on_fetched, StopSignal* stop) override {
+    const auto store = std::make_shared<StoreClient>(StoreClient::Options{.dial = dial_});
+    const StopSignal::Registration on_stop(stop, [store] { store->Shutdown(); });
+    return ::stagecoach::FetchRecords(*store, records, *PosixFileSystem(), folder, on_fetched);
+  }
+
   DataClient& data() override { return *data_; }
 
   absl::StatusOr<v1::ListStagesResponse> ListStages() override {

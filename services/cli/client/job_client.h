@@ -45,6 +45,11 @@ class JobClient {
   // requested.
   virtual absl::Status Fetch(const v1::ExportWeightsResponse& exported, const std::string& folder,
                              const OnFetched& on_fetched, StopSignal* stop) = 0;
+  virtual absl::StatusOr<v1::GetRecordFilesResponse> RecordFiles(const std::string& job) = 0;
+  // As Fetch, of a job's history.
+  virtual absl::Status FetchRecords(const v1::GetRecordFilesResponse& records,
+                                    const std::string& folder, const OnFetched& on_fetched,
+                                    StopSignal* stop) = 0;
   virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
   virtual DataClient& data() = 0;  // lives as long as this object
   // steps 0: all that the stages still hold.

@@ -37,6 +37,7 @@ struct SubmitOptions {
   std::string id;  // empty: made from the job's name
   bool detach = false;
   bool dry_run = false;
+  bool data_again = false;  // uploads what is there too
 };
 int RunSubmit(const SubmitOptions& options, CommandContext& context);
 
@@ -197,6 +198,7 @@ struct PutDataOptions {
   std::vector<std::string> paths;  // files and folders; a folder alone is the set's root
   std::string name;                // empty: none
   bool replace = false;            // a set that has the name loses it
+  bool again = false;              // uploads what is there too
 };
 int RunPutData(const PutDataOptions& options, CommandContext& context);
 int RunListData(CommandContext& context);
@@ -248,6 +250,12 @@ struct ExportOptions {
   std::string job_file;  // for a checkpoint's folder
 };
 int RunExport(const ExportOptions& options, CommandContext& context);
+
+struct RecordsOptions {
+  std::string job;
+  std::string to;  // a new folder of this machine
+};
+int RunRecords(const RecordsOptions& options, CommandContext& context);
 
 struct TraceOptions {
   std::string job;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +69,13 @@ absl::StatusOr<LocalParts> ReadSet(const FileSet& files, CommandContext& context
   return context.stop->requested() ? context.stop->reason() : std::move(parts);
 }
 
+// Files that are others by the same times: the digests that are kept of them are wrong.
+void ForgetDigests(const LocalPart& part) {
+  DigestCache cache(DigestCache::Path());
+  for (const LocalFile* const file : part.files) cache.Forget(*file);
+  cache.Save();
+}
+
 // A coordinator that restarts is back within seconds, as for a submission.
 absl::Status WaitForCoordinator(DataClient& client, StopSignal* stop) {
   const double give_up = SystemClock::Get()->MonotonicSeconds() + kSubmitPatienceSeconds;
@@ -84,7 +90,8 @@ absl::Status WaitForCoordinator(DataClient& client, StopSignal* stop) {
 }  // namespace
 
 absl::StatusOr<v1::DataSet> UploadFiles(DataClient& client, const FileSet& files,
-                                        const DataSetName& name, CommandContext& context) {
+                                        const DataSetName& name, CommandContext& context,
+                                        const CheckParts& check) {
   Console& console = *context.console;
   RETURN_IF_ERROR(WaitForCoordinator(client, context.stop));
   if (files.hidden() > 0) {
@@ -93,6 +100,7 @@ absl::StatusOr<v1::DataSet> UploadFiles(DataClient& client, const FileSet& files
                               " with a dot"));
   }
   ASSIGN_OR_RETURN(const LocalParts parts, ReadSet(files, context));
+  if (check) RETURN_IF_ERROR(check(parts));
   const std::string all = SizeOfFiles(parts.files, parts.bytes);
   int64_t missing = 0;
   bool began = false;
@@ -107,10 +115,8 @@ absl::StatusOr<v1::DataSet> UploadFiles(DataClient& client, const FileSet& files
       began = true;
       bar.Draw(done, total);
     };
-    return Upload(client, parts, name, draw, context.stop);
+    return Upload(client, parts, name, draw, context.stop, ForgetDigests);
   }();
-  // A file that is another one by the same times: no digest that is kept is worth anything.
-  if (absl::IsFailedPrecondition(set.status())) std::remove(DigestCache::Path().c_str());
   if (!set.ok() && context.stop->requested() && missing > 0) {
     console.Note("what was uploaded stays; run the command again to go on there");
   }
@@ -118,10 +124,12 @@ absl::StatusOr<v1::DataSet> UploadFiles(DataClient& client, const FileSet& files
 }
 
 absl::Status UploadDataOf(JobClient& client, v1::JobSpec* spec, CommandContext& context,
-                          const std::set<std::string>& not_here) {
-  ASSIGN_OR_RETURN(const JobData data, FilesOfJob(*spec, not_here));
+                          const JobUpload& upload) {
+  ASSIGN_OR_RETURN(const JobData data, FilesOfJob(*spec, upload.not_here));
   if (data.files.files().empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const v1::DataSet set, UploadFiles(client.data(), data.files, {}, context));
+  ASSIGN_OR_RETURN(const v1::DataSet set,
+                   UploadFiles(client.data(), data.files, {.name = "", .again = upload.again},
+                               context, upload.check));
   ChangeJobPaths(data, set.id(), spec);
   return absl::OkStatus();
 }

@@ -6,24 +6,35 @@
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_DATA_UPLOAD_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_DATA_UPLOAD_H_
 
+#include <functional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/data/file_set.h"
+#include "services/cli/data/local_parts.h"
 #include "services/cli/data/upload.h"
 
 namespace stagecoach {
 
-// files: sorted.
+// Asked before anything is uploaded; an error ends it.
+using CheckParts = std::function<absl::Status(const LocalParts&)>;
+
+// files: sorted. check: may be empty.
 absl::StatusOr<v1::DataSet> UploadFiles(DataClient& client, const FileSet& files,
-                                        const DataSetName& name, CommandContext& context);
+                                        const DataSetName& name, CommandContext& context,
+                                        const CheckParts& check = {});
+
+struct JobUpload {
+  std::set<std::string> not_here;  // paths that the stages' machines have
+  CheckParts check;                // may be empty
+  bool again = false;              // as in DataSetName
+};
 
 // Uploads what the job names of this machine, and puts its places in the cluster into the spec.
-// not_here: paths that the stages' machines have.
 absl::Status UploadDataOf(JobClient& client, v1::JobSpec* spec, CommandContext& context,
-                          const std::set<std::string>& not_here = {});
+                          const JobUpload& upload = {});
 
 }  // namespace stagecoach
 

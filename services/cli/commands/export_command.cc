@@ -159,6 +159,10 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
     }
     context.console->PrintLine(exported->folder());
     context.console->Note(absl::StrCat("digest ", exported->weights_digest()));
+    if (options.to.empty()) {
+      context.console->Note(
+          "on the coordinator, until a day after somebody asked for it last; --to brings it here");
+    }
   } else {
     context.console->Print(ToJson(*exported, context.output));
   }

@@ -139,6 +139,12 @@ absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                                SpecDifference(job.spec(), spec), remedy));
 }
 
+std::string RemedyOfAnotherSpec(const std::string& id) {
+  return absl::StrCat(
+      "to run this spec: choose another --id; to go on with the job there:  stagecoach resume ", id,
+      " [--stages K] [--steps N]");
+}
+
 absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,
                                         const v1::JobSpec& spec, double patience_seconds,
                                         StopSignal* stop) {
@@ -149,11 +155,7 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
     if (absl::IsAlreadyExists(job.status())) {
       const std::optional<v1::Job> other = GetOrNothing(client, id);
       if (!other.has_value()) return job.status();
-      return ExistsWithAnotherSpec(
-          *other, spec,
-          absl::StrCat("to run this spec: choose another --id; to go on with the job there:  "
-                       "stagecoach resume ",
-                       id, " [--stages K] [--steps N]"));
+      return ExistsWithAnotherSpec(*other, spec, RemedyOfAnotherSpec(id));
     }
     if (job.ok() || !absl::IsUnavailable(job.status())) return job;
     if (clock.MonotonicSeconds() >= give_up_seconds) return job;

@@ -28,6 +28,7 @@ int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
 // ALREADY_EXISTS: the fields that differ, and then `remedy`.
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                    const std::string& remedy);
+std::string RemedyOfAnotherSpec(const std::string& id);
 
 // A coordinator that restarts is back within seconds; the user should soon hear of one that is not
 // there.

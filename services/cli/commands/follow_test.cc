@@ -200,6 +200,33 @@ TEST_F(CommandTest, DataThatWillNotDoIsRefusedBeforeAnythingIsSent) {
   EXPECT_EQ(RunValidate({.file = file}, context_), 0);
 }
 
+// Symptom: gigabytes travelled, and then the coordinator refused the job.
+TEST_F(CommandTest, AJobThatIsThereWithOtherDataIsRefusedBeforeTheyTravel) {
+  const TemporaryFolder folder;
+  const std::string job = folder.Write("job.json", R"({"name": "here",
+      "model": {"gpt": {"layers": 2, "width": 8, "heads": 2, "context": 16, "vocabulary": 128}},
+      "data": {"text": {"path": "text.txt"}},
+      "training": {"steps": 1, "batch_size": 1, "micro_batches": 1,
+      "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})");
+  folder.Write("text.txt", std::string(300, 'a'));
+  const auto submit = [&](const std::string& id) {
+    return RunSubmit({.file = job, .id = id, .detach = true}, context_);
+  };
+  ASSERT_EQ(submit("mine"), 0) << notes_.str();
+  const int appends = client_.store.appends;
+  folder.Write("text.txt", std::string(300, 'b'));
+  EXPECT_NE(submit("mine"), 0);
+  EXPECT_THAT(notes_.str(), testing::AllOf(HasSubstr("job mine"), HasSubstr("data.text.path"),
+                                           HasSubstr("choose another --id")));
+  EXPECT_EQ(client_.store.appends, appends);
+  EXPECT_EQ(client_.submits, 1);
+  // If the job's data are gone from the cluster, nobody can tell before the coordinator.
+  const auto sets = std::exchange(client_.store.sets, {});
+  EXPECT_NE(submit("mine"), 0);
+  EXPECT_EQ(client_.submits, 2);
+  EXPECT_EQ(submit("other"), 0);
+}
+
 TEST_F(CommandTest, ASubmissionBringsItsDataAndTheSecondOneFindsIt) {
   EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
   ASSERT_EQ(client_.store.sets.size(), 1u);

@@ -4,6 +4,7 @@
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/data_upload.h"
 #include "services/cli/commands/follow_command.h"
+#include "services/cli/commands/same_data.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/data_here.h"
@@ -25,6 +26,15 @@ int DryRun(JobClient& client, const SpecFile& spec_file, CommandContext& context
   return kExitSuccess;
 }
 
+// Of the data, before it travels. An id that was made here is new.
+CheckParts CheckOfId(JobClient& client, const std::string& id, const v1::JobSpec& spec) {
+  if (id.empty()) return {};
+  return [&client, id, spec](const LocalParts& parts) {
+    const absl::StatusOr<v1::Job> there = client.Get(id);
+    return there.ok() ? CheckSameData(client.data(), *there, spec, parts) : absl::OkStatus();
+  };
+}
+
 }  // namespace
 
 int RunSubmit(const SubmitOptions& options, CommandContext& context) {
@@ -42,7 +52,9 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context) {
   if (!client.ok()) return console.Fail(client.status());
   if (options.dry_run) return DryRun(**client, *spec_file, context);
 
-  const absl::Status uploaded = UploadDataOf(**client, &spec_file->spec, context);
+  const absl::Status uploaded = UploadDataOf(
+      **client, &spec_file->spec, context,
+      {.check = CheckOfId(**client, options.id, spec_file->spec), .again = options.data_again});
   if (absl::IsInvalidArgument(uploaded)) return console.Fail(LocateError(*spec_file, uploaded));
   if (!uploaded.ok()) return console.Fail(uploaded);
   const std::string id = options.id.empty() ? MakeJobId(spec_file->spec.name()) : options.id;

@@ -60,6 +60,11 @@ void DigestCache::Keep(const LocalFile& file, const std::string& sha256, int64_t
   changed_ = true;
 }
 
+void DigestCache::Forget(const LocalFile& file) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.erase(file.here) > 0) changed_ = true;
+}
+
 void DigestCache::Save() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!changed_) return;

@@ -32,6 +32,7 @@ class DigestCache {
   std::optional<std::string> Find(const LocalFile& file) const;
   // The file was read from this time on. A file that was changed just before is not kept.
   void Keep(const LocalFile& file, const std::string& sha256, int64_t read_unix_nanos);
+  void Forget(const LocalFile& file);
   void Save();
 
  private:

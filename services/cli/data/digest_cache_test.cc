@@ -64,6 +64,23 @@ TEST(DigestCacheTest, WhatIsNoCacheIsPassedOver) {
   unwritable.Save();
 }
 
+// Symptom: one file that was changed by the same times cost the digests of all others.
+TEST(DigestCacheTest, OneFileIsForgottenAndTheOthersStay) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("digests");
+  DigestCache cache(path);
+  cache.Keep(FileOf("/a"), kDigest, kLater);
+  cache.Keep(FileOf("/b"), kDigest, kLater);
+  cache.Save();
+  DigestCache second(path);
+  second.Forget(FileOf("/a"));
+  second.Forget(FileOf("/nobody"));
+  second.Save();
+  const DigestCache next(path);
+  EXPECT_EQ(next.Find(FileOf("/a")), std::nullopt);
+  EXPECT_EQ(next.Find(FileOf("/b")), kDigest);
+}
+
 TEST(DigestCacheTest, TheOldestGo) {
   const TemporaryFolder folder;
   const std::string path = folder.File("digests");

@@ -31,20 +31,15 @@ struct MissingPart {
   int64_t bytes = 0;
   int64_t counted = 0;  // of them data: a manifest has none
   OpenPart open;
-  std::string what;  // for errors: its file, or its first one
+  const LocalPart* part = nullptr;  // null: the manifest
+  std::string what;                 // for errors: its file, or its first one
 };
-
-absl::Status ChangedWhileSent(const MissingPart& part) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(part.what,
-                   ": was changed while it was uploaded; run the command again when "
-                   "nothing writes the file"));
-}
 
 class Uploader {
  public:
-  Uploader(DataClient& client, const OnUploaded& on_uploaded, StopSignal* stop)
-      : client_(client), on_uploaded_(on_uploaded), stop_(stop) {}
+  Uploader(DataClient& client, const OnUploaded& on_uploaded, StopSignal* stop,
+           const OnChanged& on_changed)
+      : client_(client), on_uploaded_(on_uploaded), stop_(stop), on_changed_(on_changed) {}
 
   absl::StatusOr<v1::DataSet> Run(const LocalParts& parts, const DataSetName& name) {
     const std::function<void()> stopper = client_.Stopper();
@@ -53,8 +48,10 @@ class Uploader {
     request.set_manifest_sha256(parts.manifest_sha256);
     request.set_name(name.name);
     request.set_replace(name.replace);
+    again_ = name.again;
     for (int left = kMostPuts;;) {
       RETURN_IF_ERROR(UploadMissing(parts));
+      again_ = false;
       absl::StatusOr<v1::PutDataSetResponse> put = client_.Put(request);
       if (put.ok()) return std::move(*put->mutable_data_set());
       // The removal of another set took a part with it that was there before.
@@ -88,6 +85,7 @@ class Uploader {
                        const auto reader = std::make_shared<PartReader>(part, offset);
                        return [reader](std::span<std::byte> to) { return reader->Read(to); };
                      },
+                     &part,
                      std::move(what)});
     }
     const std::string& manifest = parts.manifest;
@@ -101,6 +99,7 @@ class Uploader {
                        return absl::OkStatus();
                      };
                    },
+                   nullptr,
                    "the list of files"});
     for (size_t first = 0; first < all.size(); first += kPreparedParts) {
       const size_t count = std::min<size_t>(kPreparedParts, all.size() - first);
@@ -111,6 +110,7 @@ class Uploader {
 
   absl::Status PrepareSome(std::span<MissingPart> parts) {
     v1::PrepareUploadRequest request;
+    request.set_again(again_);
     for (const MissingPart& part : parts) {
       v1::DataPart& entry = *request.add_parts();
       entry.set_sha256(part.object.name);
@@ -149,6 +149,14 @@ class Uploader {
       ASSIGN_OR_RETURN(const bool missing, RenewGrant(&part));
       if (!missing) return Done(part);
     }
+  }
+
+  absl::Status ChangedWhileSent(const MissingPart& part) {
+    if (on_changed_ && part.part != nullptr) on_changed_(*part.part);
+    return absl::FailedPreconditionError(
+        absl::StrCat(part.what,
+                     ": was changed while it was uploaded; run the command again when "
+                     "nothing writes the file"));
   }
 
   absl::Status Done(const MissingPart& part) {
@@ -209,18 +217,20 @@ class Uploader {
   DataClient& client_;
   const OnUploaded& on_uploaded_;
   StopSignal* const stop_;
+  const OnChanged& on_changed_;
   std::vector<MissingPart> missing_;
   std::vector<std::byte> piece_;
   int64_t done_ = 0, total_ = 0;
   int64_t sent_ = 0;  // of all parts, by this process
+  bool again_ = false;
 };
 
 }  // namespace
 
 absl::StatusOr<v1::DataSet> Upload(DataClient& client, const LocalParts& parts,
                                    const DataSetName& name, const OnUploaded& on_uploaded,
-                                   StopSignal* stop) {
-  return Uploader(client, on_uploaded, stop).Run(parts, name);
+                                   StopSignal* stop, const OnChanged& on_changed) {
+  return Uploader(client, on_uploaded, stop, on_changed).Run(parts, name);
 }
 
 }  // namespace stagecoach

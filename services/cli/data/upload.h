@@ -20,15 +20,19 @@ namespace stagecoach {
 // Bytes that are there, of those that were missing; at the beginning and after each piece.
 using OnUploaded = std::function<void(int64_t done, int64_t total)>;
 
+// The bytes of this part have another digest than it was made with.
+using OnChanged = std::function<void(const LocalPart&)>;
+
 struct DataSetName {
   std::string name;      // empty: none
   bool replace = false;  // a set that has the name loses it
+  bool again = false;    // uploads also what is there, as it may be damaged
 };
 
-// The set, which holds all files of the parts.
+// The set, which holds all files of the parts. on_changed: may be empty.
 absl::StatusOr<v1::DataSet> Upload(DataClient& client, const LocalParts& parts,
                                    const DataSetName& name, const OnUploaded& on_uploaded,
-                                   StopSignal* stop);
+                                   StopSignal* stop, const OnChanged& on_changed = {});
 
 }  // namespace stagecoach
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_is.h"
@@ -40,7 +41,7 @@ class UploadTest : public testing::Test {
           done_ = done;
           total_ = total;
         },
-        &stop_);
+        &stop_, [this](const LocalPart& part) { changed_.push_back(part.files.front()->here); });
   }
   FakeDataClient::Object& Big() { return client_.parts[parts_.parts[0].sha256]; }
 
@@ -50,6 +51,7 @@ class UploadTest : public testing::Test {
   FakeDataClient client_;
   StopSignal stop_;
   int64_t done_ = -1, total_ = -1;
+  std::vector<std::string> changed_;  // files that Upload said so of
 };
 
 TEST_F(UploadTest, BringsWhatIsMissingAndTheSecondTimeNothing) {
@@ -65,6 +67,16 @@ TEST_F(UploadTest, BringsWhatIsMissingAndTheSecondTimeNothing) {
   EXPECT_EQ(again->id(), set->id());
   EXPECT_EQ(total_, 0);
   EXPECT_EQ(client_.appends, appends);
+}
+
+TEST_F(UploadTest, BringsAllAgainIfAsked) {
+  ASSERT_TRUE(Run().ok());
+  Big().bytes[5] = 'x';  // by a disk
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(Big().bytes[5], 'x');
+  ASSERT_TRUE(Run({.name = "", .replace = false, .again = true}).ok());
+  EXPECT_EQ(Big().bytes[5], 'b');
+  EXPECT_GT(total_, 9 << 20);
 }
 
 TEST_F(UploadTest, GoesOnBehindWhatACutUploadHasBrought) {
@@ -102,9 +114,18 @@ TEST_F(UploadTest, AChangedFileIsNamed) {
   folder_.Write("big", std::string(9 << 20, 'c'));
   EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr(folder_.File("big") + ": was changed")));
+  EXPECT_TRUE(changed_.empty()) << "its times tell";
   EXPECT_TRUE(client_.sets.empty());
   Read();
   EXPECT_TRUE(Run().ok());
+}
+
+// A file that is another one by the same times: its digest came from a cache.
+TEST_F(UploadTest, ADigestThatWasWrongIsTold) {
+  parts_.parts[0].sha256 = std::string(64, '0');
+  EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       HasSubstr(folder_.File("big") + ": was changed")));
+  EXPECT_THAT(changed_, testing::ElementsAre(folder_.File("big")));
 }
 
 // Symptom: grants end after hours, and with the coordinator's process; the upload ended with them.

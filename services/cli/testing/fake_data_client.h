@@ -37,6 +37,7 @@ class FakeDataClient final : public DataClient {
     response.set_grant(write_grant);
     for (int i = 0; i < request.parts_size(); ++i) {
       const auto found = parts.find(request.parts(i).sha256());
+      if (request.again() && found != parts.end()) found->second = {};
       if (found == parts.end() || !found->second.complete) response.add_missing(i);
     }
     return response;

@@ -37,6 +37,10 @@ class FakeJobClient final : public JobClient {
   std::function<absl::Status(const v1::ExportWeightsResponse&, const std::string& folder,
                              const OnFetched&)>
       fetch;  // what Fetch does
+  v1::GetRecordFilesResponse record_files;
+  std::function<absl::Status(const v1::GetRecordFilesResponse&, const std::string& folder,
+                             const OnFetched&)>
+      fetch_records;  // what FetchRecords does
   bool exported_average = false;
   std::vector<int64_t> exported_steps;                 // `step` of every Export
   uint64_t resumed_after = 0;                          // last record at the Resume
@@ -141,6 +145,16 @@ class FakeJobClient final : public JobClient {
     if (!fetch) return absl::UnimplementedError("no files");
     return fetch(of, folder, on_fetched);
   }
+  absl::StatusOr<v1::GetRecordFilesResponse> RecordFiles(const std::string& id) override {
+    if (!reachable.ok()) return reachable;
+    if (id != job.id()) return absl::NotFoundError("job " + id);
+    return record_files;
+  }
+  absl::Status FetchRecords(const v1::GetRecordFilesResponse& of, const std::string& folder,
+                            const OnFetched& on_fetched, StopSignal*) override {
+    if (!fetch_records) return absl::UnimplementedError("no files");
+    return fetch_records(of, folder, on_fetched);
+  }
   FakeDataClient store;
   DataClient& data() override {
     store.reachable = reachable;
@@ -221,6 +235,13 @@ class BorrowedJobClient final : public JobClient {
   absl::Status Fetch(const v1::ExportWeightsResponse& of, const std::string& folder,
                      const OnFetched& on_fetched, StopSignal* stop) override {
     return to_->Fetch(of, folder, on_fetched, stop);
+  }
+  absl::StatusOr<v1::GetRecordFilesResponse> RecordFiles(const std::string& job) override {
+    return to_->RecordFiles(job);
+  }
+  absl::Status FetchRecords(const v1::GetRecordFilesResponse& of, const std::string& folder,
+                            const OnFetched& on_fetched, StopSignal* stop) override {
+    return to_->FetchRecords(of, folder, on_fetched, stop);
   }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
   DataClient& data() override { return to_->data(); }

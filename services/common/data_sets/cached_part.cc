@@ -169,8 +169,8 @@ absl::Status CachedPart::CheckWhole(Fetch fetch, absl::FunctionRef<bool()> wante
   lost_ = absl::DataLossError(
       absl::StrCat("part ", file_->key().sha256,
                    " of the data set came with other bytes than those of its name: the "
-                   "coordinator's disk may be damaged; remove the data set "
-                   "(`stagecoach data remove`) and submit it again"));
+                   "coordinator's disk may be damaged; upload it again with `stagecoach submit "
+                   "--data-again`, or `stagecoach data put --again`"));
   return lost_;
 }
 

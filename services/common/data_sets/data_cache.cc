@@ -116,8 +116,8 @@ absl::StatusOr<std::shared_ptr<const CheckedManifest>> DataCache::ManifestOf(
   ASSIGN_OR_RETURN(const int64_t size, options_.size(object));
   if (size < 0 || size > static_cast<int64_t>(kMostManifestBytes)) {
     return absl::DataLossError(absl::StrCat("the data set's manifest has ", size,
-                                            " bytes; remove the data set "
-                                            "(`stagecoach data remove`) and submit it again"));
+                                            " bytes; upload it again with `stagecoach submit "
+                                            "--data-again`, or `stagecoach data put --again`"));
   }
   std::string bytes(static_cast<size_t>(size), '\0');
   const std::span<std::byte> all = std::as_writable_bytes(std::span(bytes));

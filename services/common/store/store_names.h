@@ -12,6 +12,7 @@ namespace stagecoach {
 
 inline constexpr char kCheckpointsArea[] = "checkpoints";
 inline constexpr char kExportsArea[] = "exports";
+inline constexpr char kRecordsArea[] = "records";
 
 // "checkpoints/JOB" of "store:/checkpoints/JOB".
 inline std::string ObjectOf(std::string_view path) {

@@ -198,7 +198,7 @@ TEST_F(CallersJobsTest, EveryMethodThatNamesAJobIsForItsOwnerAndForOperators) {
     EXPECT_EQ(Ask(bob_, method, "no-job").error_code(), grpc::StatusCode::NOT_FOUND)
         << method.name();
   }
-  EXPECT_EQ(asked.size(), 10u) << "methods: " << ::testing::PrintToString(asked);
+  EXPECT_EQ(asked.size(), 11u) << "methods: " << ::testing::PrintToString(asked);
   const auto& cancel = Method("stagecoach.v1.JobService.CancelJob");
   EXPECT_EQ(Ask(bob_, cancel, "job-of-ann").error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_TRUE(Ask(ann_, cancel, "job-of-ann").ok());

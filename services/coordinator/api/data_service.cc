@@ -113,7 +113,8 @@ grpc::ServerUnaryReactor* DataServiceAdapter::PrepareUpload(grpc::CallbackServer
   return Answer(context, [this, request, response](const JobCaller& caller) -> absl::Status {
     ASSIGN_OR_RETURN(
         const std::vector<int> missing,
-        parts_.catalog->Prepare(caller.name, {request->parts().begin(), request->parts().end()}));
+        parts_.catalog->Prepare(caller.name, {request->parts().begin(), request->parts().end()},
+                                request->again()));
     response->set_folder(PartsObject(caller.name));
     response->set_grant(parts_.grants->Make(response->folder(), ObjectGrants::Use::kWrite));
     response->mutable_missing()->Add(missing.begin(), missing.end());

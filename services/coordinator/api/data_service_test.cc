@@ -225,6 +225,43 @@ TEST_F(DataServiceTest, ASetIsPutOpenedReadAndRemoved) {
   EXPECT_EQ(alice_.store->Find(manifest).status().code(), absl::StatusCode::kNotFound);
 }
 
+// A stage that was taken over has its certificate, and grants for what its own jobs read.
+TEST_F(DataServiceTest, AStolenStageReadsTheDataOfItsOwnJobsAlone) {
+  const v1::DataSet cats = alice_.MustPut(cats_, "cats");
+  const v1::DataSet dogs = bob_.MustPut(cats_, "dogs");  // the same content
+  Person stage = Meet("stage", "stage-0");
+  v1::OpenDataSetResponse opened;
+  EXPECT_EQ(stage.Open(cats.id(), &opened).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(stage.Remove(cats.id()).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  v1::GetRecordFilesRequest records;
+  records.set_job_id("job-a");
+  v1::GetRecordFilesResponse found;
+  EXPECT_EQ(Person::Call(*stage.jobs, &v1::JobService::Stub::GetRecordFiles, records, &found)
+                .error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+
+  const std::string granted = grants_.Make(SetObject(dogs.id()), ObjectGrants::Use::kRead);
+  const auto manifest = [&](const v1::DataSet& set, const std::string& grant) {
+    std::string bytes(cats_.parts.at(cats_.manifest_sha256).size(), '\0');
+    return stage.store->Read({absl::StrCat(SetObject(set.id()), "/manifest"), grant}, 0,
+                             std::as_writable_bytes(std::span(bytes)));
+  };
+  EXPECT_EQ(manifest(dogs, granted), absl::OkStatus());
+  for (const std::string& grant : {std::string(), granted}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(manifest(cats, grant)));
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        stage.store->Find({"records/job-a/metrics.jsonl", grant}).status()));
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        stage.store
+            ->Find({absl::StrCat(PartsObject("user/alice"), "/", cats_.manifest_sha256), grant})
+            .status()));
+  }
+  const std::byte byte{};
+  EXPECT_TRUE(absl::IsPermissionDenied(stage.store->Append(
+      {absl::StrCat(PartsObject("user/bob"), "/", std::string(64, '0')), granted}, 0, {&byte, 1},
+      true)));
+}
+
 TEST_F(DataServiceTest, NothingOfAnotherUserIsThere) {
   const v1::DataSet made = alice_.MustPut(cats_, "cats");
   EXPECT_EQ(bob_.List().data_sets_size(), 0);

@@ -1,21 +1,16 @@
 #include "services/coordinator/api/job_service.h"
 
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "checkpoint/names.h"
-#include "coordinator/loop/hidden_places.h"
 #include "plan/data/data_sets_of.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/convert/fields/known_fields.h"
 #include "services/common/convert/spec/convert_spec.h"
 #include "services/common/grpc/grpc_status.h"
-#include "services/common/store/store_names.h"
 #include "services/coordinator/api/checkpoint_list.h"
 #include "services/coordinator/api/read_logs_reactor.h"
 #include "services/coordinator/api/watch_reactor.h"
@@ -48,23 +43,10 @@ class GivenUpReactor final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-absl::Status SetAside(const JobView& view) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", view.id, ": its spec is not known: ", view.message));
-}
-
-// What a client fetches, in the order of names.
-absl::Status ListFiles(FileSystem& files, const std::string& folder,
-                       v1::ExportWeightsResponse* response) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(folder));
-  for (const std::string& name : names) {
-    if (name != kExportWeightsFile && name != kExportSpecFile && name != kExportFactsFile) continue;
-    ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files.Open(JoinPath(folder, name)));
-    v1::ExportedFile& listed = *response->add_files();
-    listed.set_name(name);
-    listed.set_bytes(file->size());
-  }
-  return absl::OkStatus();
+// Checkpoints of an ended job are removed on request, and nobody tells its state.
+JobView CheckpointAsThere(JobView view, const JobUsage& usage) {
+  if (IsTerminal(view.phase)) view.last_checkpoint_step = usage.newest_step;
+  return view;
 }
 
 // A field that is dropped is another job, and it would train without a word.
@@ -130,8 +112,9 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetJob(grpc::CallbackServerContext*
                                      reply](const absl::StatusOr<JobView>& view) {
     if (!view.ok()) return reply(view);
     PostWork(reactor, [this, request, response, view = *view] {
-      *response->mutable_job() = ToProto(view);
-      *response->mutable_job()->mutable_usage() = ToProto(UsageOf(Files(), request->id()));
+      const JobUsage usage = UsageOf(Files(), request->id());
+      *response->mutable_job() = ToProto(CheckpointAsThere(view, usage));
+      *response->mutable_job()->mutable_usage() = ToProto(usage);
       return absl::OkStatus();
     });
   });
@@ -253,43 +236,6 @@ grpc::ServerUnaryReactor* JobServiceAdapter::RemoveJob(grpc::CallbackServerConte
   return reactor;
 }
 
-grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerContext* context,
-                                                           const v1::ExportWeightsRequest* request,
-                                                           v1::ExportWeightsResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Jobs(*context).Get(
-      request->job_id(), [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
-        if (!view.ok()) {
-          reactor->Finish(ToApiGrpc(view.status()));
-          return;
-        }
-        if (view->spec == nullptr) {
-          reactor->Finish(ToApiGrpc(SetAside(*view)));
-          return;
-        }
-        PostReading(reactor, request->job_id(),
-                    [this, request, response, spec = view->spec, owner = view->owner] {
-                      const absl::Status status = ExportTo(*request, *spec, response);
-                      if (!HiddenPlaces::Concern(owner)) return status;
-                      return Told(status, absl::StrCat("export of job ", request->job_id()));
-                    });
-      });
-  return reactor;
-}
-
-absl::Status JobServiceAdapter::Told(const absl::Status& status, const std::string& what) const {
-  HiddenPlaces places;
-  places.AddFolder(parts_.checkpoints->root(), "CHECKPOINTS");
-  places.AddFolder(parts_.export_folder, "EXPORTS");
-  const absl::Status told = places.Hide(status);
-  if (told == status) return status;
-  const std::string id = NumberForTheLog();
-  spdlog::error("{}: {}: {}", id, what, status.ToString());
-  return absl::Status(
-      told.code(),
-      absl::StrCat(told.message(), "; the coordinator's log has the paths under ", id));
-}
-
 void JobServiceAdapter::PostReading(grpc::ServerUnaryReactor* reactor, const std::string& job,
                                     std::function<absl::Status()> work) {
   manager_->PinCheckpoints(job, [this, reactor, work = std::move(work)](
@@ -352,38 +298,6 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobServiceAdapter::ReadLogs(
     grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
   return ReadLogsReactor::Start({.manager = manager_, .stages = parts_.stages, .own = parts_.log},
                                 Jobs(*context), *request);
-}
-
-absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request,
-                                         const JobSpec& spec, v1::ExportWeightsResponse* response) {
-  if (request.has_step() && request.step() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("step=", request.step(), ": want >= 0, or none for the newest checkpoint"));
-  }
-  std::vector<std::string> quarantined;
-  const int64_t step = request.has_step() ? request.step() : -1;
-  ASSIGN_OR_RETURN(const CheckpointRef ref,
-                   parts_.checkpoints->FindLoadable(request.job_id(), step, &quarantined));
-  ASSIGN_OR_RETURN(const Manifest manifest, parts_.checkpoints->ReadManifest(ref));
-  // No job can be called so: their names have no dot.
-  const std::string folder = absl::StrCat(parts_.export_folder, "/", request.job_id(), ".step-",
-                                          ref.step, request.average() ? "-average" : "");
-  RETURN_IF_ERROR(parts_.file_system->MakeFolders(folder));
-  ASSIGN_OR_RETURN(const std::string digest,
-                   ::stagecoach::ExportWeights(*parts_.file_system, ref, manifest, folder,
-                                               parts_.codec->Encode(spec), request.average()));
-  response->set_folder(folder);
-  const std::string store_folder = absl::StrCat(kExportsArea, "/", NameOf(folder));
-  response->set_store_folder(store_folder);
-  response->set_grant(parts_.grants->Make(store_folder, ObjectGrants::Use::kRead));
-  RETURN_IF_ERROR(ListFiles(*parts_.file_system, folder, response));
-  response->set_weights_digest(digest);
-  response->set_step(ref.step);
-  // Of "FOLDER: why" the folder alone: the reason has paths, which users are not told.
-  for (const std::string& damaged : quarantined) {
-    response->add_damaged(damaged.substr(0, damaged.find(':')));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace stagecoach

@@ -21,6 +21,7 @@
 #include "services/coordinator/api/data_service.h"
 #include "services/coordinator/stages/stage_observer.h"
 #include "services/coordinator/store/object_grants.h"
+#include "services/coordinator/watch/export_sweep.h"
 #include "services/coordinator/watch/trace_collector.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -35,7 +36,8 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     const JobCodec* codec = nullptr;
     const Callers* callers = nullptr;          // the server's; null: by certificates only
     std::string export_folder, record_folder;  // of all jobs
-    const ObjectGrants* grants = nullptr;      // for export_folder's folders
+    ExportSweep* exports = nullptr;            // of export_folder; null: exports stay
+    const ObjectGrants* grants = nullptr;      // to read files in both
     DataServiceAdapter* data = nullptr;        // null: jobs name no data sets
     StageObserver* stages = nullptr;
     TraceCollector* traces = nullptr;
@@ -75,6 +77,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ExportWeights(grpc::CallbackServerContext* context,
                                           const v1::ExportWeightsRequest* request,
                                           v1::ExportWeightsResponse* response) override;
+  grpc::ServerUnaryReactor* GetRecordFiles(grpc::CallbackServerContext* context,
+                                           const v1::GetRecordFilesRequest* request,
+                                           v1::GetRecordFilesResponse* response) override;
   grpc::ServerUnaryReactor* GetTrace(grpc::CallbackServerContext* context,
                                      const v1::GetTraceRequest* request,
                                      v1::GetTraceResponse* response) override;
@@ -97,6 +102,7 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   absl::Status Told(const absl::Status& status, const std::string& what) const;
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
                         v1::ExportWeightsResponse* response);
+  absl::Status FindRecords(const std::string& job, v1::GetRecordFilesResponse* response) const;
 
   // Calls `then` with the spec as the manager takes it, at once if no path is in a data set.
   void Resolve(const JobCaller& caller, const absl::StatusOr<JobSpec>& spec,

@@ -384,6 +384,61 @@ TEST_F(JobServiceTest, AnExportByHandLeavesTheWeightsOfEveryOtherJobAlone) {
   EXPECT_FALSE(CheckJobName(NameOf(response.folder())).ok());
 }
 
+TEST_F(JobServiceTest, TheFilesOfAHistoryCanBeReadWithTheGrant) {
+  v1::GetRecordFilesRequest request;
+  const auto ask = [&](const std::string& job, v1::GetRecordFilesResponse* response) {
+    request.set_job_id(job);
+    grpc::ClientContext context;
+    return stub_->GetRecordFiles(&context, request, response);
+  };
+  v1::GetRecordFilesResponse none;
+  ASSERT_TRUE(ask("job-a", &none).ok());
+  EXPECT_TRUE(none.files().empty());
+  folder_.Write("state/jobs/job-a/metrics.jsonl", "{}\n{");
+  folder_.Write("state/jobs/job-a/events.out.tfevents.1.host", "12345");
+  folder_.Write("state/jobs/job-b/metrics.jsonl", "another job's\n");
+  v1::GetRecordFilesResponse found;
+  ASSERT_TRUE(ask("job-a", &found).ok());
+  ASSERT_EQ(found.files_size(), 2);
+  EXPECT_EQ(found.files(0).name(), "events.out.tfevents.1.host");
+  EXPECT_EQ(found.files(0).bytes(), 5);
+  EXPECT_EQ(found.files(1).name(), "metrics.jsonl");
+  EXPECT_EQ(found.files(1).bytes(), 3) << "whole lines";
+  EXPECT_EQ(found.store_folder(), "records/job-a");
+  EXPECT_TRUE(grants_.Check(found.grant(), "records/job-a", ObjectGrants::Use::kRead).ok());
+  EXPECT_FALSE(grants_.Check(found.grant(), "records/job-a", ObjectGrants::Use::kWrite).ok());
+  EXPECT_FALSE(grants_.Check(found.grant(), "records/job-b", ObjectGrants::Use::kRead).ok());
+  EXPECT_EQ(ask("nobody", &found).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+// Symptom: `describe` named a checkpoint that was removed.
+TEST_F(JobServiceTest, TheNewestCheckpointOfAnEndedJobIsOneThatIsThere) {
+  CommitEmptyCheckpoint("job-a", 3);
+  CommitEmptyCheckpoint("job-a", 6);
+  ASSERT_TRUE(Await<absl::StatusOr<JobView>>(kPatience, [this](auto done) {
+                manager_->Cancel("job-a", done);
+              })->ok());
+  const auto newest = [this] {
+    v1::GetJobRequest request;
+    request.set_id("job-a");
+    request.set_with_usage(true);
+    grpc::ClientContext context;
+    v1::GetJobResponse response;
+    EXPECT_TRUE(stub_->GetJob(&context, request, &response).ok());
+    return response.job().has_last_checkpoint_step() ? response.job().last_checkpoint_step() : -1;
+  };
+  for (const int64_t step : {6, 3}) {
+    EXPECT_EQ(newest(), step);
+    v1::RemoveCheckpointsRequest request;
+    request.set_job_id("job-a");
+    request.add_steps(static_cast<uint64_t>(step));
+    grpc::ClientContext context;
+    v1::RemoveCheckpointsResponse removed;
+    ASSERT_TRUE(stub_->RemoveCheckpoints(&context, request, &removed).ok());
+  }
+  EXPECT_EQ(newest(), -1);
+}
+
 TEST_F(JobServiceTest, SaysWhatIsWrong) {
   EXPECT_EQ(ReadLogs("nobody", true)->reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(ReadLogs("", true, 1)->reader->Finish().error_code(),

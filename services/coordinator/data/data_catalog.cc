@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "base/files/hash.h"
 #include "base/job_name.h"
 #include "base/utf8.h"
 #include "plan/data/data_set_path.h"
@@ -27,10 +26,6 @@ std::string Named(const std::string& name_or_id) {
 absl::Status NotHere(const std::string& name_or_id) {
   return absl::NotFoundError(
       absl::StrCat(Named(name_or_id), " is not here; `stagecoach data list` shows what is"));
-}
-
-std::string IdOf(const std::string& owner, const std::string& manifest_sha256) {
-  return Sha256Hex(absl::StrCat(OwnerKey(owner), "\n", manifest_sha256));
 }
 
 absl::Status CheckPart(const v1::DataPart& part, int index) {
@@ -57,6 +52,11 @@ absl::Status DataCatalog::Read() {
   ASSIGN_OR_RETURN(std::vector<v1::DataSet> sets, folder_.ReadSets());
   for (v1::DataSet& set : sets) {
     const std::string id = set.id();
+    if (set.created_seconds() == 0) {  // nobody knows; no sweep takes it at once
+      set.set_created_seconds(options_.clock->UnixSeconds());
+      set.set_used_seconds(set.created_seconds());
+      RETURN_IF_ERROR(folder_.WriteInfo(set));
+    }
     sets_[id] = Entry{.set = std::move(set)};
     sets_[id].written_seconds = sets_[id].set.used_seconds();
   }
@@ -81,7 +81,8 @@ absl::Status DataCatalog::CheckRoom(int64_t bytes) {
 }
 
 absl::StatusOr<std::vector<int>> DataCatalog::Prepare(const std::string& owner,
-                                                      const std::vector<v1::DataPart>& parts) {
+                                                      const std::vector<v1::DataPart>& parts,
+                                                      bool again) {
   if (parts.size() > static_cast<size_t>(kMostParts)) {
     return absl::InvalidArgumentError(absl::StrCat("parts: ", parts.size(), " of them; at most ",
                                                    kMostParts, ", ask again for the others"));
@@ -94,6 +95,7 @@ absl::StatusOr<std::vector<int>> DataCatalog::Prepare(const std::string& owner,
   for (int i = 0; i < static_cast<int>(parts.size()); ++i) {
     const v1::DataPart& part = parts[static_cast<size_t>(i)];
     RETURN_IF_ERROR(CheckPart(part, i));
+    if (again) RETURN_IF_ERROR(folder_.DropPart(key, part.sha256()));
     const absl::StatusOr<int64_t> here = folder_.PartBytes(key, part.sha256());
     if (here.ok()) {
       if (*here != part.bytes()) {
@@ -180,17 +182,30 @@ absl::Status DataCatalog::Make(const std::string& owner, const std::string& id,
   RETURN_IF_ERROR(manifest.status());
   RETURN_IF_ERROR(CheckParts(key, *manifest));
   Entry entry;
-  entry.set.set_id(id);
-  entry.set.set_owner(owner);
-  entry.set.set_title(manifest->manifest().files(0).path());
-  entry.set.set_files(manifest->manifest().files_size());
-  entry.set.set_bytes(manifest->bytes());
+  entry.set = InfoOf(id, owner, *manifest);
   entry.set.set_created_seconds(options_.clock->UnixSeconds());
   entry.set.set_used_seconds(entry.set.created_seconds());
   entry.written_seconds = entry.set.used_seconds();
   RETURN_IF_ERROR(folder_.Make(entry.set, manifest_sha256, *manifest));
   sets_[id] = std::move(entry);
   return absl::OkStatus();
+}
+
+absl::Status DataCatalog::TakePartsAnew(const std::string& owner, const std::string& id,
+                                        const std::string& manifest_sha256) {
+  const std::string key = OwnerKey(owner);
+  const std::map<std::string, std::string> anew = folder_.AnewIn(key, id, manifest_sha256);
+  if (anew.empty()) return absl::OkStatus();
+  spdlog::info("{} takes {} parts that were uploaded anew", Named(id), anew.size());
+  std::map<std::string, std::string> shared = anew;
+  shared.erase(manifest_sha256);
+  // This set comes last: a call that fails is repeated whole.
+  for (const auto& [other, entry] : sets_) {
+    if (other != id && entry.set.owner() == owner) {
+      RETURN_IF_ERROR(folder_.Exchange(key, other, shared));
+    }
+  }
+  return folder_.Exchange(key, id, anew);
 }
 
 absl::Status DataCatalog::GiveName(const std::string& owner, const std::string& id,
@@ -213,13 +228,15 @@ absl::StatusOr<v1::DataSet> DataCatalog::Put(const std::string& owner,
                      ": want 64 hexadecimal digits"));
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  const std::string id = IdOf(owner, request.manifest_sha256());
+  const std::string id = DataFolder::IdOf(OwnerKey(owner), request.manifest_sha256());
   RETURN_IF_ERROR(CheckName(owner, id, request));
   const auto found = sets_.find(id);
   if (found == sets_.end()) {
     RETURN_IF_ERROR(Make(owner, id, request.manifest_sha256()));
   } else if (found->second.taken_out) {
     return absl::UnavailableError(absl::StrCat(Named(id), " is being removed; try again"));
+  } else {
+    RETURN_IF_ERROR(TakePartsAnew(owner, id, request.manifest_sha256()));
   }
   Entry& entry = sets_.at(id);
   NoteUsed(&entry);

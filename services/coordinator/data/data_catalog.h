@@ -47,9 +47,11 @@ class DataCatalog {
   const std::string& folder() const { return options_.folder; }
 
   // Indices of the parts that are not here, of which there are at most kMostParts. The owner's folder
-  // is there afterwards.
+  // is there afterwards. again: none is here, so that a damaged one is uploaded anew.
   absl::StatusOr<std::vector<int>> Prepare(const std::string& owner,
-                                           const std::vector<v1::DataPart>& parts);
+                                           const std::vector<v1::DataPart>& parts,
+                                           bool again = false);
+  // Of a set that is here: it and the owner's other sets take the parts that were uploaded anew.
   absl::StatusOr<v1::DataSet> Put(const std::string& owner, const v1::PutDataSetRequest& request);
 
   // Named ones by name, then the others, the last used one first.
@@ -97,6 +99,8 @@ class DataCatalog {
   absl::Status CheckRoom(int64_t bytes);
   absl::Status Make(const std::string& owner, const std::string& id,
                     const std::string& manifest_sha256);
+  absl::Status TakePartsAnew(const std::string& owner, const std::string& id,
+                             const std::string& manifest_sha256);
   absl::Status GiveName(const std::string& owner, const std::string& id, const std::string& name);
   void NoteUsed(Entry* entry);
   absl::Status DeleteLocked(const std::string& id);

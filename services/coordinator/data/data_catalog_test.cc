@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/files/hash.h"
 #include "base/testing/file_text.h"
 #include "base/testing/manual_clock.h"
 #include "base/testing/status_is.h"
@@ -327,9 +328,59 @@ TEST_F(DataCatalogTest, PartsOfNoSetGoAfterADay) {
   EXPECT_EQ(catalog_->List(kAlice).size(), 1u);
 }
 
+// Symptom: a part that the disk had damaged stayed so, as clients were told that it is here.
+TEST_F(DataCatalogTest, APartThatIsUploadedAgainIsThatOfAllSets) {
+  const std::string cats = Put(kAlice, cats_, "cats")->id(), dogs = Put(kAlice, dogs_)->id();
+  const std::string bobs = Put(kBob, cats_)->id();
+  const std::string part = Sha256Hex("tabby");
+  const auto in_set = [&](const std::string& id, const std::string& name) {
+    return FileText(folder_.File(absl::StrCat("data/sets/", id, "/", name)));
+  };
+  folder_.Write(PartFile(kAlice.name, part), "tabbx");
+  folder_.Write(PartFile(kAlice.name, cats_.manifest_sha256), "junk");
+  ASSERT_EQ(in_set(dogs, part), "tabbx");
+  const auto again = catalog_->Prepare(kAlice.name, cats_.Listed(), /*again=*/true);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->size(), cats_.parts.size());
+  EXPECT_EQ(in_set(dogs, part), "tabbx") << "until it is here";
+  Upload(kAlice.name, cats_);
+  Reopen();  // a restart between the two
+  ASSERT_TRUE(catalog_->Put(kAlice.name, PutOf(cats_)).ok());
+  EXPECT_EQ(in_set(cats, part), "tabby");
+  EXPECT_EQ(in_set(dogs, part), "tabby");
+  EXPECT_EQ(in_set(bobs, part), "tabby") << "has one of its own";
+  EXPECT_EQ(in_set(cats, "manifest"), cats_.parts.at(cats_.manifest_sha256));
+  EXPECT_EQ(in_set(dogs, "manifest"), dogs_.parts.at(dogs_.manifest_sha256));
+  EXPECT_TRUE(catalog_->Manifest(cats).ok());
+  EXPECT_THAT(NamesOf(kAlice), ElementsAre("cats", "1.png"));
+}
+
+// Symptom: a power cut took the file `info`, and the set was in no list and took its disk for good.
+TEST_F(DataCatalogTest, ADamagedInfoIsMadeAnewFromTheManifest) {
+  for (const JobCaller& owner : {kAlice, JobCaller{"", false}}) {
+    const auto made = Put(owner, SetOf({{"a.txt", owner.name + "1"}}), "mine");
+    ASSERT_TRUE(made.ok()) << made.status();
+    const std::string info = absl::StrCat("data/sets/", made->id(), "/info");
+    for (const bool there : {true, false}) {
+      if (there) folder_.Write(info, "{");
+      if (!there) std::filesystem::remove(folder_.File(info));
+      Reopen();
+      Reopen();  // from the file again
+      const auto found = catalog_->Find(owner, "mine");
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->id(), made->id());
+      EXPECT_EQ(found->owner(), owner.name);
+      EXPECT_EQ(found->title(), "a.txt");
+      EXPECT_EQ(found->bytes(), made->bytes());
+      EXPECT_EQ(found->created_seconds(), clock_.UnixSeconds());
+    }
+  }
+}
+
 TEST_F(DataCatalogTest, ASetThatCannotBeReadIsLeftOutAndMayComeAgain) {
   const std::string id = Put(kAlice, cats_, "cats")->id();
   folder_.Write(absl::StrCat("data/sets/", id, "/info"), "{");
+  std::filesystem::remove(folder_.File(absl::StrCat("data/sets/", id, "/manifest")));
   Reopen();
   EXPECT_THAT(catalog_->List(kEve), IsEmpty());
   const auto again = Put(kAlice, cats_, "cats");

@@ -3,12 +3,14 @@
 #include <google/protobuf/util/json_util.h>
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/job_name.h"
 #include "checkpoint/names.h"
 #include "plan/data/data_set_path.h"
@@ -34,6 +36,17 @@ std::string InfoText(const v1::DataSet& set) {
 }
 
 }  // namespace
+
+v1::DataSet InfoOf(const std::string& id, const std::string& owner,
+                   const CheckedManifest& manifest) {
+  v1::DataSet set;
+  set.set_id(id);
+  set.set_owner(owner);
+  set.set_title(manifest.manifest().files(0).path());
+  set.set_files(manifest.manifest().files_size());
+  set.set_bytes(manifest.bytes());
+  return set;
+}
 
 std::string DataFolder::At(const std::string& area, const std::string& name) const {
   return absl::StrCat(folder_, "/", area, name.empty() ? "" : "/", name);
@@ -79,12 +92,39 @@ absl::StatusOr<v1::DataSet> DataFolder::ReadInfo(const std::string& id) {
   return set;
 }
 
+std::string DataFolder::IdOf(const std::string& key, const std::string& manifest_sha256) {
+  return Sha256Hex(absl::StrCat(key, "\n", manifest_sha256));
+}
+
+// The id proves manifest and owner: it is of both.
+absl::StatusOr<v1::DataSet> DataFolder::InfoAnew(const std::string& id) {
+  const std::string path = absl::StrCat(At("sets", id), "/", kDataManifestObject);
+  ASSIGN_OR_RETURN(const std::string bytes, ReadText(path, kMostManifestBytes));
+  ASSIGN_OR_RETURN(const CheckedManifest manifest, CheckedManifest::Parse(bytes));
+  const std::string sha256 = Sha256Hex(bytes);
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, files_.List(At("parts", "")));
+  for (const std::string& key : keys) {
+    const std::optional<std::string> owner = OwnerOfKey(key);
+    if (!owner.has_value() || IdOf(key, sha256) != id) continue;
+    return InfoOf(id, *owner, manifest);
+  }
+  return absl::DataLossError(absl::StrCat(path, ": is of none of the owners that are known"));
+}
+
 absl::StatusOr<std::vector<v1::DataSet>> DataFolder::ReadSets() {
   std::vector<v1::DataSet> sets;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(At("sets", "")));
   for (const std::string& name : names) {
     if (!IsDigest(name)) continue;
     absl::StatusOr<v1::DataSet> set = ReadInfo(name);
+    if (absl::IsDataLoss(set.status()) || absl::IsNotFound(set.status())) {
+      const absl::StatusOr<v1::DataSet> anew = InfoAnew(name);
+      if (anew.ok()) {
+        spdlog::warn("data set {} has its info anew: {}", name,
+                     std::string(set.status().message()));
+        set = anew;
+      }
+    }
     if (set.ok()) {
       sets.push_back(*std::move(set));
     } else {
@@ -196,6 +236,38 @@ absl::Status DataFolder::Make(const v1::DataSet& set, const std::string& manifes
 
 absl::Status DataFolder::WriteInfo(const v1::DataSet& set) {
   return Replace(At("sets", set.id()), kInfo, InfoText(set));
+}
+
+absl::Status DataFolder::DropPart(const std::string& key, const std::string& sha256) {
+  return files_.RemoveAll(PartPath(key, sha256));
+}
+
+std::map<std::string, std::string> DataFolder::AnewIn(const std::string& key, const std::string& id,
+                                                      const std::string& manifest_sha256) {
+  std::map<std::string, std::string> anew;
+  const auto look = [&](const std::string& sha256, const std::string& name) {
+    const std::string in_set = JoinPath(At("sets", id), name);
+    if (AreTwoFiles(PartPath(key, sha256), in_set)) anew[sha256] = name;
+  };
+  look(manifest_sha256, kDataManifestObject);
+  const absl::StatusOr<std::vector<std::string>> names = files_.List(At("sets", id));
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (IsDigest(name)) look(name, name);
+  }
+  return anew;
+}
+
+absl::Status DataFolder::Exchange(const std::string& key, const std::string& id,
+                                  const std::map<std::string, std::string>& parts) {
+  const std::string folder = At("sets", id);
+  for (const auto& [sha256, name] : parts) {
+    const std::string in_set = JoinPath(folder, name), prepared = JoinPath(folder, ".new-" + name);
+    if (!AreTwoFiles(PartPath(key, sha256), in_set)) continue;
+    RETURN_IF_ERROR(files_.RemoveAll(prepared));  // of a try that failed
+    RETURN_IF_ERROR(files_.Link(PartPath(key, sha256), prepared));
+    RETURN_IF_ERROR(files_.Rename(prepared, in_set));
+  }
+  return files_.SyncFolder(folder);
 }
 
 absl::Status DataFolder::WriteNames(const std::string& key, const Names& names) {

@@ -23,6 +23,10 @@
 
 namespace stagecoach {
 
+// What the manifest tells of a set; without its times.
+v1::DataSet InfoOf(const std::string& id, const std::string& owner,
+                   const CheckedManifest& manifest);
+
 class DataFolder {
  public:
   using Names = std::map<std::string, std::string>;  // name to id
@@ -31,8 +35,12 @@ class DataFolder {
   // Makes what is missing, and removes what a crash left.
   absl::Status Open();
 
-  // A set whose info cannot be read is left where it is, and logged.
+  // A set whose info is damaged has it made anew, but for its times, which are 0. If its manifest is
+  // damaged too, the set is left where it is, and logged.
   absl::StatusOr<std::vector<v1::DataSet>> ReadSets();
+  // The id of a set: nobody else's content has it.
+  static std::string IdOf(const std::string& key, const std::string& manifest_sha256);
+
   // By OwnerKey. Names that are damaged are logged, and their sets are there without.
   absl::StatusOr<std::map<std::string, Names>> ReadNames();
 
@@ -50,6 +58,14 @@ class DataFolder {
   absl::Status Make(const v1::DataSet& set, const std::string& manifest_sha256,
                     const CheckedManifest& manifest);
   absl::Status WriteInfo(const v1::DataSet& set);
+  // Of a part that will be uploaded anew; sets keep the old one.
+  absl::Status DropPart(const std::string& key, const std::string& sha256);
+  // Parts of a set that were uploaded anew, the manifest's among them; each with its name in the set.
+  std::map<std::string, std::string> AnewIn(const std::string& key, const std::string& id,
+                                            const std::string& manifest_sha256);
+  // Gives a set those of these parts that it has; durable.
+  absl::Status Exchange(const std::string& key, const std::string& id,
+                        const std::map<std::string, std::string>& parts);
   absl::Status WriteNames(const std::string& key, const Names& names);
   // The set is gone once this is OK, also after a crash. Its files and the parts that no other set
   // has go if they can be removed.
@@ -60,6 +76,7 @@ class DataFolder {
   std::string At(const std::string& area, const std::string& name) const;
   absl::StatusOr<std::string> ReadText(const std::string& path, size_t most);
   absl::StatusOr<v1::DataSet> ReadInfo(const std::string& id);
+  absl::StatusOr<v1::DataSet> InfoAnew(const std::string& id);
   absl::StatusOr<Names> ReadNamesOf(const std::string& key);
   absl::StatusOr<CheckedManifest> ReadManifest(const std::string& path);
   absl::Status Fill(const std::string& folder, const v1::DataSet& set,

@@ -68,6 +68,12 @@ void TouchPart(const std::string& path) {
   utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // a failure costs an upload
 }
 
+bool AreTwoFiles(const std::string& path, const std::string& other) {
+  struct stat a, b;
+  if (lstat(path.c_str(), &a) != 0 || lstat(other.c_str(), &b) != 0) return false;
+  return a.st_dev != b.st_dev || a.st_ino != b.st_ino;
+}
+
 int64_t UploadedBytes(const std::string& path) {
   struct stat information;
   return lstat(absl::StrCat(path, kPartSuffix).c_str(), &information) == 0 ? information.st_size

@@ -19,6 +19,8 @@ int64_t FreeParts(const std::string& folder, const std::vector<std::string>& dig
 int64_t SweepParts(const std::string& parts, double unchanged_since_seconds);
 // A client was told that this part is here: for sweeps it has changed now.
 void TouchPart(const std::string& path);
+// Whether both are there and are not one file.
+bool AreTwoFiles(const std::string& path, const std::string& other);
 // Bytes of it that were uploaded; 0: none.
 int64_t UploadedBytes(const std::string& path);
 

@@ -174,6 +174,13 @@ TEST(ObjectNames, OwnersHaveFoldersOfTheirOwn) {
   EXPECT_EQ(OwnerKey(".."), "..") << "no owner: one has a role and a slash";
   const std::string longest = absl::StrCat("operator/", std::string(253, 'a'));
   EXPECT_EQ(OwnerKey(longest), absl::StrCat("_", Sha256Hex(longest)));
+  for (const std::string& owner : {std::string(), std::string("user/a%2Fb"), std::string("..")}) {
+    EXPECT_EQ(OwnerOfKey(OwnerKey(owner)), owner);
+  }
+  for (const std::string& key : {OwnerKey(longest), std::string("a%2"), std::string("a%2f"),
+                                 std::string("a%61"), std::string("a/b"), std::string("%")}) {
+    EXPECT_EQ(OwnerOfKey(key), std::nullopt) << key;
+  }
   EXPECT_EQ(PartsObject("user/alice"), "data/parts/user%2Falice");
   EXPECT_TRUE(PlaceOf({}, absl::StrCat(PartsObject("user/alice"), "/", std::string(64, '0'))).ok());
   EXPECT_FALSE(PlaceOf({}, absl::StrCat(PartsObject(".."), "/", std::string(64, '0'))).ok());

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -23,8 +24,8 @@ constexpr size_t kMostKey = 200;  // a file's name has 255
 absl::Status NoName(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat(
       "name=", ShownName(name.substr(0, 300)),
-      ": want checkpoints/JOB/FOLDER/FILE, exports/FOLDER/FILE, data/parts/OWNER/SHA256 or "
-      "data/sets/ID/FILE, of letters, digits, '.', '-' and '_'"));
+      ": want checkpoints/JOB/FOLDER/FILE, exports/FOLDER/FILE, records/JOB/FILE, "
+      "data/parts/OWNER/SHA256 or data/sets/ID/FILE, of letters, digits, '.', '-' and '_'"));
 }
 
 bool IsPlain(char c) {
@@ -51,6 +52,7 @@ bool StartsWithArea(std::string_view name, std::string_view area) {
 
 ObjectArea AreaOf(std::string_view name) {
   if (StartsWithArea(name, kExportsArea)) return ObjectArea::kExport;
+  if (StartsWithArea(name, kRecordsArea)) return ObjectArea::kRecord;
   if (StartsWithArea(name, kPartsArea)) return ObjectArea::kDataPart;
   if (StartsWithArea(name, kSetsArea)) return ObjectArea::kDataSet;
   return ObjectArea::kCheckpoint;
@@ -72,6 +74,9 @@ absl::StatusOr<ObjectPlace> PlaceOf(const ObjectFolders& folders, const std::str
   if (!std::all_of(parts.begin(), parts.end(), IsPart)) return NoName(name);
   if (area == ObjectArea::kExport && parts.size() == 3) {
     return ObjectPlace{area, absl::StrCat(folders.exports, "/", parts[1], "/", parts[2])};
+  }
+  if (area == ObjectArea::kRecord && parts.size() == 3 && CheckJobName(parts[1]).ok()) {
+    return ObjectPlace{area, absl::StrCat(folders.records, "/", parts[1], "/", parts[2])};
   }
   if (parts.size() == 4 && parts[0] == kCheckpointsArea && CheckJobName(parts[1]).ok()) {
     return ObjectPlace{
@@ -105,6 +110,22 @@ std::string OwnerKey(const std::string& owner) {
     }
   }
   return key.size() <= kMostKey ? key : absl::StrCat("_", Sha256Hex(owner));
+}
+
+std::optional<std::string> OwnerOfKey(const std::string& key) {
+  if (key == OwnerKey("")) return "";
+  if (key.starts_with('_')) return std::nullopt;  // a digest: roles begin otherwise
+  std::string owner;
+  for (size_t at = 0; at < key.size(); ++at) {
+    int code = key[at];
+    if (code == '%') {
+      if (!absl::SimpleHexAtoi(key.substr(at + 1, 2), &code)) return std::nullopt;
+      at += 2;
+    }
+    owner += static_cast<char>(code);
+  }
+  if (OwnerKey(owner) != key) return std::nullopt;
+  return owner;
 }
 
 std::string PartsObject(const std::string& owner) {

@@ -62,6 +62,7 @@ class StoreServiceTest : public ::testing::Test {
   void Serve(const std::string& address) {
     files_ = std::make_unique<ObjectFiles>(ObjectFolders{.checkpoints = folder_.File("checkpoints"),
                                                          .exports = folder_.File("exports"),
+                                                         .records = folder_.File("records"),
                                                          .data = folder_.File("data")});
     service_ = std::make_unique<StoreService>(files_.get(), &grants_);
     GrpcServerOptions options;
@@ -271,7 +272,9 @@ TEST_F(StoreServiceTest, NamesLeadNowhereElse) {
   for (const std::string name :
        {"", "secret", "/secret", "checkpoints/../secret", "checkpoints/job/../../secret",
         "checkpoints/job/..", "checkpoints//x/y", "checkpoints/Job/step-000000000004/x",
-        "exports/../secret", "exports/job/../../secret", "journal/x/y", "exports/job/a/b"}) {
+        "exports/../secret", "exports/job/../../secret", "journal/x/y", "exports/job/a/b",
+        "records/../secret", "records/job/../../secret", "records/Job/metrics.jsonl",
+        "records/metrics.jsonl", "records/job/a/b"}) {
     const grpc::Status status =
         Find(name, grants_.Make(name.substr(0, name.rfind('/')), Use::kWrite));
     EXPECT_FALSE(status.ok()) << name;
@@ -284,9 +287,10 @@ TEST_F(StoreServiceTest, NamesLeadNowhereElse) {
 TEST_F(StoreServiceTest, OnlyShardsOfACheckpointThatIsBegunAreWritten) {
   const std::string step = absl::StrCat(kStep, "/", kShard);
   const std::string exported = "exports/job/model.safetensors";
+  const std::string recorded = "records/job/metrics.jsonl";
   const std::string manifest = absl::StrCat(kBegun, "/MANIFEST.json");
   const std::string part = absl::StrCat(kBegun, "/x.part");
-  for (const std::string& name : {step, exported, manifest, part}) {
+  for (const std::string& name : {step, exported, recorded, manifest, part}) {
     const std::string folder = name.substr(0, name.rfind('/'));
     const grpc::Status status = Write(PartOf(name, grants_.Make(folder, Use::kWrite), 0, "x"));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << name;
@@ -296,6 +300,21 @@ TEST_F(StoreServiceTest, OnlyShardsOfACheckpointThatIsBegunAreWritten) {
   EXPECT_EQ(
       Write(PartOf(absl::StrCat(gone, "/x"), grants_.Make(gone, Use::kWrite), 0, "x")).error_code(),
       grpc::StatusCode::NOT_FOUND);
+}
+
+// A job that runs goes on writing its history.
+TEST_F(StoreServiceTest, AFileMayGrowWhileItIsRead) {
+  const std::string text(size_t{1} << 20, 'a');
+  const std::string path = folder_.Write("records/job/metrics.jsonl", text);
+  StoreClient client({.dial = [this] { return Dial(); }});
+  const StoredObject object{"records/job/metrics.jsonl", grants_.Make("records/job", Use::kRead)};
+  std::vector<std::byte> read(text.size());
+  for (size_t at = 0; at < read.size(); at += read.size() / 4) {
+    const auto piece = std::span(read).subspan(at, read.size() / 4);
+    ASSERT_TRUE(client.Read(object, static_cast<int64_t>(at), piece).ok());
+    std::ofstream(path, std::ios::app) << "more";
+  }
+  EXPECT_EQ(TextOf(read), text);
 }
 
 TEST_F(StoreServiceTest, EveryCallNeedsAGrant) {

@@ -66,6 +66,8 @@ bool Retention::StopsWithin(double seconds) {
 }
 
 void Retention::Look() {
+  if (source_.sweep_exports) source_.sweep_exports(source_.now_seconds());
+  if (!limits_.given()) return;
   std::vector<EndedJob> jobs = source_.ended();
   if (limits_.bytes > 0) {
     for (EndedJob& job : jobs) {

@@ -1,5 +1,5 @@
 // Retention: removes ended jobs with all their files, as `stagecoach jobs prune` does, once they are
-// too old or occupy too much.
+// too old or occupy too much; and old exports.
 // Ownership: owns its thread; what its source borrows outlives it.
 // Threads:   the source is called on its thread alone.
 // Units:     seconds since 1970, days, bytes of files.
@@ -49,6 +49,7 @@ class Retention {
     std::function<std::vector<EndedJob>()> ended;  // without bytes
     std::function<int64_t(const std::string& job)> bytes;
     std::function<absl::Status(const std::string& job)> remove;
+    std::function<void(double now_seconds)> sweep_exports;  // empty: exports stay
     std::function<double()> now_seconds;
   };
   // Looks at once, and then every kPeriodSeconds.
@@ -67,7 +68,7 @@ class Retention {
   Thread thread_;
 };
 
-// The jobs of a manager, which is shut down before the Retention ends.
+// The jobs of a manager, which is shut down before the Retention ends; without sweep_exports.
 Retention::Source RetainedJobs(JobManager* manager, const JobFiles& files);
 
 }  // namespace stagecoach

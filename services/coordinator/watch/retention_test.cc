@@ -78,6 +78,19 @@ TEST(RetentionTest, RemovesAtOnceAndPassesOverWhatIsInUse) {
   EXPECT_THAT(asked, ElementsAre("old", "mid", "new"));
 }
 
+TEST(RetentionTest, ExportsAreSweptWithoutLimitsOfJobs) {
+  std::promise<double> swept;
+  Retention::Source source;
+  source.ended = [] {
+    ADD_FAILURE() << "jobs were asked for";
+    return kJobs;
+  };
+  source.sweep_exports = [&swept](double now) { swept.set_value(now); };
+  source.now_seconds = [] { return 7.0; };
+  const Retention retention({}, source);
+  EXPECT_EQ(swept.get_future().get(), 7);
+}
+
 TEST(RetentionTest, AsksForSizesOnlyIfTheyCount) {
   std::promise<void> removed;
   Retention::Source source;

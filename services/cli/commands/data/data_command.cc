@@ -80,7 +80,7 @@ absl::Status PutSet(const PutDataOptions& options, CommandContext& context) {
   ASSIGN_OR_RETURN(const FileSet files, FilesToPut(options.paths));
   ASSIGN_OR_RETURN(const std::unique_ptr<JobClient> client, context.connect(context.client));
   absl::StatusOr<v1::DataSet> set =
-      UploadFiles(client->data(), files, {options.name, options.replace}, context);
+      UploadFiles(client->data(), files, {options.name, options.replace, options.again}, context);
   if (absl::IsAlreadyExists(set.status())) {
     return absl::AlreadyExistsError(absl::StrCat(
         set.status().message(), "; choose another --name, or give it to these files: --replace"));

@@ -169,7 +169,8 @@ class WritingRun {
   int OnCluster() {
     const absl::StatusOr<std::unique_ptr<JobClient>> client = context_.connect(context_.client);
     if (!client.ok()) return console_.Fail(client.status());
-    const absl::Status uploaded = UploadDataOf(**client, &job_, context_, writing_.stages_files);
+    const absl::Status uploaded =
+        UploadDataOf(**client, &job_, context_, {.not_here = writing_.stages_files});
     if (!uploaded.ok()) return console_.Fail(uploaded);
     const absl::Status submitted = Submit(**client, kSubmitPatienceSeconds);
     if (!submitted.ok()) {

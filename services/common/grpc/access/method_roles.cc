@@ -53,6 +53,7 @@ constexpr MethodRoles kMethodTable[] = {
     {kJobApi, "RemoveCheckpoints", kOfUsers},
     {kJobApi, "RemoveJob", kOfUsers},
     {kJobApi, "ExportWeights", kOfUsers},
+    {kJobApi, "GetRecordFiles", kOfUsers},
     {kJobApi, "GetTrace", kOfUsers},
     {kJobApi, "GetShownPictures", kOfUsers},
     {kJobApi, "ReadLogs", kOfUsers},
@@ -66,7 +67,7 @@ constexpr MethodRoles kMethodTable[] = {
     {kStoreApi, "ReadObject", kOfStages | kOfUsers},
     {kStoreApi, "WriteObject", kOfStages | kOfUsers},
     {kStoreApi, "RemoveObject", kOfStages},
-    {kStoreApi, "LocateObject", kOfStages},
+    {kStoreApi, "LocateObject", kOfStages | kOfUsers},
     {kStoreApi, "CompleteObject", kOfStages},
     // Probes come with the certificate that is at hand where they run.
     {kHealthApi, "Check", 0, true},
