@@ -180,8 +180,7 @@ void LocalShards::Report(const absl::Status& status) {
   if (failing_.exchange(!status.ok()) || status.ok()) return;
   spdlog::warn(
       "no local copy of a shard: {}; checkpoints are written all the same, and loads read them "
-      "from "
-      "the store; give --cache-dir a disk with room for --keep-local checkpoints, or leave "
+      "from the store; give --cache-dir a disk with room for --keep-local checkpoints, or leave "
       "--keep-local out",
       std::string(status.message()));
 }

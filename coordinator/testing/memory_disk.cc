@@ -104,6 +104,10 @@ MemoryDisk::Copy MemoryDisk::Files() const {
 
 void MemoryDisk::Restore(const Copy& copy) {
   nodes_.clear();
+  Add(copy);
+}
+
+void MemoryDisk::Add(const Copy& copy) {
   for (const auto& [path, bytes] : copy) {
     nodes_[path] = std::make_unique<Node>();
     nodes_[path]->bytes = bytes;

@@ -49,6 +49,7 @@ class MemoryDisk {
   using Copy = std::map<std::string, std::string>;
   Copy Files() const;
   void Restore(const Copy& copy);
+  void Add(const Copy& copy);  // beside those that are there, which may be open
 
  private:
   struct Change {  // since the last sync: what was there before

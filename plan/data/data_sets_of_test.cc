@@ -38,12 +38,25 @@ TEST(DataSetsOf, AJobThatWritesReadsItsTokenizerAlone) {
 TEST(DataSetsOf, TellsFilesFromFolders) {
   JobSpec spec;
   spec.data = ImageFolderData{.train = "store:/data/cats/train"};
-  const std::vector<PathInDataSet> paths = PathsInDataSets(spec);
+  const std::vector<ClusterPath> paths = PathsInDataSets(spec);
   ASSERT_EQ(paths.size(), 1u);
   EXPECT_EQ(paths[0].field, "data.image_folder.train");
   EXPECT_EQ(paths[0].path, "store:/data/cats/train");
   EXPECT_TRUE(paths[0].folder);
   EXPECT_FALSE(paths[0].file);
+}
+
+TEST(DataSetsOf, PathsInBucketsAreNoDataSetsYet) {
+  JobSpec spec;
+  spec.data = TextData{.path = "s3://corpora/a.txt", .tokenizer = "store:/data/pieces/all.model"};
+  spec.initialize.from = "s3://weights/resnet";
+  EXPECT_THAT(DataSetsOf(spec), ElementsAre("pieces"));
+  const std::vector<ClusterPath> paths = PathsInBuckets(spec);
+  ASSERT_EQ(paths.size(), 2u);
+  EXPECT_EQ(paths[0].field, "data.text.path");
+  EXPECT_EQ(paths[0].path, "s3://corpora/a.txt");
+  EXPECT_EQ(paths[1].field, "initialize.from");
+  EXPECT_TRUE(paths[1].file && paths[1].folder);
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ void AddData(CommandTree& tree) {
                 "a set that has the name loses it, and this one another name that it has");
   put->add_flag(
       "--again", options.again,
-      "upload what is there too, as it was damaged there; all sets with these parts take them");
+      "upload what is there too, as it was damaged there; your other sets take the parts, too");
   tree.Add("list", "List data sets", RunListData, data);
   const auto add_set = [](CLI::App* command, std::string* data_set) {
     command->add_option("data-set", *data_set, "name, or id or its beginning")

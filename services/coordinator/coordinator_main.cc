@@ -13,6 +13,28 @@
 #include "services/common/process/process.h"
 #include "services/coordinator/coordinator_server.h"
 
+namespace stagecoach {
+namespace {
+
+void AddStoreFlags(FlagParser& parser, CoordinatorFlags* flags) {
+  parser.Text("--store", &flags->store,
+              "how checkpoints reach the stages; embedded: over gRPC, kept here; folder: they see "
+              "--checkpoint-dir under the same path, on this machine or a shared file system; "
+              "s3://BUCKET/PREFIX: in a bucket, data sets too, with credentials of this machine "
+              "alone");
+  parser.Text(
+      "--s3-endpoint", &flags->s3_endpoint,
+      "http(s)://HOST:PORT of a bucket's server that is not AWS; default: AWS_ENDPOINT_URL");
+  parser.Texts("--data-buckets", &flags->data_buckets,
+               "s3://BUCKET/PREFIX: jobs may name objects beneath it, of the server and with the "
+               "credentials of a bucket; repeatable, or with ',' between");
+  parser.Text("--checkpoint-dir", &flags->checkpoint_dir,
+              "checkpoints; default: below --state-dir");
+}
+
+}  // namespace
+}  // namespace stagecoach
+
 int main(int argc, char** argv) {
   using namespace stagecoach;
   PrepareProcess();
@@ -22,14 +44,7 @@ int main(int argc, char** argv) {
   parser.Path("--state-dir", &flags.state_dir,
               "journal, records, exports, and checkpoints if not said otherwise; one coordinator "
               "per folder");
-  parser.Text("--store", &flags.store,
-              "how checkpoints reach the stages; embedded: over gRPC, kept here; folder: they see "
-              "--checkpoint-dir under the same path, on this machine or a shared file system; "
-              "s3://BUCKET/PREFIX: in a bucket, with credentials of this machine alone");
-  parser.Text(
-      "--s3-endpoint", &flags.s3_endpoint,
-      "http(s)://HOST:PORT of a bucket's server that is not AWS; default: AWS_ENDPOINT_URL");
-  parser.Text("--checkpoint-dir", &flags.checkpoint_dir, "checkpoints; default: below --state-dir");
+  AddStoreFlags(parser, &flags);
   parser.Number("--lease-secs", &flags.lease_seconds, "a stage that is silent for so long is lost",
                 0.3, 3600.0);
   parser.Switch("--checkpoint-on-exit", &flags.checkpoint_on_exit,

@@ -35,7 +35,10 @@
 #include "services/coordinator/api/fleet_service.h"
 #include "services/coordinator/api/job_service.h"
 #include "services/coordinator/convert/job_codec.h"
+#include "services/coordinator/data/data_bucket.h"
+#include "services/coordinator/data/data_buckets.h"
 #include "services/coordinator/data/data_catalog.h"
+#include "services/coordinator/data/linked_objects.h"
 #include "services/coordinator/http/event_stream.h"
 #include "services/coordinator/http/http_api.h"
 #include "services/coordinator/http/live_state.h"
@@ -83,9 +86,10 @@ absl::Status CheckStore(const CoordinatorFlags& flags) {
                                                    ": with --store=", flags.store,
                                                    " checkpoints are in the bucket; leave it out"));
   }
-  if (!s3 && !flags.s3_endpoint.empty()) {
+  if (!s3 && !flags.s3_endpoint.empty() && flags.data_buckets.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--s3-endpoint=", flags.s3_endpoint, ": needs --store=s3://BUCKET/PREFIX"));
+        absl::StrCat("--s3-endpoint=", flags.s3_endpoint,
+                     ": needs --store=s3://BUCKET/PREFIX or --data-buckets"));
   }
   return absl::OkStatus();
 }
@@ -127,7 +131,10 @@ struct CoordinatorServer::State {
   FileSystem* files = nullptr;              // of one of the two; also by the store's names
   const ObjectGrants grants;
   std::unique_ptr<ObjectFiles> objects;
+  std::unique_ptr<DataBucket> data_bucket;  // null: data sets are in DataFolder()
   std::unique_ptr<DataCatalog> data;
+  std::unique_ptr<DataBuckets> data_buckets;
+  std::unique_ptr<LinkedObjects> linked;
   std::unique_ptr<CheckpointStore> checkpoints;
   std::unique_ptr<GrpcStageClient> stages;
   std::unique_ptr<TraceCollector> traces;
@@ -161,6 +168,7 @@ struct CoordinatorServer::State {
   absl::Status CopyShownRuns();
   absl::Status MakeFolders();
   absl::Status OpenStore();
+  absl::Status OpenData();
   JobManagerOptions ManagerOptions() const;
   JobManager::Parts ManagerParts();
   absl::Status StartManager();
@@ -232,6 +240,8 @@ absl::Status CoordinatorServer::State::MakeFolders() {
 }
 
 absl::Status CoordinatorServer::State::OpenStore() {
+  ASSIGN_OR_RETURN(data_buckets, DataBuckets::Open({.prefixes = flags.data_buckets,
+                                                    .endpoint = flags.s3_endpoint}));
   if (IsS3Store(flags.store)) {
     ASSIGN_OR_RETURN(bucket, S3Store::Open(flags.store, flags.s3_endpoint, PosixFileSystem()));
     files = &bucket->files;
@@ -241,6 +251,19 @@ absl::Status CoordinatorServer::State::OpenStore() {
   }
   checkpoints = std::make_unique<CheckpointStore>(
       files, in_folder() ? flags.checkpoint_dir : LocalStoreFiles::Root());
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::State::OpenData() {
+  DataCatalog::Options options{.keep_days = flags.data_keep_days};
+  if (bucket == nullptr) {
+    options.folder = DataFolder();
+  } else {
+    data_bucket = std::make_unique<DataBucket>(&bucket->quick);
+    bucket->objects.ServeDataSets(data_bucket.get());
+    options.shelf = data_bucket.get();
+  }
+  ASSIGN_OR_RETURN(data, DataCatalog::Open(options));
   return absl::OkStatus();
 }
 
@@ -256,7 +279,7 @@ absl::Status CoordinatorServer::State::StartManager() {
           return CheckIsStage(uris, stage, any);
         });
       },
-      &grants);
+      &grants, /*unproven=*/bucket != nullptr);
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   RETURN_IF_ERROR(CopyShownRuns());
   ASSIGN_OR_RETURN(manager, JobManager::Start(ManagerOptions(), ManagerParts()));
@@ -348,10 +371,11 @@ void CoordinatorServer::State::FollowJobs() {
 
 absl::Status CoordinatorServer::State::StartGrpc() {
   ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file, guesses));
-  ASSIGN_OR_RETURN(data,
-                   DataCatalog::Open({.folder = DataFolder(), .keep_days = flags.data_keep_days}));
+  RETURN_IF_ERROR(OpenData());
+  linked = std::make_unique<LinkedObjects>(data.get(), data_buckets.get());
   data_service = std::make_unique<DataServiceAdapter>(DataServiceAdapter::Parts{
       .catalog = data.get(),
+      .buckets = data_buckets.get(),
       .grants = &grants,
       .callers = callers.get(),
       .list_jobs = [this](DataServiceAdapter::OnJobs done) { manager->List(std::move(done)); }});
@@ -375,8 +399,8 @@ absl::Status CoordinatorServer::State::StartGrpc() {
                                                         .exports = ExportFolder(),
                                                         .records = RecordFolder(),
                                                         .data = DataFolder()});
-  store_service = std::make_unique<StoreService>(objects.get(), &grants,
-                                                 bucket == nullptr ? nullptr : &bucket->objects);
+  store_service = std::make_unique<StoreService>(
+      objects.get(), &grants, bucket == nullptr ? nullptr : &bucket->objects, linked.get());
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
@@ -466,6 +490,7 @@ void CoordinatorServer::Shutdown() {
   }
   // A file effect may be waiting for the bucket. A commit whose answer it leaves is whole or none.
   if (state_->bucket != nullptr) state_->bucket->transfer.Shutdown();
+  state_->data_buckets->Shutdown();
   state_->manager->Shutdown();  // ends every watch, so that the server can drain
   state_->retention.reset();
   state_->records->Stop();  // what the watches said is written

@@ -25,7 +25,8 @@ struct CoordinatorFlags {
   std::string state_dir = "stagecoach-state";
   std::string checkpoint_dir;  // default: <state_dir>/checkpoints
   std::string store = kEmbeddedStore;
-  std::string s3_endpoint;  // of another server than AWS; empty: by the environment
+  std::string s3_endpoint;                // of another server than AWS; empty: by the environment
+  std::vector<std::string> data_buckets;  // "s3://BUCKET/PREFIX", whose objects jobs may read
   double lease_seconds = 1.5;
   bool checkpoint_on_exit = false;
   bool hold_jobs = false;

@@ -152,7 +152,7 @@ void StageServiceAdapter::Admit(const std::string& folder, const std::string& gr
 void StageServiceAdapter::Admit(const google::protobuf::RepeatedPtrField<v1::DataGrant>& grants) {
   if (parts_.data_sets == nullptr) return;
   for (const v1::DataGrant& grant : grants) {
-    parts_.data_sets->Admit(grant.data_set(), grant.folder(), grant.grant());
+    parts_.data_sets->Admit(grant.data_set(), {grant.folder(), grant.grant(), grant.unproven()});
   }
 }
 

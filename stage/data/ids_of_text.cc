@@ -128,7 +128,7 @@ absl::StatusOr<OpenedText> OpenIdsOfText(const TextToOpen& ask, const Tokenizer&
   OpenedText opened{.where = file->Where(), .bytes = file->size(), .seen_bytes = file->size()};
   RETURN_IF_ERROR(CheckHead(*file, data, ask.field));
   ASSIGN_OR_RETURN(opened.sha256, file->Digest());
-  const TokenCacheKey key{.text = opened.sha256, .tokenizer = tokenizer.digest()};
+  const TokenCacheKey key{.text = file->CacheKey(opened.sha256), .tokenizer = tokenizer.digest()};
   const auto make = [&](TakeIds take) -> absl::Status {
     RETURN_IF_ERROR(EncodeAll(*file, file->size(), tokenizer, take));
     return file->CheckUnchanged();

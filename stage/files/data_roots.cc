@@ -401,7 +401,8 @@ absl::StatusOr<DataRoots::Opened> DataRoots::OpenFile(const std::string& path,
                   .begin = file.begin,
                   .bytes = file.bytes,
                   .ranges = std::move(file.ranges),
-                  .sha256 = std::move(file.sha256)};
+                  .sha256 = std::move(file.sha256),
+                  .sha256_of = std::move(file.sha256_of)};
   }
   ASSIGN_OR_RETURN(const Place place, Find(path));
   if (place.file.empty()) return NotAFile();

@@ -74,7 +74,8 @@ class DataRoots final : public ReadableFiles {
     int64_t bytes = 0;      // its size, when it was opened
     // Of a data set's file: asked before each read. Null: all bytes are there.
     std::shared_ptr<FileRanges> ranges = nullptr;
-    std::string sha256 = {};  // in hexadecimal; empty: unknown
+    std::string sha256 = {};     // in hexadecimal; empty: unknown
+    std::string sha256_of = {};  // as DataSets::File has it
   };
   // Opens a regular file.
   absl::StatusOr<Opened> OpenFile(const std::string& path,

@@ -39,6 +39,8 @@ class DataSets {
     int64_t bytes = 0;      // size of the file
     std::shared_ptr<FileRanges> ranges;
     std::string sha256;  // of the file, in hexadecimal; empty: unknown
+    // The set that says so, where nobody compared it: no word for the file of another one.
+    std::string sha256_of;
   };
   struct Entry {
     std::string name;

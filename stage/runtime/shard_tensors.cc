@@ -52,7 +52,7 @@ class CheckpointTensors {
   }
 
  private:
-  // Without it: the shard is read from the folder.
+  // nullopt: there is no copy.
   using LocalReader = std::optional<SafetensorsReader>;
 
   // False: read it from the folder, whose errors count.
@@ -141,6 +141,18 @@ class CheckpointTensors {
   std::map<std::string, LocalReader> local_readers_;
 };
 
+// The coordinator has just seen the checkpoint. What is missing now was lost since then: another
+// search finds what there is, and the job is not to fail for a path that it never had.
+absl::Status LostSince(const absl::Status& status) {
+  return absl::IsNotFound(status) ? absl::DataLossError(status.message()) : status;
+}
+
+absl::StatusOr<Manifest> FoundManifest(ReadableFiles& file_system, const std::string& folder) {
+  absl::StatusOr<Manifest> manifest = ReadManifestFile(file_system, folder);
+  if (manifest.ok()) return manifest;
+  return LostSince(manifest.status());
+}
+
 void SortByName(std::vector<NamedTensor>* tensors) {
   std::sort(tensors->begin(), tensors->end(),
             [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
@@ -172,7 +184,7 @@ std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool 
 }
 
 absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string& folder) {
-  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(file_system, folder));
+  ASSIGN_OR_RETURN(const Manifest manifest, FoundManifest(file_system, folder));
   for (const ShardInfo& shard : manifest.shards) {
     for (const ShardTensor& tensor : shard.tensors) {
       if (SlotOfTensor(tensor.entry.name) == kAverageSlot) return true;
@@ -183,7 +195,7 @@ absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string
 
 absl::Status LoadTensors(CheckpointFiles* from, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend) {
-  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*from->files, from->folder));
+  ASSIGN_OR_RETURN(Manifest manifest, FoundManifest(*from->files, from->folder));
   if (manifest.state.step != step) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", from->folder, " is of step ",
                                                       manifest.state.step, ", not of step ", step));
@@ -191,7 +203,7 @@ absl::Status LoadTensors(CheckpointFiles* from, uint64_t step,
   CheckpointTensors checkpoint(from, std::move(manifest));
   std::vector<std::byte> bytes;
   for (const NamedTensor& named : tensors) {
-    RETURN_IF_ERROR(checkpoint.Read(named.name, named.tensor, &bytes));
+    RETURN_IF_ERROR(LostSince(checkpoint.Read(named.name, named.tensor, &bytes)));
     backend.CopyFromHost(bytes, named.tensor);
     RETURN_IF_ERROR(backend.Synchronize());  // `bytes` must outlive a queued copy
     TickProgress();

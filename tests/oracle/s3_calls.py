@@ -190,7 +190,7 @@ class S3Calls(unittest.TestCase):
         calls = self.calls()
         upload = self.done(calls("begin_parts", "half/x"))["text"]
         etag = f'"{"0" * 32}"'
-        self.refused(calls("complete_parts", "half/x", upload=upload, etags=[etag], bytes=1), "UNKNOWN", "InvalidPart")
+        self.refused(calls("complete_parts", "half/x", upload=upload, etags=[etag], bytes=1), "DATA_LOSS", "InvalidPart")
 
     def test_uploads_that_end_unfinished(self):
         calls = self.calls()

@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from ._job_file import DATA_PATHS, change_paths
+from ._job_file import DATA_PATHS, IN_CLUSTER, change_paths
 from ._proto import data_sets_pb2, model_pb2
 from .errors import FailedPrecondition, InvalidJob
 
@@ -50,7 +50,7 @@ def data_is_clients(spec: model_pb2.JobSpec) -> bool:
 def weights_are_clients(spec: model_pb2.JobSpec) -> bool:
     initialize = spec.initialize
     path = getattr(initialize, "from")
-    return bool(path) and not initialize.dataset and not initialize.on_stages and not path.startswith(STORED)
+    return bool(path) and not initialize.dataset and not initialize.on_stages and not path.startswith(IN_CLUSTER)
 
 
 def files_of_job(spec: model_pb2.JobSpec) -> Tuple[List[LocalFile], Dict[str, str]]:
@@ -100,7 +100,7 @@ def _named(spec: model_pb2.JobSpec) -> Iterator[Tuple[str, str, Optional[Takes]]
         value = getattr(getattr(spec.data, kind or ""), name)
         one = isinstance(value, str)
         for i, path in enumerate([value] if one else value):
-            if not path or path.startswith(STORED):
+            if not path or path.startswith(IN_CLUSTER):
                 continue
             field = f"data.{kind}.{name}" + ("" if one else f"[{i}]")
             yield field, path, None

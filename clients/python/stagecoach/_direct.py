@@ -1,14 +1,16 @@
-"""Bytes of objects that lie in a bucket, moved by URLs that the coordinator signs. No message has a URL: it opens its object."""
+"""Uploads to a bucket by URLs that the coordinator signs. No message has a URL: it opens its object."""
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import http.client
+import os
 import ssl
 import time
 import urllib.error
 import urllib.request
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Iterator, List, Optional
 
 from . import errors
 from ._connection import Connection
@@ -18,10 +20,9 @@ _CALL_SECONDS = 120.0
 _SILENT_SECONDS = 60.0
 _GIVE_UP_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-_RANGE_BYTES = 8 << 20  # of one request
-_PIECE_BYTES = 512 << 10
 _WHOLE_BYTES = 64 << 20  # an object of at most so many goes in one request
 _PART_BYTES = 16 << 20
+_LEAST_PART_BYTES = 5 << 20  # S3's own limits, but for the last part
 _MOST_PARTS = 10000
 _PART_URLS = 16  # of one call
 _MOST_ERROR_BYTES = 64 << 10
@@ -35,36 +36,14 @@ class DirectStore:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._through_coordinator = False
-        self._opener = urllib.request.OpenerDirector()  # no redirects, files or other schemes
+
+    @functools.cached_property
+    def _opener(self) -> urllib.request.OpenerDirector:
+        opener = urllib.request.OpenerDirector()  # no redirects, files or other schemes
         for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPHandler(),
-                        urllib.request.HTTPSHandler(context=ssl.create_default_context())):
-            self._opener.add_handler(handler)
-
-    def url_for_reading(self, name: str, grant: str) -> Optional[str]:
-        """None: the object's bytes come through the coordinator."""
-        located = self._locate(store_pb2.LocateObjectRequest(name=name, grant=grant, use=store_pb2.OBJECT_USE_READ))
-        return None if located is None else located.urls[0]
-
-    def read(self, name: str, grant: str, url: str, offset: int, size: int) -> Iterator[bytes]:
-        """The bytes from `offset` to `size`, in ranges that go on after a broken connection."""
-        tries = _Tries(self._connection)
-        while offset < size:
-            headers = {"Range": f"bytes={offset}-{min(size, offset + _RANGE_BYTES) - 1}"}
-            before = offset
-            try:
-                for piece in self._get(name, url, headers, offset, min(size - offset, _RANGE_BYTES)):
-                    offset += len(piece)
-                    yield piece
-                if offset == before:
-                    raise self._error(name, f"ended at byte {offset} of {size}", errors.DataLoss)
-                tries.moved()
-            except errors.StagecoachError as error:
-                if offset > before:
-                    tries.moved()
-                if tries.renews(error):
-                    url = self.url_for_reading(name, grant) or url
-                else:
-                    tries.after(error)
+                        urllib.request.HTTPSHandler(context=_tls_context())):
+            opener.add_handler(handler)
+        return opener
 
     def bring(self, name: str, grant: str, size: int, found: store_pb2.FindObjectResponse, pieces: Pieces,
               sent: Callable[[int], None]) -> bool:
@@ -76,7 +55,11 @@ class DirectStore:
         if self._through_coordinator:
             return False
         source = _Source(name, pieces, size)
-        if size <= _WHOLE_BYTES and not found.upload_id:
+        upload = store_pb2.CompleteObjectRequest(name=name, grant=grant, upload_id=found.upload_id, bytes=size)
+        left = size - _keep_parts(found, source, upload)
+        if not upload.etags:
+            upload.upload_id = ""  # its parts are another file's or another client's, who may still send
+        if size <= _WHOLE_BYTES and not upload.etags:
             request = store_pb2.LocateObjectRequest(name=name, grant=grant, use=store_pb2.OBJECT_USE_WRITE)
             located = self._locate(request)
             if located is None:
@@ -84,8 +67,6 @@ class DirectStore:
             self._put(name, source.take(size), located.urls[0], lambda: self._located(request).urls[0])
             sent(size)
             return True
-        upload = store_pb2.CompleteObjectRequest(name=name, grant=grant, upload_id=found.upload_id, bytes=size)
-        left = size - _keep_parts(found, source, upload)
         urls: List[str] = []
         while left > 0:
             if not urls and not self._locate_parts(upload, urls):
@@ -154,30 +135,17 @@ class DirectStore:
             except (OSError, http.client.HTTPException) as error:
                 tries.after(self._broken(name, error))
 
-    def _get(self, name: str, url: str, headers: Dict[str, str], offset: int, most: int) -> Iterator[bytes]:
-        try:
-            with self._open(name, urllib.request.Request(url, headers=headers)) as answer:
-                if answer.status != 206 and offset > 0:
-                    raise self._error(name, "the bucket's server reads no ranges", errors.DataLoss)
-                while most > 0:
-                    piece = answer.read(min(_PIECE_BYTES, most))
-                    if not piece:
-                        return
-                    most -= len(piece)
-                    yield piece
-        except (OSError, http.client.HTTPException) as error:
-            raise self._broken(name, error) from None
-
     def _open(self, name: str, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """The answer, of status 200 or 206."""
+        """The answer, of status 200."""
         if request.type not in ("http", "https"):
             raise self._error(name, "its URL is none of http or https", errors.DataLoss)
+        opener = self._opener
         try:
-            answer: Optional[http.client.HTTPResponse] = self._opener.open(request, timeout=_SILENT_SECONDS)
+            answer: Optional[http.client.HTTPResponse] = opener.open(request, timeout=_SILENT_SECONDS)
         except (OSError, http.client.HTTPException) as error:
             raise self._broken(name, error) from None
         assert answer is not None
-        if answer.status in (200, 206):
+        if answer.status == 200:
             return answer
         with answer:
             text = answer.read(_MOST_ERROR_BYTES).decode(errors="replace")
@@ -197,7 +165,7 @@ class DirectStore:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, ssl.SSLCertVerificationError):
             return self._error(name, f"the bucket's server has a certificate that this machine does not accept: {reason.verify_message}; "
-                               "SSL_CERT_FILE names its authority", errors.FailedPrecondition)
+                               "AWS_CA_BUNDLE names its authority", errors.FailedPrecondition)
         words = type(error).__name__ if isinstance(error, http.client.InvalidURL) else str(reason) or type(reason).__name__
         return self._error(name, f"no answer of the bucket's server: {words}", errors.Unavailable)
 
@@ -211,14 +179,11 @@ _CODES = {errors.DataLoss: "DATA_LOSS", errors.Unavailable: "UNAVAILABLE", error
 
 
 class _Tries:
-    """How long to go on without a byte, and whether a URL is asked for anew: once for each byte that came."""
+    """How long to go on with one body, and whether a URL is asked for anew: once."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.moved()
-
-    def moved(self) -> None:
-        self._moved_at, self._pause, self._is_renewed = time.monotonic(), _FIRST_PAUSE, False
+        self._began_at, self._pause, self._is_renewed = time.monotonic(), _FIRST_PAUSE, False
 
     def renews(self, error: errors.StagecoachError) -> bool:
         if not isinstance(error, errors.PermissionDenied) or self._is_renewed:
@@ -228,7 +193,7 @@ class _Tries:
 
     def after(self, error: errors.StagecoachError) -> None:
         """Waits; raises the error if another try is no use."""
-        if not isinstance(error, errors.Unavailable) or time.monotonic() - self._moved_at > _GIVE_UP_SECONDS:
+        if not isinstance(error, errors.Unavailable) or time.monotonic() - self._began_at > _GIVE_UP_SECONDS:
             raise error
         self._connection.pause(self._pause)
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -270,10 +235,15 @@ class _Source:
 def _keep_parts(found: store_pb2.FindObjectResponse, source: _Source, upload: store_pb2.CompleteObjectRequest) -> int:
     """Takes the parts that are there from the source, up to one with other bytes. How many bytes they have."""
     kept = 0
+    missing = upload.bytes - sum(part.bytes for part in found.uploaded)
+    if missing > (_MOST_PARTS - len(found.uploaded)) * _WHOLE_BYTES:
+        return 0  # it has too few numbers left for them
     for part in found.uploaded:
         if not 0 < part.bytes <= min(upload.bytes - kept, _WHOLE_BYTES):
             break
-        if hashlib.md5(source.look(part.bytes), usedforsecurity=False).hexdigest() != part.etag.strip('"'):
+        if part.bytes < _LEAST_PART_BYTES and kept + part.bytes < upload.bytes:
+            break
+        if hashlib.md5(source.look(part.bytes), usedforsecurity=False).hexdigest() != part.etag.strip('"').lower():
             break
         source.take(part.bytes)
         upload.etags.append(part.etag)
@@ -284,3 +254,12 @@ def _keep_parts(found: store_pb2.FindObjectResponse, source: _Source, upload: st
 def _element(xml: str, name: str) -> str:
     """The text of the first element of this name."""
     return xml.partition(f"<{name}>")[2].partition(f"</{name}>")[0]
+
+
+def _tls_context() -> ssl.SSLContext:
+    bundle = os.environ.get("AWS_CA_BUNDLE") or None
+    try:
+        return ssl.create_default_context(cafile=bundle)
+    except OSError as error:
+        words = "is not a PEM certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise errors.ConfigurationError(f"AWS_CA_BUNDLE={bundle}: {words}") from None

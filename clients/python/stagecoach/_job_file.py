@@ -43,7 +43,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PARTITION = "stagecoach.v1.Partition"
 _STAGES = "stagecoach.v1.Pipeline.stages"
-_STORED = "store:/data/"  # in a data set that the cluster keeps
+IN_CLUSTER = ("store:/data/", "s3://")  # in a data set that the cluster keeps, or in a bucket
 _RANGES = {FieldDescriptor.CPPTYPE_INT64: (-1 << 63, (1 << 63) - 1), FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1)}
 
 
@@ -207,9 +207,9 @@ class _Reader:
 
 
 def _make_paths_absolute(spec: model_pb2.JobSpec, folder: pathlib.Path) -> None:
-    """Not those in a data set of the cluster, or on the stages' machines."""
+    """Not those in a data set of the cluster, in a bucket, or on the stages' machines."""
     def beside(path: str) -> str:
-        return path if not path or path.startswith(_STORED) else _without_dotdots(folder / path)
+        return path if not path or path.startswith(IN_CLUSTER) else _without_dotdots(folder / path)
     there = [bool(place.dataset or place.on_stages) for place in (spec.data, spec.initialize)]
     change_paths(spec, None if there[0] else beside, None if there[1] else beside)
 

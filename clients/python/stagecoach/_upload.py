@@ -19,6 +19,7 @@ _CALL_SECONDS = 120.0
 _GIVE_UP_SECONDS = 60.0
 _RETRY_SECONDS = 0.5
 _MOST_TURNS = 20
+_MOST_DIRECT_TURNS = 3  # each sends a body of up to 64 MiB for nothing
 
 Pieces = Callable[[int], Iterator[bytes]]
 
@@ -64,6 +65,7 @@ class _Object:
         self._grant = grant
         self._size = size
         self._sent = 0
+        self._moved = 0.0  # when the last bytes went
 
     def bring(self, pieces: Pieces) -> None:
         """Grants end, and with the coordinator's process too: then it asks for another, once for each byte that came."""
@@ -81,33 +83,44 @@ class _Object:
                                                     data_sets_pb2.PrepareUploadResponse, _CALL_SECONDS).grant
 
     def _bring(self, pieces: Pieces) -> None:
-        moved, most, from_start, turns = time.monotonic(), -1, False, 0
+        self._moved = time.monotonic()
+        most, from_start, turns = -1, False, 0
+        refused: Optional[errors.StagecoachError] = None  # why the coordinator took the last bytes away
         while True:
-            found = self._find()
-            committed = found.committed_size
-            if found.complete:
-                return
-            if committed > most:
-                moved, most = time.monotonic(), committed
-            from_start = from_start or committed == 0
+            is_relayed = False
             try:
-                if not self._direct.bring(self._name, self._grant, self._size, found, pieces(0), self._count):
-                    self._write(pieces, committed)
-                return
+                found = self._find()
+                if found.complete:
+                    return
+                if refused is not None and (turns > _MOST_TURNS or (from_start and found == store_pb2.FindObjectResponse())):
+                    raise errors.FailedPrecondition(f"a file was changed while it was uploaded; try again ({refused.message})",
+                                                    code="FAILED_PRECONDITION")
+                refused = None
+                committed = found.committed_size
+                if committed > most:
+                    self._moved, most = time.monotonic(), committed
+                from_start = from_start or committed == 0
+                if self._direct.bring(self._name, self._grant, self._size, found, pieces(0), self._count):
+                    return
+                is_relayed = True
+                return self._write(pieces, committed)
             except (errors.InvalidArgument, errors.DataLoss) as error:
-                # Bytes that another upload brought may have been those of a changed file: they are gone now.
+                # Bytes that another upload brought may have been those of a changed file: they are gone now. A bucket says
+                # so too if another client replaced or completed parts, and it compares no digest: that was done before.
                 turns, most = turns + 1, -1
-                if turns > _MOST_TURNS or (from_start and self._find() == store_pb2.FindObjectResponse()):
-                    raise errors.FailedPrecondition(f"a file was changed while it was uploaded; try again ({error.message})",
-                                                    code="FAILED_PRECONDITION") from None
+                if is_relayed:
+                    refused = error
+                elif turns > _MOST_DIRECT_TURNS or isinstance(error, errors.InvalidArgument):
+                    raise
             except errors.StagecoachError as error:
                 passing = error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "CANCELLED")
-                if not passing or time.monotonic() - moved > _GIVE_UP_SECONDS:
+                if not passing or time.monotonic() - self._moved > _GIVE_UP_SECONDS:
                     raise
                 self._connection.pause(_RETRY_SECONDS)
 
     def _count(self, sent: int) -> None:
         self._sent += sent
+        self._moved = time.monotonic()
 
     def _find(self) -> store_pb2.FindObjectResponse:
         request = store_pb2.FindObjectRequest(name=self._name, grant=self._grant)

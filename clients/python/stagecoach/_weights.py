@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Tuple, Union
 
 from . import errors
 from ._connection import Connection
-from ._direct import DirectStore
 from ._proto import job_pb2, store_pb2
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def fetch_files(connection: Connection, exported: Files, folder: str, check: Cal
         raise errors.ConfigurationError(f"{folder}: is there already; name a new folder")
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
-    direct = DirectStore(connection)
     with tempfile.TemporaryDirectory(prefix=".stagecoach-", dir=parent) as unfinished:
         inner = os.path.join(unfinished, "export")
         os.mkdir(inner)
@@ -50,36 +48,28 @@ def fetch_files(connection: Connection, exported: Files, folder: str, check: Cal
             if os.path.basename(file.name) != file.name or file.name in ("", ".", ".."):
                 raise errors.DataLoss(f"it names a file {file.name!r}", address=connection.address)
             with open(os.path.join(inner, file.name), "wb") as target:
-                for part in _parts(connection, direct, exported, file):
+                for part in _parts(connection, exported, file):
                     target.write(part)
         check(inner)
         os.rename(inner, folder)
 
 
-def _parts(connection: Connection, direct: DirectStore, exported: Files, file: job_pb2.ExportedFile) -> Iterator[bytes]:
+def _parts(connection: Connection, exported: Files, file: job_pb2.ExportedFile) -> Iterator[bytes]:
     """The file's bytes, part by part, over broken connections."""
-    name = f"{exported.store_folder}/{file.name}"
     offset, moved = 0, time.monotonic()
     while offset < file.bytes:
-        request = store_pb2.ReadObjectRequest(name=name, grant=exported.grant, offset=offset, bytes=file.bytes - offset)
+        request = store_pb2.ReadObjectRequest(name=f"{exported.store_folder}/{file.name}", grant=exported.grant, offset=offset,
+                                              bytes=file.bytes - offset)
         try:
-            url = direct.url_for_reading(name, exported.grant)
-            data = (_streamed(connection, request) if url is None
-                    else direct.read(name, exported.grant, url, offset, file.bytes))
-            for piece in data:
-                offset, moved = offset + len(piece), time.monotonic()
-                yield piece
+            for answer in connection.stream("StoreService/ReadObject", request, store_pb2.ReadObjectResponse, _STREAM_SECONDS):
+                offset, moved = offset + len(answer.data), time.monotonic()
+                yield answer.data
             if offset < file.bytes:
                 raise errors.DataLoss(f"{file.name} ended at byte {offset} of {file.bytes}", address=connection.address)
         except (errors.Unavailable, errors.DeadlineExceeded):
             if time.monotonic() - moved > _GIVE_UP_SECONDS:
                 raise
             connection.pause(1.0)
-
-
-def _streamed(connection: Connection, request: store_pb2.ReadObjectRequest) -> Iterator[bytes]:
-    for answer in connection.stream("StoreService/ReadObject", request, store_pb2.ReadObjectResponse, _STREAM_SECONDS):
-        yield answer.data
 
 
 def check_weights(folder: str, digest: str) -> None:

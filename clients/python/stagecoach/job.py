@@ -229,8 +229,8 @@ class Job:
         request = job_pb2.GetRecordFilesRequest(job_id=self.id)
         answer = self._connection.call("JobService/GetRecordFiles", request, job_pb2.GetRecordFilesResponse)
         if not answer.files:
-            raise errors.StagecoachError(f"job {self.id}: has no records yet; try again once it has run",
-                                         address=self._connection.address, code="FAILED_PRECONDITION")
+            raise errors.FailedPrecondition(f"job {self.id}: has no records yet; try again once it has run",
+                                            address=self._connection.address, code="FAILED_PRECONDITION")
         fetch_files(self._connection, answer, folder, lambda inner: None)
         return [file.name for file in answer.files]
 

@@ -213,6 +213,21 @@ class Clients(support.ClusterTest):
         with self.assertRaisesRegex(stagecoach.DataLoss, "model.safetensors: its digest is sha256:"):
             _weights.check_weights(export.folder, export.weights_digest)
 
+    def test_records_are_those_of_the_command(self):
+        job = self.client.submit(self.job())
+        job.wait()
+        done = self.cli("--address", self.coordinator, "records", job.id, "--to", self.folder / "by-command")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = job.records_to(str(self.folder / "here"))
+        self.assertEqual(sorted(names), sorted(os.listdir(self.folder / "by-command")))
+        self.assertEqual(sorted(names), sorted(os.listdir(self.folder / "here")))
+        for name in names:
+            self.assertEqual((self.folder / "here" / name).read_bytes(), (self.folder / "by-command" / name).read_bytes(), name)
+        records = [json.loads(line) for line in (self.folder / "here" / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual({record["step"] for record in records if "step" in record} & set(range(1, 7)), set(range(1, 7)))
+        with self.assertRaisesRegex(stagecoach.ConfigurationError, "here: is there already"):
+            job.records_to(str(self.folder / "here"))
+
     def test_texts_are_those_of_the_command(self):
         job = self.client.submit(self.job())
         job.wait()

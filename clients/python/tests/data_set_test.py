@@ -42,6 +42,11 @@ class DataSets(support.ClusterTest):
         self.assertEqual(paths, [])
         self.assertEqual(spec.data.cifar.folder, "batches", "relative to the set")
         self.assertEqual(getattr(spec.initialize, "from"), "vit")
+        paths, spec = self.travel({"data": {"text": {"path": "s3://corpora/a", "tokenizer": str(self.folder / "llama/tokenizer.json")}},
+                                   "initialize": {"from": "s3://weights/bert"}})
+        self.assertEqual(paths, ["tokenizer.json", "tokenizer_config.json"])
+        self.assertEqual(spec.data.text.path, "s3://corpora/a", "the coordinator reads it")
+        self.assertEqual(getattr(spec.initialize, "from"), "s3://weights/bert")
 
     def test_what_is_no_data_names_field_and_file(self):
         with self.assertRaises(stagecoach.InvalidJob) as caught:

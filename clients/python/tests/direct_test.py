@@ -1,4 +1,4 @@
-"""Bytes by URLs of a bucket: a server of HTTP that fails, and a coordinator that only hands out URLs, both in this process."""
+"""Uploads to a bucket by URLs: a server of HTTP that fails, and a coordinator, both in this process; and what goes without."""
 import base64
 import concurrent.futures
 import contextlib
@@ -6,7 +6,10 @@ import hashlib
 import http.server
 import os
 import re
+import ssl
+import subprocess
 import threading
+import types
 import unittest.mock
 import urllib.parse
 
@@ -29,14 +32,13 @@ class Bucket(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def answer(self, status, body=b"", headers=(), cut=None):
+    def answer(self, status, body=b"", headers=()):
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body[:cut])
-        self.close_connection = self.close_connection or cut is not None
+        self.wfile.write(body)
 
     def refused(self):
         """Whether the request was answered by a fault or for its signature."""
@@ -47,20 +49,8 @@ class Bucket(http.server.BaseHTTPRequestHandler):
         if isinstance(fault, tuple):
             self.answer(fault[0], f"<Error><Code>{fault[1]}</Code><Message>so it is</Message></Error>".encode())
             return True
-        self.cut = 3 if fault == "cut" else None
+        self.cut = fault == "cut"
         return False
-
-    def do_GET(self):
-        if self.refused():
-            return
-        data = self.server.objects.get(self.path.partition("?")[0])
-        first, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups())
-        if data is None:
-            self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        elif first >= len(data):
-            self.answer(416, b"<Error><Code>InvalidRange</Code></Error>")
-        else:
-            self.answer(206, data[first:last + 1], cut=self.cut)
 
     def do_PUT(self):
         data = self.rfile.read(int(self.headers["Content-Length"]))
@@ -69,8 +59,9 @@ class Bucket(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         digest = hashlib.md5(data)
         assert self.headers["Content-MD5"] == base64.b64encode(digest.digest()).decode()
-        part = urllib.parse.parse_qs(query).get("partNumber")
-        self.server.objects[f"{path}#{part[0]}" if part else path] = data
+        self.server.clock += 40
+        asked = urllib.parse.parse_qs(query)
+        self.server.objects["#".join([path, *asked.get("uploadId", ()), *asked.get("partNumber", ())])] = data
         if self.cut:
             self.close_connection = True  # done, and no answer
         else:
@@ -78,44 +69,77 @@ class Bucket(http.server.BaseHTTPRequestHandler):
 
 
 class Coordinator(grpc.GenericRpcHandler):
-    """The calls of an upload and of a fetch. Every byte goes by URL."""
+    """The calls of an upload, whose bytes go by URL unless it is `relayed`, and of a fetch."""
 
     def __init__(self, endpoint, server):
         self.endpoint, self.server = endpoint, server
         self.found = {}  # FindObjectResponse by the object's name
         self.calls = []
+        self.relayed = False
+        self.away = 0  # so many calls are not answered
 
     def service(self, details):
         method = details.method.rpartition("/")[2]
         kinds = {"LocateObject": store_pb2.LocateObjectRequest, "CompleteObject": store_pb2.CompleteObjectRequest,
                  "FindObject": store_pb2.FindObjectRequest, "PrepareUpload": data_sets_pb2.PrepareUploadRequest,
-                 "PutDataSet": data_sets_pb2.PutDataSetRequest}
+                 "PutDataSet": data_sets_pb2.PutDataSetRequest, "GetRecordFiles": job_pb2.GetRecordFilesRequest,
+                 "WriteObject": store_pb2.WriteObjectRequest, "ReadObject": store_pb2.ReadObjectRequest}
         if method not in kinds:
             return None
 
         def run(request, context):
             self.calls.append(method)
+            if self.away > 0:
+                self.away -= 1
+                context.abort(grpc.StatusCode.UNAVAILABLE, "away")
             return getattr(self, method)(request, context)
-        return grpc.unary_unary_rpc_method_handler(run, request_deserializer=kinds[method].FromString,
-                                                   response_serializer=lambda answer: answer.SerializeToString())
+        handlers = {"WriteObject": grpc.stream_unary_rpc_method_handler, "ReadObject": grpc.unary_stream_rpc_method_handler}
+        return handlers.get(method, grpc.unary_unary_rpc_method_handler)(
+            run, request_deserializer=kinds[method].FromString, response_serializer=lambda answer: answer.SerializeToString())
 
     def LocateObject(self, request, context):
+        if self.relayed:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "its bytes go through the coordinator")
         path = f"{self.endpoint}/{request.name}?signed={self.server.signed}"
         if request.use != store_pb2.OBJECT_USE_WRITE_PARTS:
             return store_pb2.LocateObjectResponse(urls=[path])
         parts = range(request.first_part, request.first_part + request.parts)
-        return store_pb2.LocateObjectResponse(upload_id=request.upload_id or "upload",
-                                              urls=[f"{path}&partNumber={part}" for part in parts])
+        upload = request.upload_id or f"upload-{len(self.calls)}"
+        return store_pb2.LocateObjectResponse(upload_id=upload,
+                                              urls=[f"{path}&uploadId={upload}&partNumber={part}" for part in parts])
 
     def CompleteObject(self, request, context):
         path = f"/{request.name}"
-        parts = [self.server.objects[f"{path}#{part}"] for part in range(1, len(request.etags) + 1)]
-        etags = [f'"{hashlib.md5(part).hexdigest()}"' for part in parts]
+        parts = [self.server.objects[f"{path}#{request.upload_id}#{part}"] for part in range(1, len(request.etags) + 1)]
+        etags = [hashlib.md5(part).hexdigest() for part in parts]
         data = b"".join(parts)
-        if etags != list(request.etags) or len(data) != request.bytes:
-            context.abort(grpc.StatusCode.DATA_LOSS, "other parts")
+        if etags != [etag.strip('"').lower() for etag in request.etags] or len(data) != request.bytes:
+            context.abort(grpc.StatusCode.DATA_LOSS, "HTTP 400 InvalidPart")
         self.server.objects[path] = data
         return store_pb2.CompleteObjectResponse()
+
+    def WriteObject(self, requests, context):
+        messages = list(requests)
+        name = messages[0].name
+        self.server.clock += 40
+        written = self.found.setdefault(name, store_pb2.FindObjectResponse())
+        data = self.server.objects.get(f"{name}#", b"") + b"".join(message.data for message in messages)
+        self.server.objects[f"{name}#"], written.committed_size = data, len(data)
+        if messages[-1].finish_write:
+            if hashlib.sha256(data).hexdigest() != name.rpartition("/")[2]:
+                del self.found[name], self.server.objects[f"{name}#"]
+                context.abort(grpc.StatusCode.DATA_LOSS, "has another digest")
+            self.server.objects[f"/{name}"] = data
+        return store_pb2.WriteObjectResponse(committed_size=len(data))
+
+    def ReadObject(self, request, context):
+        data = self.server.objects[f"/{request.name}"][request.offset:request.offset + request.bytes]
+        yield store_pb2.ReadObjectResponse(data=data[:700])
+        if len(data) > 700:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "broken")
+
+    def GetRecordFiles(self, request, context):
+        return job_pb2.GetRecordFilesResponse()
 
     def FindObject(self, request, context):
         if f"/{request.name}" in self.server.objects:
@@ -137,6 +161,7 @@ class Direct(support.servers.harness.EndToEndTest):
         super().setUp()
         self.bucket = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
         self.bucket.objects, self.bucket.faults, self.bucket.requests, self.bucket.signed = {}, [], [], SIGNED
+        self.bucket.clock = 0  # seconds; each body takes 40
         threading.Thread(target=self.bucket.serve_forever, daemon=True).start()
         self.addCleanup(self.bucket.server_close)
         self.addCleanup(self.bucket.shutdown)
@@ -163,6 +188,7 @@ class Direct(support.servers.harness.EndToEndTest):
     def in_parts_of(self, size):
         self.enterContext(unittest.mock.patch.object(_direct, "_WHOLE_BYTES", size))
         self.enterContext(unittest.mock.patch.object(_direct, "_PART_BYTES", size))
+        self.enterContext(unittest.mock.patch.object(_direct, "_LEAST_PART_BYTES", size // 2))
 
     @contextlib.contextmanager
     def refused(self, kind, *words):
@@ -194,6 +220,57 @@ class Direct(support.servers.harness.EndToEndTest):
         with self.refused(stagecoach.ResourceExhausted, "HTTP 507 QuotaExceeded: so it is", data.parts[0].sha256):
             self.upload(data)
 
+    def test_what_the_bucket_does_not_take_is_tried_some_times_and_told(self):
+        self.in_parts_of(1000)
+        self.enterContext(unittest.mock.patch.object(_upload, "_MOST_DIRECT_TURNS", 2))
+        for size, fault in ((900, (400, "InvalidRequest")), (900, (301, "PermanentRedirect")), (1500, (404, "NoSuchUpload"))):
+            with self.subTest(fault):
+                path, data = self.data(size)
+                self.bucket.requests, self.bucket.faults = [], [fault] * 3
+                with self.refused(stagecoach.DataLoss, f"HTTP {fault[0]} {fault[1]}: so it is"):
+                    self.upload(data)
+                self.assertEqual(len(self.bucket.requests), 3)
+                self.bucket.faults = [fault] * 2
+                self.upload(data)
+                self.assertEqual(self.stored(data), path.read_bytes())
+
+    def test_a_part_that_another_client_replaced_is_sent_again(self):
+        self.in_parts_of(1000)
+        path, data = self.data(2500)
+        complete, uploads = self.coordinator.CompleteObject, []
+
+        def completed(request, context):
+            uploads.append(request.upload_id)
+            if len(uploads) == 1:
+                self.bucket.objects[f"/{request.name}#{request.upload_id}#2"] = b"another cut"
+            return complete(request, context)
+        self.coordinator.CompleteObject = completed
+        self.upload(data)
+        self.assertEqual(self.stored(data), path.read_bytes())
+        self.assertEqual(len(uploads), 2)
+
+    def test_a_coordinator_that_is_away_after_a_long_while_is_waited_for(self):
+        self.in_parts_of(1000)
+        self.enterContext(unittest.mock.patch.object(_upload, "_CALL_BYTES", 1000))
+        self.enterContext(unittest.mock.patch.object(_upload, "_MESSAGE_BYTES", 1000))
+        self.enterContext(unittest.mock.patch.object(_upload, "time", types.SimpleNamespace(monotonic=lambda: self.bucket.clock)))
+        for method, relayed in (("CompleteObject", False), ("WriteObject", True)):
+            with self.subTest(method):
+                self.coordinator.relayed, self.bucket.clock = relayed, 0
+                path, data = self.data(5500)
+                call, struck = getattr(self.coordinator, method), []
+
+                def called(request, context, call=call, struck=struck):
+                    if self.bucket.clock >= 200 and not struck:
+                        struck.append(self.bucket.clock)
+                        self.coordinator.away = 4  # it is asked again, and then for what it has
+                        context.abort(grpc.StatusCode.UNAVAILABLE, "away")
+                    return call(request, context)
+                setattr(self.coordinator, method, called)
+                self.upload(data)
+                self.assertEqual((len(struck), self.coordinator.away), (1, 0))
+                self.assertEqual(self.stored(data), path.read_bytes())
+
     def test_a_url_that_has_ended_is_asked_for_anew(self):
         self.in_parts_of(10)
         path, data = self.data(200)
@@ -222,69 +299,100 @@ class Direct(support.servers.harness.EndToEndTest):
         self.in_parts_of(1000)
         path, data = self.data(5500)
         name, content = f"data/parts/me/{data.parts[0].sha256}", path.read_bytes()
-        cases = (([content[:700], content[700:1500]], [3, 4, 5, 6]), ([content[:700], b"x" * 800], [2, 3, 4, 5, 6]),
-                 ([content[:700], content[700:1500], content[1500:2500], content[2500:3500], content[3500:4500], content[4500:]], []))
+        whole = [content[:700], content[700:1500], content[1500:2500], content[2500:3500], content[3500:4500], content[4500:]]
+        cases = ((whole[:2], [3, 4, 5, 6]), ([whole[0], b"x" * 800], [2, 3, 4, 5, 6]), (whole, []),
+                 ([whole[0], content[700:1100], content[1100:2000]], [2, 3, 4, 5, 6]),  # too small for a part in the middle
+                 ([b"x" * 700, whole[1]], [1, 2, 3, 4, 5, 6]))
         for there, sent in cases:
-            with self.subTest(sent):
-                self.bucket.objects, self.bucket.requests = {}, []
-                found = store_pb2.FindObjectResponse(upload_id="begun", committed_size=sum(map(len, there)))
-                for number, part in enumerate(there, 1):
-                    self.bucket.objects[f"/{name}#{number}"] = part
-                    found.uploaded.add(bytes=len(part), etag=f'"{hashlib.md5(part).hexdigest()}"')
-                self.coordinator.found[name] = found
-                self.upload(data)
+            for spelled in (str.lower, str.upper):
+                with self.subTest(sent, spelled=spelled):
+                    begun, numbers = self.gone_on(data, there, spelled)
+                    self.assertEqual(self.stored(data), content)
+                    self.assertEqual(numbers, sent)
+                    if 1 in sent:
+                        self.assertEqual(begun, there, "another client's upload is left alone")
+
+    def test_an_upload_without_numbers_for_the_rest_is_begun_anew(self):
+        self.in_parts_of(1000)
+        self.enterContext(unittest.mock.patch.object(_direct, "_MOST_PARTS", 6))
+        path, data = self.data(8000)
+        content = path.read_bytes()
+        for parts, size in ((4, 600), (6, 1000), (7, 600)):
+            with self.subTest(parts):
+                there = [content[at:at + size] for at in range(0, parts * size, size)]
+                self.assertEqual(self.gone_on(data, there), (there, [1, 2, 3, 4, 5, 6]))
                 self.assertEqual(self.stored(data), content)
-                numbers = [int(part) for _, path in self.bucket.requests for part in re.findall(r"partNumber=(\d+)", path)]
-                self.assertEqual(numbers, sent)
+
+    def gone_on(self, data, there, spelled=str):
+        """Uploads behind parts of an upload that was begun. Its parts afterwards, and the numbers of the parts that went."""
+        name = f"data/parts/me/{data.parts[0].sha256}"
+        self.bucket.objects, self.bucket.requests = {}, []
+        found = store_pb2.FindObjectResponse(upload_id="begun", committed_size=sum(map(len, there)))
+        for number, part in enumerate(there, 1):
+            self.bucket.objects[f"/{name}#begun#{number}"] = part
+            found.uploaded.add(bytes=len(part), etag=f'"{spelled(hashlib.md5(part).hexdigest())}"')
+        self.coordinator.found[name] = found
+        self.upload(data)
+        numbers = [int(part) for _, path in self.bucket.requests for part in re.findall(r"partNumber=(\d+)", path)]
+        return [self.bucket.objects.get(f"/{name}#begun#{number}") for number in range(1, len(there) + 1)], numbers
 
     def test_a_file_that_was_changed_does_not_get_there(self):
-        for size in (1000, 100_000):
-            with self.subTest(size):
+        for size, relayed in ((1000, False), (100_000, False), (1000, True)):
+            with self.subTest(size, relayed=relayed):
                 self.in_parts_of(10_000)
+                self.coordinator.relayed = relayed
                 path, data = self.data(size)
+                before = path.stat()
                 path.write_bytes(b"x" * size)
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # only its digest tells
                 with self.refused(stagecoach.FailedPrecondition, "was changed while it was"):
                     self.upload(data)
                 self.assertIsNone(self.stored(data))
 
-    def read(self, size):
-        exported = job_pb2.ExportWeightsResponse(store_folder="exports/job", grant="grant")
-        file = job_pb2.ExportedFile(name="file", bytes=size)
-        connection = self.client._connection
-        return b"".join(_weights._parts(connection, _direct.DirectStore(connection), exported, file))
-
-    def test_a_fetch_goes_on_over_what_breaks(self):
-        data = self.bucket.objects["/exports/job/file"] = os.urandom(2500)
-        self.enterContext(unittest.mock.patch.object(_direct, "_RANGE_BYTES", 1000))
-        self.bucket.faults = ["cut", (500, "InternalError"), "cut", None, (403, "ExpiredToken"), (503, "SlowDown")]
-        self.assertEqual(self.read(2500), data)
-        with self.refused(stagecoach.DataLoss, "exports/job/file"):
-            self.read(2600)
-        del self.bucket.objects["/exports/job/file"]
-        with self.refused(stagecoach.NotFound, "NoSuchKey"):
-            self.read(2500)
-
-    def test_a_fetch_that_is_refused_asks_once(self):
+    def test_a_signature_that_is_refused_is_renewed_with_its_grant_once(self):
+        _, data = self.data(10)
         self.bucket.faults = [(403, "AccessDenied")] * 10
         with self.refused(stagecoach.PermissionDenied, "HTTP 403 AccessDenied"):
-            self.read(10)
-        self.assertEqual(len(self.bucket.requests), 2)
+            self.upload(data)
+        self.assertEqual(len(self.bucket.requests), 4)
 
     def test_only_http_is_followed(self):
-        secret = self.folder / "secret"
-        secret.write_text("0123456789")
-        self.coordinator.LocateObject = lambda *_: store_pb2.LocateObjectResponse(urls=[secret.as_uri()])
+        _, data = self.data(10)
+        self.coordinator.LocateObject = lambda *_: store_pb2.LocateObjectResponse(urls=[(self.folder / "secret").as_uri()])
         with self.refused(stagecoach.DataLoss, "none of http or https"):
-            self.read(10)
+            self.upload(data)
         self.assertEqual(self.bucket.requests, [])
 
-    def test_a_certificate_that_is_not_accepted_is_told_at_once(self):
-        error = _direct.ssl.SSLCertVerificationError()
-        error.verify_message = "self-signed certificate"
-        with unittest.mock.patch.object(_direct.urllib.request.OpenerDirector, "open",
-                                        side_effect=_direct.urllib.error.URLError(error)):
-            with self.refused(stagecoach.FailedPrecondition, "self-signed certificate", "SSL_CERT_FILE"):
-                self.read(10)
+    def test_an_authority_of_ones_own_is_named_as_for_the_other_programs(self):
+        subprocess.run([str(support.servers.harness.CLI), "certs", str(self.folder), "coordinator"], check=True, capture_output=True)
+        certs = self.folder / "coordinator"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certs / "tls.crt", certs / "tls.key")
+        self.bucket.socket = context.wrap_socket(self.bucket.socket, server_side=True)
+        self.coordinator.endpoint = self.coordinator.endpoint.replace("http:", "https:")
+        path, data = self.data(1000)
+        with unittest.mock.patch.dict(os.environ, {"AWS_CA_BUNDLE": ""}):
+            with self.refused(stagecoach.FailedPrecondition, "certificate", "AWS_CA_BUNDLE"):
+                self.upload(data)
+            os.environ["AWS_CA_BUNDLE"] = str(certs / "none.pem")
+            with self.refused(stagecoach.ConfigurationError, "AWS_CA_BUNDLE", "none.pem: No such file"):
+                self.upload(data)
+            os.environ["AWS_CA_BUNDLE"] = str(certs / "ca.pem")
+            self.upload(data)
+        self.assertEqual(self.stored(data), path.read_bytes())
+
+    def test_a_fetch_comes_through_the_coordinator_alone(self):
+        data = self.bucket.objects["/exports/job/file"] = os.urandom(1500)
+        exported = job_pb2.ExportWeightsResponse(store_folder="exports/job", grant="grant")
+        exported.files.add(name="file", bytes=len(data))
+        _weights.fetch_files(self.client._connection, exported, str(self.folder / "here"), lambda inner: None)
+        self.assertEqual((self.folder / "here" / "file").read_bytes(), data)
+        self.assertEqual(self.coordinator.calls, ["ReadObject"] * 3, "it breaks behind 700 bytes")
+
+    def test_a_job_without_records_says_so(self):
+        job = stagecoach.Job(self.client._connection, job_pb2.Job(id="young"))
+        with self.refused(stagecoach.FailedPrecondition, "job young: has no records yet"):
+            job.records_to(str(self.folder / "here"))
 
 
 if __name__ == "__main__":

@@ -62,6 +62,9 @@ class GrpcDataClient final : public DataClient {
                       bool finish) override {
     return store_->Append(object, offset, bytes, finish);
   }
+  absl::StatusOr<bool> IsDirect(const StoredObject& object) override {
+    return store_->IsDirect(object);
+  }
   std::function<void()> Stopper() override {
     return [store = store_] { store->Shutdown(); };
   }

@@ -37,6 +37,7 @@ class DataClient {
                             std::span<std::byte> target) = 0;
   virtual absl::Status Append(const StoredObject& object, int64_t offset,
                               std::span<const std::byte> bytes, bool finish) = 0;
+  virtual absl::StatusOr<bool> IsDirect(const StoredObject& object) = 0;
   // Ends transfers for good; it may be called when this object is gone.
   virtual std::function<void()> Stopper() = 0;
 };

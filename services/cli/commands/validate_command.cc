@@ -1,4 +1,7 @@
 #include "absl/strings/str_cat.h"
+#include "base/errors/status.h"
+#include "plan/data/bucket_path.h"
+#include "plan/data/data_sets_of.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
@@ -20,6 +23,10 @@ constexpr char kNotLookedAt[] = "the data is not on this machine, and was not lo
 int RunValidate(const ValidateOptions& options, CommandContext& context) {
   const absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
+  for (const ClusterPath& path : PathsInBuckets(spec_file->job)) {
+    const absl::Status sound = Annotate(ParseBucketPath(path.path).status(), path.field);
+    if (!sound.ok()) return context.console->Fail(sound);
+  }
   absl::StatusOr<DataSurvey> survey = DataSurvey();
   if (!options.data_elsewhere) {
     const absl::Status here = CheckDataHere(*spec_file);

@@ -99,6 +99,21 @@ TEST_F(JobDataTest, WhatIsElsewhereStaysAsItIs) {
   const v1::JobSpec again = Job(absl::StrCat("data: {text: {path: \"", stored, "\"}}"));
   EXPECT_THAT(Travel(again), IsEmpty());
   EXPECT_EQ(changed_.data().text().path(), stored);
+  const v1::JobSpec bucket =
+      Job("data: {text: {path: \"s3://corpora/a b\", tokenizer: \"s3://corpora/t.json\"}}\n"
+          "initialize: {from: \"s3://weights/bert/\"}");
+  EXPECT_THAT(Travel(bucket), IsEmpty());
+  EXPECT_EQ(changed_.SerializeAsString(), bucket.SerializeAsString());
+  EXPECT_EQ(bucket.data().text().path(), "s3://corpora/a b") << "not beside the job file";
+  EXPECT_EQ(bucket.initialize().from(), "s3://weights/bert/");
+}
+
+TEST_F(JobDataTest, FilesHereTravelBesidePathsInABucket) {
+  folder_.Write("pieces", "1");
+  EXPECT_THAT(Travel(Job("data: {text: {path: \"s3://corpora/a\", tokenizer: pieces}}")),
+              ElementsAre("pieces"));
+  EXPECT_EQ(changed_.data().text().path(), "s3://corpora/a");
+  EXPECT_EQ(changed_.data().text().tokenizer(), In("/pieces"));
 }
 
 TEST_F(JobDataTest, WhatIsMissingNamesTheField) {

@@ -10,20 +10,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
+#include "services/cli/data/proven_bytes.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int kPreparedParts = 4096;  // of a call, as data_sets.proto has it
-constexpr int64_t kSentPieceBytes = int64_t{4} << 20;
 // Uploads of one part by several clients take turns; each turn that another one won counts.
 constexpr int kMostLostTurns = 20;
 constexpr int kMostPuts = 3;
 
-// Bytes of a part from a place on: of files, or of the manifest.
-using ReadPart = std::function<absl::Status(std::span<std::byte> target)>;
 using OpenPart = std::function<ReadPart(int64_t offset)>;
 
 struct MissingPart {
@@ -51,7 +50,7 @@ class Uploader {
     again_ = name.again;
     for (int left = kMostPuts;;) {
       RETURN_IF_ERROR(UploadMissing(parts));
-      again_ = false;
+      again_ = false;  // what is there now is new
       absl::StatusOr<v1::PutDataSetResponse> put = client_.Put(request);
       if (put.ok()) return std::move(*put->mutable_data_set());
       // The removal of another set took a part with it that was there before.
@@ -166,6 +165,8 @@ class Uploader {
   }
 
   absl::Status UploadGranted(const MissingPart& part) {
+    ASSIGN_OR_RETURN(const bool direct, IsDirect(part));
+    if (direct) return UploadDirect(part);
     bool began_here = false;  // every byte of it is from here
     int lost_turns = 0;
     while (true) {
@@ -173,7 +174,7 @@ class Uploader {
       if (there.complete) break;
       if (there.committed > part.bytes) return ChangedWhileSent(part);
       began_here = began_here || there.committed == 0;
-      const absl::Status status = AppendFrom(part, there.committed);
+      const absl::Status status = AppendFrom(part, there.committed, nullptr);
       if (status.ok()) break;
       // The server says both also of bytes that have another digest than the part's name.
       if (!absl::IsDataLoss(status) && !absl::IsInvalidArgument(status)) return Told(status);
@@ -186,6 +187,32 @@ class Uploader {
     return Done(part);
   }
 
+  // A bucket compares no SHA-256, so this client does before the object is complete.
+  absl::Status UploadDirect(const MissingPart& part) {
+    for (int lost_turns = 0;;) {
+      ASSIGN_OR_RETURN(const StoreClient::Size there, SizeOf(part));
+      if (there.complete && !again_) break;
+      Sha256 hash;
+      const ReadPart read = part.open(0);
+      const ReadPart read_until_stop = [&](std::span<std::byte> to) {
+        return stop_->requested() ? stop_->reason() : read(to);
+      };
+      ASSIGN_OR_RETURN(const int64_t proven,
+                       ProvenBytes(there.uploaded, part.bytes, read_until_stop, &hash));
+      const absl::Status status = AppendFrom(part, proven, &hash);
+      if (status.ok()) break;
+      // Another client completed the upload that both sent to, or replaced a part of it.
+      if (!absl::IsDataLoss(status) || ++lost_turns > kMostLostTurns) return Told(status);
+    }
+    return Done(part);
+  }
+
+  absl::StatusOr<bool> IsDirect(const MissingPart& part) {
+    const absl::StatusOr<bool> direct = client_.IsDirect(part.object);
+    if (!direct.ok()) return Told(direct.status());
+    return direct;
+  }
+
   absl::StatusOr<StoreClient::Size> SizeOf(const MissingPart& part) {
     const absl::StatusOr<StoreClient::Size> found = client_.Find(part.object);
     if (absl::IsNotFound(found.status())) return StoreClient::Size{};
@@ -193,14 +220,19 @@ class Uploader {
     return found;
   }
 
-  absl::Status AppendFrom(const MissingPart& part, int64_t at) {
+  // hash: of the bytes before `at`; null: the coordinator compares.
+  absl::Status AppendFrom(const MissingPart& part, int64_t at, Sha256* hash) {
     on_uploaded_(done_ + std::min(at, part.counted), total_);
     const ReadPart read = part.open(at);
     while (true) {
       if (stop_->requested()) return stop_->reason();
-      piece_.resize(static_cast<size_t>(std::min(kSentPieceBytes, part.bytes - at)));
+      piece_.resize(static_cast<size_t>(std::min(SentPieceBytes(part.bytes), part.bytes - at)));
       RETURN_IF_ERROR(read(piece_));
       const bool last = at + std::ssize(piece_) == part.bytes;
+      if (hash != nullptr) {
+        hash->Update(piece_);
+        if (last && hash->Hex() != NameOf(part.object.name)) return ChangedWhileSent(part);
+      }
       RETURN_IF_ERROR(client_.Append(part.object, at, piece_, last));
       at += std::ssize(piece_);
       sent_ += std::ssize(piece_);

@@ -11,6 +11,7 @@
 #include "base/testing/status_is.h"
 #include "base/testing/temporary_folder.h"
 #include "services/cli/data/file_set.h"
+#include "services/cli/data/proven_bytes.h"
 #include "services/cli/testing/fake_data_client.h"
 
 namespace stagecoach {
@@ -18,10 +19,12 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr size_t kBigBytes = 17 << 20;  // two pieces and a small one
+
 class UploadTest : public testing::Test {
  protected:
   UploadTest() {
-    folder_.Write("big", std::string(9 << 20, 'b'));
+    folder_.Write("big", std::string(kBigBytes, 'b'));
     folder_.Write("small", "s");
     Read();
   }
@@ -60,7 +63,7 @@ TEST_F(UploadTest, BringsWhatIsMissingAndTheSecondTimeNothing) {
   EXPECT_EQ(set->name(), "mine");
   EXPECT_EQ(set->files(), 2);
   EXPECT_EQ(done_, total_);
-  EXPECT_GT(total_, 9 << 20);
+  EXPECT_GT(total_, static_cast<int64_t>(kBigBytes));
   const int appends = client_.appends;
   const auto again = Run();
   ASSERT_TRUE(again.ok());
@@ -82,7 +85,7 @@ TEST_F(UploadTest, BringsAllAgainIfAsked) {
 TEST_F(UploadTest, GoesOnBehindWhatACutUploadHasBrought) {
   client_.appends_left = 2;
   EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cut")));
-  EXPECT_EQ(Big().bytes.size(), 8u << 20);
+  EXPECT_EQ(Big().bytes.size(), 16u << 20);
   client_.appends_left = -1;
   const int before = client_.appends;
   ASSERT_TRUE(Run().ok());
@@ -90,7 +93,7 @@ TEST_F(UploadTest, GoesOnBehindWhatACutUploadHasBrought) {
 }
 
 TEST_F(UploadTest, OfAllBytesThatAreThereOnlyTheEndIsMissing) {
-  Big().bytes = std::string(9 << 20, 'b');
+  Big().bytes = std::string(kBigBytes, 'b');
   ASSERT_TRUE(Run().ok());
   EXPECT_TRUE(Big().complete);
 }
@@ -105,13 +108,13 @@ TEST_F(UploadTest, AnotherOneThatIsFasterIsNoError) {
   bool once = true;
   client_.on_append = [&] {
     if (!std::exchange(once, false)) return;
-    Big() = {.bytes = std::string(9 << 20, 'b'), .complete = true};
+    Big() = {.bytes = std::string(kBigBytes, 'b'), .complete = true};
   };
   ASSERT_TRUE(Run().ok());
 }
 
 TEST_F(UploadTest, AChangedFileIsNamed) {
-  folder_.Write("big", std::string(9 << 20, 'c'));
+  folder_.Write("big", std::string(kBigBytes, 'c'));
   EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr(folder_.File("big") + ": was changed")));
   EXPECT_TRUE(changed_.empty()) << "its times tell";
@@ -160,7 +163,60 @@ TEST_F(UploadTest, APartThatGoesMeanwhileIsSentAgain) {
 TEST_F(UploadTest, AStopEndsItAndLeavesWhatIsThere) {
   client_.on_append = [this] { stop_.Request(absl::CancelledError("interrupted")); };
   EXPECT_TRUE(absl::IsCancelled(Run().status()));
-  EXPECT_EQ(Big().bytes.size(), 4u << 20);
+  EXPECT_EQ(Big().bytes.size(), 8u << 20);
+}
+
+// With a bucket nobody but this client compares the SHA-256.
+class DirectUploadTest : public UploadTest {
+ protected:
+  DirectUploadTest() { client_.direct = true; }
+  void Cut() {
+    client_.appends_left = 2;
+    EXPECT_TRUE(absl::IsUnavailable(Run().status()));
+    ASSERT_EQ(Big().uploaded.size(), 2u);
+    client_.appends_left = -1;
+  }
+};
+
+TEST_F(DirectUploadTest, GoesOnBehindThePartsThatAreGood) {
+  Cut();
+  const int before = client_.appends;
+  const auto set = Run();
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(client_.appends - before, 3) << "the rest, the small file, the manifest";
+  EXPECT_EQ(Sha256Hex(Big().bytes), parts_.parts[0].sha256);
+}
+
+TEST_F(DirectUploadTest, PartsOfAFileThatWasChangedSinceAreSentAnew) {
+  Cut();
+  Big().uploaded[1].set_etag("\"another\"");
+  const int before = client_.appends;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(client_.appends - before, 4);
+  EXPECT_EQ(Sha256Hex(Big().bytes), parts_.parts[0].sha256);
+}
+
+TEST_F(DirectUploadTest, AFileThatIsChangedIsNeverComplete) {
+  folder_.Write("big", std::string(kBigBytes, 'c'));
+  EXPECT_THAT(Run().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       HasSubstr(folder_.File("big") + ": was changed")));
+  EXPECT_FALSE(Big().complete);
+  EXPECT_TRUE(client_.sets.empty());
+}
+
+TEST_F(DirectUploadTest, AnotherOneThatIsFasterIsNoError) {
+  client_.on_append = [&] {
+    if (client_.appends != 1) return;
+    Big() = {.bytes = std::string(kBigBytes, 'b'), .complete = true};
+  };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(Big().bytes.size(), kBigBytes);
+}
+
+TEST(SentPieces, AreAsManyAndAsLargeAsAStoreTakes) {
+  EXPECT_EQ(SentPieceBytes(1), 8 << 20);
+  const int64_t terabytes = int64_t{5} << 40;
+  EXPECT_LE((terabytes + SentPieceBytes(terabytes) - 1) / SentPieceBytes(terabytes), 10000);
 }
 
 }  // namespace

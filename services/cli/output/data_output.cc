@@ -27,7 +27,8 @@ std::string DataSetTable(const v1::ListDataSetsResponse& sets) {
     table.Add({set.name().empty() ? "-" : set.name(), set.id().substr(0, kShownDigits),
                absl::StrCat(set.files()), FormatBytes(set.bytes()),
                FormatUnixTime(set.used_seconds()), set.owner().empty() ? "-" : set.owner(),
-               set.title(), set.jobs().empty() ? "-" : absl::StrJoin(set.jobs(), ",")});
+               set.source().empty() ? set.title() : set.source(),
+               set.jobs().empty() ? "-" : absl::StrJoin(set.jobs(), ",")});
   }
   return table.ToString();
 }
@@ -37,8 +38,9 @@ std::string DataSetText(const v1::DataSet& set, const v1::DataManifest& manifest
       "id       ", set.id(), "\nname     ", set.name().empty() ? "-" : set.name(), "\nowner    ",
       set.owner().empty() ? "-" : set.owner(), "\ncreated  ", FormatUnixTime(set.created_seconds()),
       "\nused     ", FormatUnixTime(set.used_seconds()), "\nsize     ", FormatBytes(set.bytes()),
-      " in ", set.files(), set.files() == 1 ? " file" : " files", "\njobs     ",
-      set.jobs().empty() ? "-" : absl::StrJoin(set.jobs(), ", "), "\n\n");
+      " in ", set.files(), set.files() == 1 ? " file" : " files",
+      set.source().empty() ? "" : absl::StrCat(", not copied\nsource   ", set.source()),
+      "\njobs     ", set.jobs().empty() ? "-" : absl::StrJoin(set.jobs(), ", "), "\n\n");
   Table table({"SIZE", "FILE"}, {0});
   for (const v1::DataSetFile& file : manifest.files()) {
     table.Add({FormatBytes(file.bytes()), ShownName(file.path())});

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
-#include "plan/data/data_set_path.h"
+#include "plan/data/bucket_path.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/client_files.h"
 #include "services/cli/spec/data_check.h"
@@ -65,14 +65,14 @@ absl::Status CheckDataHere(const ValidSpecFile& spec_file, StagesAre stages) {
   return LocateHere(spec_file, CheckDataFiles(spec, spec_file.network));
 }
 
-absl::Status CheckNoDataSet(const ValidSpecFile& spec_file) {
+absl::Status CheckAllIsHere(const ValidSpecFile& spec_file) {
   std::string field, what;
   for (const DataFile& file : DataFiles(spec_file.job.data)) {
-    if (!IsDataSetPath(file.path)) continue;
+    if (!IsClusterPath(file.path)) continue;
     field = DataFieldPath(spec_file.job.data, file);
     what = file.path;
   }
-  if (IsDataSetPath(spec_file.job.initialize.from)) {
+  if (IsClusterPath(spec_file.job.initialize.from)) {
     field = "initialize.from";
     what = spec_file.job.initialize.from;
   }
@@ -90,8 +90,11 @@ absl::Status CheckNoDataSet(const ValidSpecFile& spec_file) {
       spec_file,
       absl::InvalidArgumentError(absl::StrCat(
           field, ": ", ShownName(what),
-          ": a cluster keeps it, and `stagecoach local` asks none; name the files on this machine, "
-          "or use `stagecoach submit`")));
+          IsBucketPath(what) ? ": is in a bucket, which `stagecoach local` does not read; download "
+                               "it and name the files on this machine"
+                             : ": a cluster keeps it, and `stagecoach local` asks none; name the "
+                               "files on this machine",
+          ", or use `stagecoach submit`")));
 }
 
 }  // namespace stagecoach

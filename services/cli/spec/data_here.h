@@ -15,8 +15,8 @@ enum class StagesAre { kElsewhere, kHere };
 // Stages on this machine find here what is `on_stages`.
 absl::Status CheckDataHere(const ValidSpecFile& spec_file,
                            StagesAre stages = StagesAre::kElsewhere);
-// For stages on this machine, which have no cluster's store: refuses data sets.
-absl::Status CheckNoDataSet(const ValidSpecFile& spec_file);
+// For stages on this machine, which have no cluster's store: refuses data sets and buckets.
+absl::Status CheckAllIsHere(const ValidSpecFile& spec_file);
 
 }  // namespace stagecoach
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "plan/data/data_set_path.h"
+#include "plan/data/bucket_path.h"
 #include "plan/job/data_kinds.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/common/convert/spec/convert_kind.h"
@@ -36,7 +36,7 @@ std::string WithoutDotdots(const std::filesystem::path& path) {
 
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
 std::string BesideJobFile(const std::string& file, const std::string& path) {
-  if (IsDataSetPath(path)) return path;
+  if (IsClusterPath(path)) return path;
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   return WithoutDotdots(folder / path);  // an absolute one is left
 }

@@ -7,11 +7,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/hash.h"
 #include "services/cli/client/data_client.h"
 #include "services/common/data_sets/data_manifest.h"
+#include "services/common/s3/s3_client.h"
 
 namespace stagecoach {
 
@@ -20,6 +22,7 @@ class FakeDataClient final : public DataClient {
   struct Object {
     std::string bytes;
     bool complete = false;
+    std::vector<v1::UploadedPart> uploaded = {};  // that `bytes` are of; in a bucket
   };
   std::map<std::string, Object> parts;      // by digest
   std::map<std::string, v1::DataSet> sets;  // by id
@@ -28,6 +31,7 @@ class FakeDataClient final : public DataClient {
   int appends = 0, appends_left = -1;       // until the connection is cut; negative: never
   std::function<void()> on_append, on_put;  // before each
   std::string write_grant = "write";
+  bool direct = false;  // as a bucket, which compares no digest
 
   absl::StatusOr<v1::PrepareUploadResponse> PrepareUpload(
       const v1::PrepareUploadRequest& request) override {
@@ -100,7 +104,7 @@ class FakeDataClient final : public DataClient {
     const auto found = parts.find(KeyOf(object));
     if (found == parts.end()) return absl::NotFoundError(object.name);
     return StoreClient::Size{static_cast<int64_t>(found->second.bytes.size()),
-                             found->second.complete};
+                             found->second.complete, found->second.uploaded};
   }
   absl::Status Read(const StoredObject& object, int64_t offset,
                     std::span<std::byte> target) override {
@@ -119,6 +123,7 @@ class FakeDataClient final : public DataClient {
     --appends_left;
     ++appends;
     Object& there = parts[KeyOf(object)];
+    if (direct) return AppendDirect(there, offset, bytes, finish);
     if (std::ssize(there.bytes) != offset) return absl::DataLossError("somebody else wrote");
     there.bytes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (!finish) return absl::OkStatus();
@@ -127,11 +132,28 @@ class FakeDataClient final : public DataClient {
     parts.erase(KeyOf(object));
     return absl::InvalidArgumentError("the file was changed while it was uploaded");
   }
+  absl::StatusOr<bool> IsDirect(const StoredObject&) override { return direct; }
   std::function<void()> Stopper() override {
     return [] {};
   }
 
  private:
+  static absl::Status AppendDirect(Object& there, int64_t offset, std::span<const std::byte> bytes,
+                                   bool finish) {
+    while (std::ssize(there.bytes) > offset && !there.uploaded.empty()) {
+      there.bytes.resize(there.bytes.size() - static_cast<size_t>(there.uploaded.back().bytes()));
+      there.uploaded.pop_back();
+    }
+    if (std::ssize(there.bytes) != offset) return absl::DataLossError("no upload stands there");
+    there.bytes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!bytes.empty()) {
+      v1::UploadedPart& part = there.uploaded.emplace_back();
+      part.set_bytes(std::ssize(bytes));
+      part.set_etag(absl::StrCat("\"", Md5Hex(bytes), "\""));
+    }
+    there.complete = finish;
+    return absl::OkStatus();
+  }
   // "data/sets/ID/manifest" is the part ID.
   static std::string KeyOf(const StoredObject& object) {
     const size_t slash = object.name.rfind('/');

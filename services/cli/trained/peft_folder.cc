@@ -15,7 +15,7 @@
 #include "checkpoint/names.h"
 #include "network/names/weight_names.h"
 #include "network/passes/later_rows.h"
-#include "plan/data/data_set_path.h"
+#include "plan/data/bucket_path.h"
 #include "services/cli/output/new_file.h"
 #include "services/cli/trained/adapter_file.h"
 
@@ -113,7 +113,7 @@ nlohmann::ordered_json NumberOf(double value) {
 
 // The folder that from_pretrained loads; null: the base is none of Hugging Face's.
 nlohmann::ordered_json BaseOf(const InitializeSpec& initialize) {
-  if (initialize.names != kHuggingFaceNames || IsDataSetPath(initialize.from)) return nullptr;
+  if (initialize.names != kHuggingFaceNames || IsClusterPath(initialize.from)) return nullptr;
   const bool file = initialize.from.ends_with(".safetensors") || initialize.from.ends_with(".json");
   return file ? FolderOf(initialize.from) : initialize.from;
 }

@@ -149,7 +149,8 @@ absl::Status CachedPart::FetchMissing(Fetch fetch) {
 }
 
 absl::Status CachedPart::CheckWhole(Fetch fetch, absl::FunctionRef<bool()> wanted) {
-  if (file_->checked()) return absl::OkStatus();
+  // Each answer of the bucket had the object's ETag.
+  if (file_->key().linked || file_->checked()) return absl::OkStatus();
   Sha256 digest;
   std::vector<std::byte> piece;
   for (int64_t at = 0; at < file_->key().bytes; at += std::ssize(piece)) {
@@ -166,11 +167,12 @@ absl::Status CachedPart::CheckWhole(Fetch fetch, absl::FunctionRef<bool()> wante
   }
   file_->Drop();
   std::lock_guard<std::mutex> lock(mutex_);
-  lost_ = absl::DataLossError(
-      absl::StrCat("part ", file_->key().sha256,
-                   " of the data set came with other bytes than those of its name: the "
-                   "coordinator's disk may be damaged; upload it again with `stagecoach submit "
-                   "--data-again`, or `stagecoach data put --again`"));
+  lost_ = absl::DataLossError(absl::StrCat(
+      "part ", file_->key().sha256,
+      " of the data set has other bytes than those of its name, in the store or in this "
+      "stage's cache, which has dropped them: submit the job again; if that fails too, "
+      "upload the data with `stagecoach submit --data-again`, or `stagecoach data put "
+      "--again`"));
   return lost_;
 }
 

@@ -45,7 +45,8 @@ class CachedPart {
   int64_t NextMissing();
   // Fetches it.
   absl::Status FetchMissing(Fetch fetch);
-  // Once all of it is here: compares its SHA-256, if no process has. Gives up once it is not wanted.
+  // Once all of it is here: compares its SHA-256, if no process has; of a linked part nobody knows it.
+  // Gives up once it is not wanted.
   absl::Status CheckWhole(Fetch fetch, absl::FunctionRef<bool()> wanted);
 
  private:

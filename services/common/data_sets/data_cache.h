@@ -45,8 +45,12 @@ class DataCache final : public DataSets {
   explicit DataCache(Options options);
   ~DataCache() override { Shutdown(); }
 
-  // From now on this grant opens the set, whose folder in the store is `folder`.
-  void Admit(const std::string& set, const std::string& folder, const std::string& grant);
+  struct Grant {
+    std::string folder, grant;  // the set's in the store, and what opens it
+    bool unproven = false;      // as of v1.DataGrant
+  };
+  // From now on this grant opens the set.
+  void Admit(const std::string& set, Grant grant);
   // The sets of the cell that is loaded now; of others nothing is read ahead or kept open.
   void KeepOnly(const std::set<std::string>& sets) { ahead_.KeepOnly(sets); }
   // Ends the thread. The store's calls must end soon: shut it down before.
@@ -60,15 +64,13 @@ class DataCache final : public DataSets {
   int64_t cached_bytes() const;  // of all parts on the disk; 0 before the first use
 
  private:
-  struct Grant {
-    std::string folder, grant;
-  };
   struct ManifestSlot {
     std::mutex mutex;  // guards manifest; held while it is fetched
     std::shared_ptr<const CheckedManifest> manifest;
   };
   class Ranges;
 
+  bool IsUnproven(const std::string& set) const;
   absl::StatusOr<StoredObject> GrantedObject(const std::string& set, const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const CheckedManifest>> ManifestOf(const std::string& set);
   absl::StatusOr<PartTable*> Table();

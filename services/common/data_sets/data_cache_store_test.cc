@@ -86,7 +86,7 @@ TEST(DataCacheOverStore, AFileComesThroughConnectionsThatBreak) {
         },
         .read = [&](const StoredObject& object, int64_t offset,
                     std::span<std::byte> into) { return client.Read(object, offset, into); }});
-    cache.Admit(objects.set(), objects.folder(), objects.grant());
+    cache.Admit(objects.set(), {objects.folder(), objects.grant()});
     const auto file = cache.Open(objects.Path("in/large"), DataSets::Reading::kAll);
     ASSERT_TRUE(file.ok()) << file.status();
     EXPECT_TRUE(ReadRange(*file, 0, file->bytes).value() == bytes);

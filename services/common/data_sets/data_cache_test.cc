@@ -85,6 +85,23 @@ TEST_F(DataCacheTest, AnotherProcessFindsWhatOneHasFetched) {
   EXPECT_EQ(store_.read_bytes(), before);
 }
 
+// In a bucket nobody compares a part's digest. Somebody who knows that of another's file could name
+// it, and read the file out of a cache that both share, or put other bytes in its place.
+TEST_F(DataCacheTest, AnUnprovenDigestCountsWithinItsSetAlone) {
+  FakeDataStore other(std::string(64, 'b'), {{"large.bin", large_}});
+  other.Damage(Sha256Hex(large_));
+  std::string others_bytes = large_;
+  others_bytes.front() ^= 1;
+  for (FakeDataStore* const store : {&store_, &other}) store->LeaveUnproven();
+  const auto others_cache = other.Cache(cache_folder_), cache = store_.Cache(cache_folder_);
+  EXPECT_TRUE(ReadWholeFile(*others_cache, other.Path("large.bin")).value() == others_bytes);
+  EXPECT_TRUE(ReadWholeFile(*cache, store_.Path("large.bin")).value() == large_);
+  const auto again = other.Cache(cache_folder_);
+  EXPECT_TRUE(ReadWholeFile(*again, other.Path("large.bin")).value() == others_bytes);
+  EXPECT_EQ(other.read_bytes(), std::ssize(large_));
+  EXPECT_EQ(cache->Open(store_.Path("large.bin"), Reading::kSome)->sha256_of, store_.set());
+}
+
 TEST_F(DataCacheTest, OnlyTheBlocksOfARangeAreFetched) {
   const auto cache = store_.Cache(cache_folder_);
   const auto file = cache->Open(store_.Path("large.bin"), Reading::kSome);
@@ -168,6 +185,21 @@ TEST_F(DataCacheTest, APartWithOtherBytesThanItsNameIsDroppedAndNamed) {
   EXPECT_TRUE(ReadWholeFile(*cache, store_.Path("large.bin")).value() == large_);
 }
 
+// Nobody knows the digest of an object outside the store. Its name in the cache is one that no
+// uploaded part has, or whoever uploads the text behind the digest could put bytes in its place.
+TEST_F(DataCacheTest, ALinkedPartIsReadWithoutItsDigest) {
+  store_.LinkParts();
+  const auto cache = store_.Cache(cache_folder_);
+  const auto file = cache->Open(store_.Path("large.bin"), Reading::kAll);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->sha256, "");
+  EXPECT_TRUE(Comes([&] { return store_.read_bytes() >= std::ssize(large_); }));
+  cache->Shutdown();
+  EXPECT_TRUE(ReadRange(*file, 0, file->bytes).value() == large_);
+  EXPECT_EQ(store_.read_bytes(), std::ssize(large_));
+  EXPECT_THAT(Parts(), testing::Each(testing::EndsWith(".linked")));
+}
+
 TEST_F(DataCacheTest, AnErrorOfTheStoreIsTheReadersAndTheNextReadTriesAgain) {
   const auto cache = store_.Cache(cache_folder_);
   store_.set_fault([](int64_t, std::span<std::byte> into) {
@@ -189,7 +221,7 @@ TEST_F(DataCacheTest, ASetNeedsItsGrantAndTakesANewOne) {
   EXPECT_THAT(
       ReadWholeFile(*cache, store_.Path("large.bin")).status(),
       StatusIs(StatusCode::kPermissionDenied, HasSubstr("grant for the data set has ended")));
-  cache->Admit(store_.set(), "store:/" + store_.folder(), "new");
+  cache->Admit(store_.set(), {"store:/" + store_.folder(), "new"});
   EXPECT_TRUE(ReadWholeFile(*cache, store_.Path("large.bin")).value() == large_);
 }
 

@@ -64,6 +64,24 @@ class FakeDataStore {
     objects_[folder_ + "/" + kDataManifestObject] = manifest.SerializeAsString();
   }
 
+  // Its parts are objects outside the store from now on, named by where they are.
+  void LinkParts() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    v1::DataManifest manifest;
+    CHECK(manifest.ParseFromString(objects_.at(folder_ + "/" + kDataManifestObject)));
+    for (v1::DataPart& part : *manifest.mutable_parts()) {
+      auto object = objects_.extract(folder_ + "/" + part.sha256());
+      part.set_source("s3://bucket/" + part.sha256());
+      part.set_etag("1");
+      part.set_sha256(Sha256Hex(part.source() + "\n" + part.etag() + "\n"));
+      object.key() = folder_ + "/" + part.sha256();
+      objects_.insert(std::move(object));
+    }
+    objects_[folder_ + "/" + kDataManifestObject] = manifest.SerializeAsString();
+  }
+
+  void LeaveUnproven() { unproven_ = true; }  // before Cache
+
   // A cache on a folder with the set's grant; it keeps `bytes`.
   std::unique_ptr<DataCache> Cache(const std::string& folder, int64_t bytes = int64_t{1} << 40) {
     auto cache = std::make_unique<DataCache>(DataCache::Options{
@@ -76,7 +94,7 @@ class FakeDataStore {
         },
         .read = [this](const StoredObject& object, int64_t offset,
                        std::span<std::byte> into) { return Read(object, offset, into); }});
-    cache->Admit(set_, folder_, grant());
+    cache->Admit(set_, {folder_, grant(), unproven_});
     return cache;
   }
   // Null: there is none of this name.
@@ -139,6 +157,7 @@ class FakeDataStore {
   }
 
   const std::string set_, folder_;
+  bool unproven_ = false;
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::string> objects_;
   std::string grant_ = "grant";

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
+#include "plan/data/bucket_path.h"
 #include "plan/data/data_set_path.h"
 
 namespace stagecoach {
@@ -15,6 +16,46 @@ namespace {
 
 absl::Status RefusedManifest(const std::string& what, const char* why) {
   return absl::InvalidArgumentError(absl::StrCat("a data set's manifest: ", what, ": ", why));
+}
+
+constexpr size_t kMostEtagBytes = 256;
+
+// It goes into a header, between quotes.
+bool IsEtag(std::string_view etag) {
+  return !etag.empty() && etag.size() <= kMostEtagBytes &&
+         std::all_of(etag.begin(), etag.end(),
+                     [](char c) { return c > ' ' && c < 0x7f && c != '"'; });
+}
+
+absl::Status CheckSource(const v1::DataManifest& manifest, const v1::DataPart& part) {
+  if (part.source().empty() != manifest.parts(0).source().empty()) {
+    return RefusedManifest("as a whole", "some of its parts were uploaded and some were not");
+  }
+  if (part.source().empty()) return absl::OkStatus();
+  const std::string what = absl::StrCat("part ", ShownName(part.source()));
+  if (!ParseBucketPath(part.source()).ok()) return RefusedManifest(what, "is no s3://BUCKET/KEY");
+  if (!IsEtag(part.etag())) return RefusedManifest(what, "its ETag is none");
+  return absl::OkStatus();
+}
+
+// The longest common folder of two paths that begin with s3://BUCKET.
+std::string CommonFolder(const std::string& folder, const std::string& path) {
+  std::string common = folder;
+  while (path != common && !path.starts_with(common + "/")) {
+    const size_t slash = common.rfind('/');
+    if (slash < std::string_view(kBucketPrefix).size()) return kBucketPrefix;  // two buckets
+    common.resize(slash);
+  }
+  return common;
+}
+
+std::string CommonSource(const v1::DataManifest& manifest) {
+  std::string common = manifest.parts().empty() ? "" : manifest.parts(0).source();
+  for (const v1::DataPart& part : manifest.parts()) {
+    if (common == kBucketPrefix || common.empty()) break;
+    common = CommonFolder(common, part.source());
+  }
+  return common;
 }
 
 absl::Status CheckParts(const v1::DataManifest& manifest) {
@@ -27,6 +68,7 @@ absl::Status CheckParts(const v1::DataManifest& manifest) {
     if (part.bytes() < 1 || part.bytes() > left)
       return RefusedManifest(what, "its size is out of range");
     left -= part.bytes();
+    RETURN_IF_ERROR(CheckSource(manifest, part));
   }
   return absl::OkStatus();
 }
@@ -88,6 +130,7 @@ absl::Status CheckedManifest::Check() {
       return RefusedManifest(absl::StrCat("file ", ShownName(file.path())), "lies in a file");
     }
   }
+  source_ = CommonSource(manifest_);
   return absl::OkStatus();
 }
 

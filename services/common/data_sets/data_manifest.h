@@ -28,6 +28,8 @@ class CheckedManifest {
 
   const v1::DataManifest& manifest() const { return manifest_; }
   int64_t bytes() const { return bytes_; }  // of all files
+  // "s3://BUCKET/FOLDER" in which all parts lie, or the only one. Empty: they were uploaded.
+  const std::string& source() const { return source_; }
   // Null: there is no such file.
   const v1::DataSetFile* Find(std::string_view path) const;
 
@@ -43,6 +45,7 @@ class CheckedManifest {
   absl::Status Check();
   v1::DataManifest manifest_;
   int64_t bytes_ = 0;
+  std::string source_;
 };
 
 }  // namespace stagecoach

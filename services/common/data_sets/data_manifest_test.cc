@@ -36,6 +36,25 @@ v1::DataManifest Manifest() {
   return manifest;
 }
 
+// All parts are objects below there.
+void Link(v1::DataManifest* manifest, const std::string& source, const std::string& etag) {
+  for (v1::DataPart& part : *manifest->mutable_parts()) {
+    part.set_source(source + "/" + part.sha256().substr(0, 1));
+    part.set_etag(etag);
+  }
+}
+
+TEST(DataManifestTest, TheSourceIsTheFolderOfAllParts) {
+  v1::DataManifest manifest = Manifest();
+  EXPECT_EQ(CheckedManifest::Parse(manifest.SerializeAsString())->source(), "");
+  Link(&manifest, "s3://corpora/en", "1-2");
+  EXPECT_EQ(CheckedManifest::Parse(manifest.SerializeAsString())->source(), "s3://corpora/en");
+  manifest.mutable_parts(1)->set_source("s3://corpora/english");
+  EXPECT_EQ(CheckedManifest::Parse(manifest.SerializeAsString())->source(), "s3://corpora");
+  manifest.mutable_parts(1)->set_source("s3://other/en");
+  EXPECT_EQ(CheckedManifest::Parse(manifest.SerializeAsString())->source(), "s3://");
+}
+
 TEST(DataManifestTest, FindsFilesAndListsFolders) {
   const auto checked = CheckedManifest::Parse(Manifest().SerializeAsString());
   ASSERT_TRUE(checked.ok()) << checked.status();
@@ -84,6 +103,11 @@ TEST(DataManifestTest, RefusesWhatDoesNotFit) {
       {[](auto* m) { m->mutable_files(2)->set_offset(-1); }, "within its part"},
       {[](auto* m) { m->mutable_files(2)->set_bytes(-1); }, "within its part"},
       {[](auto* m) { m->mutable_files(2)->set_offset(INT64_MAX); }, "within its part"},
+      {[](auto* m) { m->mutable_parts(1)->set_source("s3://corpora/b"); }, "and some were not"},
+      {[](auto* m) { Link(m, "corpora/a", "1"); }, "is no s3://BUCKET/KEY"},
+      {[](auto* m) { Link(m, "s3://corpora/../a", "1"); }, "is no s3://BUCKET/KEY"},
+      {[](auto* m) { Link(m, "s3://corpora/a", ""); }, "its ETag is none"},
+      {[](auto* m) { Link(m, "s3://corpora/a", "1\r\nX: y"); }, "its ETag is none"},
   };
   for (const Case& each : cases) {
     v1::DataManifest manifest = Manifest();

@@ -72,7 +72,10 @@ bool IsStill(int descriptor, const std::string& path) {
 
 }  // namespace
 
-std::string PartKey::FileName() const { return absl::StrCat(sha256, ".", bytes); }
+std::string PartKey::FileName() const {
+  // Anybody can upload a part with the digest that stands for an object: it is another file.
+  return absl::StrCat(sha256, ".", bytes, linked ? ".linked" : "", set.empty() ? "" : ".", set);
+}
 
 absl::Status PartFile::Failed(int error, const std::string& what) const {
   const absl::Status plain =

@@ -29,6 +29,10 @@ inline constexpr char kCacheRemedy[] =
 struct PartKey {
   std::string sha256;  // 64 hexadecimal digits
   int64_t bytes = 0;
+  bool linked = false;  // an object outside the store: sha256 is not of its bytes
+  // If nobody compared the digest, the id of the set that says so: another set's part is another
+  // file, or whoever names a digest that is not theirs would read, or write, the bytes of others.
+  std::string set = {};
   // A part whose size somebody misstates is another file.
   std::string FileName() const;
 };

@@ -146,7 +146,7 @@ inline constexpr MetricDefinition kDataFetched = {
     "bytes",
     "stage",
     "S",
-    "Bytes of data sets that the stage fetched from the coordinator."};
+    "Bytes of data sets that the stage fetched from the store."};
 inline constexpr MetricDefinition kDataCached = {
     "stagecoach_data_cache_bytes",
     kG,

@@ -1,5 +1,6 @@
 // FakeS3: an S3 server in this process that keeps one bucket in memory and fails on command. What it
-// knows of S3: objects, conditional puts, ranges, listings, uploads in parts.
+// knows of S3: objects, conditional puts and gets, ranges, listings, uploads in parts. Without
+// sockets it has no threads either, and serves Ask.
 // Threads: its own, one a connection; the calls here from any.
 #ifndef STAGECOACH_SERVICES_COMMON_S3_FAKE_S3_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_S3_FAKE_S3_TESTING_H_
@@ -15,7 +16,9 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,9 +28,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/errors/check.h"
-#include "base/files/hash.h"
 #include "services/common/http/http_message.h"
+#include "services/common/s3/s3_client.h"
 #include "services/common/s3/s3_xml.h"
 
 namespace stagecoach {
@@ -49,9 +54,19 @@ class FakeS3 {
     bool Has(const std::string& field) const { return query.contains(field); }
   };
 
-  // `fault` is asked for every request; any thread.
-  explicit FakeS3(std::function<Fault(const Request&)> fault = nullptr)
-      : fault_(std::move(fault)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  struct Answer {
+    int status = 200;
+    std::string body = {};
+    std::string headers = {};  // lines, each with its end
+  };
+  enum class Sockets { kListens, kNone };
+
+  // `fault` is asked for every request that comes over a socket; any thread.
+  explicit FakeS3(std::function<Fault(const Request&)> fault = nullptr,
+                  Sockets sockets = Sockets::kListens)
+      : fault_(std::move(fault)),
+        listener_(sockets == Sockets::kNone ? -1 : socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (sockets == Sockets::kNone) return;
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -63,6 +78,7 @@ class FakeS3 {
     acceptor_ = std::thread([this] { Accept(); });
   }
   ~FakeS3() {
+    if (listener_ < 0) return;
     shutdown(listener_, SHUT_RDWR);
     acceptor_.join();
     {
@@ -84,24 +100,36 @@ class FakeS3 {
   void Set(const std::string& key, const std::string& content) {
     std::lock_guard<std::mutex> lock(mutex_);
     objects_[key] = content;
+    modified_[key] = Now();
+  }
+  // Of what changes from now on; as of now, the system's.
+  void SetTime(absl::Time time) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    time_ = time;
+  }
+  void Erase(const std::string& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    objects_.erase(key);
   }
   size_t uploads() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return uploads_.size();
   }
   int requests() const { return requests_; }
+  // head: "PUT /bucket/key HTTP/1.1", and lines of headers, with "\r\n" between them.
+  Answer Ask(const std::string& head, std::string body) {
+    Request request = Parse(head);
+    request.body = std::move(body);
+    ++requests_;
+    return Do(request);
+  }
   void IgnoreConditions() { ignores_conditions_ = true; }
   void SetPageSize(size_t size) { page_ = size; }
 
  private:
   struct Upload {
-    std::string key;
+    std::string key, begun;
     std::map<int, std::string> parts;
-  };
-  struct Answer {
-    int status = 200;
-    std::string body = {};
-    std::string headers = {};
   };
 
   void Accept() {
@@ -211,7 +239,7 @@ class FakeS3 {
             absl::StrCat("<Error><Code>", code, "</Code><Message>as told</Message></Error>")};
   }
   static std::string EtagOf(const std::string& content) {
-    return absl::StrCat("\"", Sha256Hex(content).substr(0, 32), "\"");
+    return absl::StrCat("\"", Md5Hex(std::as_bytes(std::span(content))), "\"");
   }
 
   Answer Do(const Request& request) {
@@ -237,19 +265,25 @@ class FakeS3 {
     const bool conditional = request.headers.contains("if-none-match") && !ignores_conditions_;
     if (conditional && objects_.contains(request.key)) return Error(412, "PreconditionFailed");
     objects_[request.key] = request.body;
+    modified_[request.key] = Now();
     return {200, "", absl::StrCat("ETag: ", EtagOf(request.body), "\r\n")};
   }
 
   Answer Get(const Request& request) {
     const auto found = objects_.find(request.key);
     if (found == objects_.end()) return Error(404, "NoSuchKey");
+    const std::string etag = EtagOf(found->second), header = absl::StrCat("ETag: ", etag, "\r\n");
+    const auto wanted = request.headers.find("if-match");
+    if (wanted != request.headers.end() && wanted->second != etag && !ignores_conditions_) {
+      return Error(412, "PreconditionFailed");
+    }
     const auto range = request.headers.find("range");
-    if (range == request.headers.end()) return {200, found->second};
+    if (range == request.headers.end()) return {200, found->second, header};
     const std::vector<std::string> ends = absl::StrSplit(range->second.substr(6), '-');
     size_t first = 0, last = 0;
     CHECK(absl::SimpleAtoi(ends[0], &first) && absl::SimpleAtoi(ends[1], &last));
     if (first >= found->second.size()) return Error(416, "InvalidRange");
-    return {206, found->second.substr(first, last - first + 1)};
+    return {206, found->second.substr(first, last - first + 1), header};
   }
 
   Answer List(const Request& request) {
@@ -277,7 +311,8 @@ class FakeS3 {
         absl::StrAppend(&body, "<CommonPrefixes><Prefix>", name, "</Prefix></CommonPrefixes>");
       } else {
         absl::StrAppend(&body, "<Contents><Key>", key, "</Key><ETag>", XmlEscaped(EtagOf(content)),
-                        "</ETag><Size>", content.size(), "</Size></Contents>");
+                        "</ETag><LastModified>", modified_[key], "</LastModified><Size>",
+                        content.size(), "</Size></Contents>");
       }
     }
     if (more) {
@@ -287,24 +322,51 @@ class FakeS3 {
     return {200, absl::StrCat("<ListBucketResult>", body, "</ListBucketResult>")};
   }
 
-  Answer DoUpload(const Request& request) {
-    if (request.method == "GET") {
-      std::string body;
-      for (const auto& [id, upload] : uploads_) {
-        absl::StrAppend(&body, "<Upload><Key>", upload.key, "</Key><UploadId>", id,
-                        "</UploadId></Upload>");
-      }
-      return {200, body};
+  std::string Now() const {
+    return absl::FormatTime(absl::RFC3339_full, time_.value_or(absl::Now()), absl::UTCTimeZone());
+  }
+
+  Answer ListUploads() const {
+    std::string body;
+    for (const auto& [id, upload] : uploads_) {
+      absl::StrAppend(&body, "<Upload><Key>", upload.key, "</Key><UploadId>", id,
+                      "</UploadId><Initiated>", upload.begun, "</Initiated></Upload>");
     }
+    return {200, body};
+  }
+
+  Answer ListParts(const Request& request, const Upload& upload) const {
+    const auto marker = request.query.find("part-number-marker");
+    int after = 0;
+    CHECK(marker == request.query.end() || absl::SimpleAtoi(marker->second, &after));
+    std::string body;
+    size_t count = 0;
+    for (const auto& [number, content] : upload.parts) {
+      if (number <= after) continue;
+      if (count++ == page_) {
+        absl::StrAppend(&body, "<IsTruncated>true</IsTruncated>");
+        break;
+      }
+      absl::StrAppend(&body, "<Part><PartNumber>", number, "</PartNumber><ETag>",
+                      XmlEscaped(EtagOf(content)), "</ETag><Size>", content.size(),
+                      "</Size></Part>");
+    }
+    return {200, body};
+  }
+
+  Answer DoUpload(const Request& request) {
+    if (request.method == "GET" && request.Has("uploads")) return ListUploads();
     if (request.Has("uploads")) {
       const std::string id = absl::StrCat("upload ", ++last_upload_);
       uploads_[id].key = request.key;
+      uploads_[id].begun = Now();
       return {200, absl::StrCat("<UploadId>", id, "</UploadId>")};
     }
     const auto found = uploads_.find(request.query.at("uploadId"));
     if (found == uploads_.end() || found->second.key != request.key) {
       return Error(404, "NoSuchUpload");
     }
+    if (request.method == "GET") return ListParts(request, found->second);
     if (request.method == "PUT") {
       int part = 0;
       CHECK(absl::SimpleAtoi(request.query.at("partNumber"), &part));
@@ -320,6 +382,7 @@ class FakeS3 {
         content += bytes;
       }
       objects_[request.key] = content;
+      modified_[request.key] = found->second.begun;  // as AWS tells it
     }
     uploads_.erase(found);
     return {200, "<CompleteMultipartUploadResult/>"};
@@ -332,7 +395,8 @@ class FakeS3 {
   std::atomic<bool> ignores_conditions_{false};
   std::atomic<size_t> page_{1000};
   mutable std::mutex mutex_;  // guards what follows
-  std::map<std::string, std::string> objects_;
+  std::optional<absl::Time> time_;
+  std::map<std::string, std::string> objects_, modified_;  // by key
   std::map<std::string, Upload> uploads_;
   int last_upload_ = 0;
   std::set<int> open_;

@@ -46,14 +46,15 @@ struct HttpAnswer {
   std::string Header(const std::string& name) const;  // empty if absent
 };
 
+// Virtual functions: a simulation moves bytes and waits on its own time.
 class HttpTransfer {
  public:
   HttpTransfer();
-  ~HttpTransfer();
+  virtual ~HttpTransfer();
   // With an error `received` tells how much reached the target all the same.
-  absl::StatusOr<HttpAnswer> Do(const HttpCall& call, size_t* received = nullptr);
-  void Shutdown();                  // calls under way end within a second
-  bool WaitClosed(double seconds);  // true: after Shutdown, at once
+  virtual absl::StatusOr<HttpAnswer> Do(const HttpCall& call, size_t* received = nullptr);
+  void Shutdown();                          // calls under way end within a second
+  virtual bool WaitClosed(double seconds);  // true: after Shutdown, at once
 
  private:
   struct Connection;

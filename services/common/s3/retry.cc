@@ -3,29 +3,23 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/threads/clock.h"
 
 namespace stagecoach {
-namespace {
-
-double SecondsNow() { return SystemClock::Get()->MonotonicSeconds(); }
-
-}  // namespace
-
-Retry::Retry(HttpTransfer* transfer, double give_up_seconds, double first_pause)
+Retry::Retry(HttpTransfer* transfer, double give_up_seconds, double first_pause, const Clock* clock)
     : transfer_(*transfer),
+      clock_(*clock),
       patience_(give_up_seconds),
       first_pause_(first_pause),
-      moved_at_(SecondsNow()),
+      moved_at_(clock->MonotonicSeconds()),
       pause_(first_pause) {}
 
 void Retry::Moved() {
-  moved_at_ = SecondsNow();
+  moved_at_ = clock_.MonotonicSeconds();
   pause_ = first_pause_;
 }
 
 absl::Status Retry::After(const absl::Status& error) {
-  if (SecondsNow() - moved_at_ >= patience_) {
+  if (clock_.MonotonicSeconds() - moved_at_ >= patience_) {
     return absl::UnavailableError(
         absl::StrCat("nothing has moved for ", patience_, " s: ", error.message()));
   }

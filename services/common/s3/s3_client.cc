@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
 #include "services/common/s3/retry.h"
@@ -30,6 +31,15 @@ std::string Sha256Of(std::span<const std::byte> bytes) {
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
+}
+
+std::string Md5Of(std::span<const std::byte> bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_md5(), nullptr) != 1) {
+    return "";
+  }
+  return std::string(reinterpret_cast<const char*>(digest.data()), length);
 }
 
 bool AreBadCredentials(const std::string& code) {
@@ -55,6 +65,14 @@ std::string KeyOf(const std::string& text, bool by_url) {
   return key;
 }
 
+// Of "2026-11-30T19:21:14.000Z"; 0: it is no time.
+double SecondsOf(const std::string& text) {
+  absl::Time time;
+  std::string error;
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, &error)) return 0;
+  return static_cast<double>(absl::ToUnixMillis(time)) / 1000;
+}
+
 std::string PartList(const std::vector<std::string>& etags) {
   std::string xml = "<CompleteMultipartUpload>";
   for (size_t part = 0; part < etags.size(); ++part) {
@@ -67,13 +85,11 @@ std::string PartList(const std::vector<std::string>& etags) {
 }  // namespace
 
 std::string ContentMd5(std::span<const std::byte> bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned length = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_md5(), nullptr) != 1) {
-    return "";
-  }
-  return absl::Base64Escape(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), length));
+  return absl::Base64Escape(Md5Of(bytes));
+}
+
+std::string Md5Hex(std::span<const std::byte> bytes) {
+  return absl::BytesToHexString(Md5Of(bytes));
 }
 
 std::string WordsOf(const HttpAnswer& answer) {
@@ -95,12 +111,12 @@ std::string S3Client::Named(const std::string& key) const {
 absl::Status S3Client::ErrorOf(const Request& request, const HttpAnswer& answer) const {
   const std::string code = CodeOf(answer), words = WordsOf(answer);
   const std::string what = absl::StrCat(request.method, " ", Named(request.key), ": ", words);
-  const std::string store = absl::StrCat("--store=", options_.location.ToString());
+  const std::string store = absl::StrCat(options_.location.flag, "=", options_.location.ToString());
   const std::string region = answer.Header("x-amz-bucket-region");
   if (code == "NoSuchBucket") {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, "; ", store, ": ", options_.location.base,
-                     " has no such bucket: make it, or correct --store or --s3-endpoint"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, "; ", store, ": ", options_.location.base,
+        " has no such bucket: make it, or correct ", options_.location.flag, " or --s3-endpoint"));
   }
   if (answer.status == 301 || answer.status == 307 || code == "AuthorizationHeaderMalformed") {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -122,6 +138,8 @@ absl::Status S3Client::ErrorOf(const Request& request, const HttpAnswer& answer)
   if (answer.status == 404) status = absl::StatusCode::kNotFound;
   if (answer.status == 412) status = absl::StatusCode::kAlreadyExists;
   if (answer.status == 416) status = absl::StatusCode::kOutOfRange;
+  if (code.starts_with("InvalidPart"))
+    status = absl::StatusCode::kDataLoss;  // somebody replaced it
   if (answer.status == 501) status = absl::StatusCode::kUnimplemented;
   if (answer.status == 507 || code == "QuotaExceeded") {
     status = absl::StatusCode::kResourceExhausted;
@@ -144,6 +162,11 @@ absl::StatusOr<HttpAnswer> S3Client::Once(const Request& request, size_t* receiv
       absl::StrCat(location.base, EncodeUriPath(to_sign.path), query.empty() ? "" : "?", query);
   call.body = request.body;
   call.target = request.target;
+  // What moves bytes, or makes an object of its parts, may be silent for longer.
+  const bool short_call = request.body.empty() && request.target.empty();
+  if (short_call && request.method != "POST") {
+    call.silent_seconds = std::clamp(options_.give_up_seconds, 1.0, call.silent_seconds);
+  }
   const NamedTexts added = SignedHeaders(
       to_sign, credentials,
       {.region = location.region, .time = static_cast<int64_t>(clock_.UnixSeconds())});
@@ -153,7 +176,7 @@ absl::StatusOr<HttpAnswer> S3Client::Once(const Request& request, size_t* receiv
 
 // An answer of 2xx, whose target is full.
 absl::StatusOr<HttpAnswer> S3Client::Do(const Request& request) {
-  Retry retry(&transfer_, options_.give_up_seconds, options_.first_pause_seconds);
+  Retry retry(&transfer_, options_.give_up_seconds, options_.first_pause_seconds, &clock_);
   bool renewed = false;
   while (true) {
     absl::StatusOr<HttpAnswer> answer = Once(request, nullptr);
@@ -192,9 +215,16 @@ absl::Status S3Client::PutIfAbsent(const std::string& key, std::span<const std::
 }
 
 absl::StatusOr<int64_t> S3Client::Size(const std::string& key) {
+  ASSIGN_OR_RETURN(const S3Entry entry, Look(key));
+  return entry.bytes;
+}
+
+absl::StatusOr<S3Entry> S3Client::Look(const std::string& key) {
   ASSIGN_OR_RETURN(const HttpAnswer answer, Do({.method = "HEAD", .key = key}));
-  int64_t bytes = 0;
-  if (absl::SimpleAtoi(answer.Header("content-length"), &bytes) && bytes >= 0) return bytes;
+  S3Entry entry{.key = key, .etag = answer.Header("etag")};
+  if (absl::SimpleAtoi(answer.Header("content-length"), &entry.bytes) && entry.bytes >= 0) {
+    return entry;
+  }
   return absl::DataLossError(absl::StrCat(Named(key), ": the server tells no size"));
 }
 
@@ -204,7 +234,7 @@ absl::StatusOr<std::string> S3Client::Get(const std::string& key) {
 }
 
 absl::Status S3Client::Read(const std::string& key, int64_t offset, std::span<std::byte> target) {
-  Retry retry(&transfer_, options_.give_up_seconds, options_.first_pause_seconds);
+  Retry retry(&transfer_, options_.give_up_seconds, options_.first_pause_seconds, &clock_);
   while (!target.empty()) {
     const auto piece = target.first(std::min(target.size(), kPieceBytes));
     const std::string range =
@@ -257,7 +287,9 @@ absl::StatusOr<S3Listing> S3Client::List(const std::string& prefix, bool flat, s
     ASSIGN_OR_RETURN(const HttpAnswer answer, Do(request));
     const bool by_url = XmlText(answer.body, "EncodingType") == "url";
     for (const std::string& entry : XmlElements(answer.body, "Contents")) {
-      S3Entry object{.key = KeyOf(XmlText(entry, "Key"), by_url), .etag = XmlText(entry, "ETag")};
+      S3Entry object{.key = KeyOf(XmlText(entry, "Key"), by_url),
+                     .etag = XmlText(entry, "ETag"),
+                     .modified_seconds = SecondsOf(XmlText(entry, "LastModified"))};
       if (!absl::SimpleAtoi(XmlText(entry, "Size"), &object.bytes)) {
         return absl::DataLossError(absl::StrCat(Named(prefix), ": a listing without sizes"));
       }
@@ -305,18 +337,66 @@ absl::Status S3Client::CompleteParts(const std::string& key, const std::string& 
       absl::StrCat(Named(key), ": ", *size, " bytes are there, ", bytes, " were written"));
 }
 
-absl::Status S3Client::DropParts(const std::string& prefix) {
-  ASSIGN_OR_RETURN(
-      const HttpAnswer answer,
-      Do({.method = "GET", .key = "", .query = {{"uploads", ""}, {"prefix", prefix}}}));
-  for (const std::string& upload : XmlElements(answer.body, "Upload")) {
-    const std::string key = XmlText(upload, "Key");
-    if (!key.starts_with(prefix)) continue;
-    const absl::Status dropped =
-        Do({.method = "DELETE", .key = key, .query = {{"uploadId", XmlText(upload, "UploadId")}}})
-            .status();
-    if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
+absl::StatusOr<std::vector<S3Upload>> S3Client::ListUploads(const std::string& prefix) {
+  std::vector<S3Upload> uploads;
+  std::string after_key, after_id;
+  while (true) {
+    Request request{.method = "GET", .key = "", .query = {{"uploads", ""}, {"prefix", prefix}}};
+    if (!after_key.empty()) {
+      request.query.emplace_back("key-marker", after_key);
+      request.query.emplace_back("upload-id-marker", after_id);
+    }
+    ASSIGN_OR_RETURN(const HttpAnswer answer, Do(request));
+    for (const std::string& entry : XmlElements(answer.body, "Upload")) {
+      S3Upload upload{.key = XmlText(entry, "Key"),
+                      .id = XmlText(entry, "UploadId"),
+                      .begun_seconds = SecondsOf(XmlText(entry, "Initiated"))};
+      if (upload.key.starts_with(prefix) && !upload.id.empty()) {
+        uploads.push_back(std::move(upload));
+      }
+    }
+    if (XmlText(answer.body, "IsTruncated") != "true") return uploads;
+    const std::string before = absl::StrCat(after_key, "\n", after_id);
+    after_key = XmlText(answer.body, "NextKeyMarker");
+    after_id = XmlText(answer.body, "NextUploadIdMarker");
+    if (after_key.empty() || absl::StrCat(after_key, "\n", after_id) == before) {
+      return absl::DataLossError(
+          absl::StrCat(Named(prefix), ": a listing of uploads that cannot go on"));
+    }
   }
+}
+
+absl::StatusOr<std::vector<S3Part>> S3Client::ListParts(const std::string& key,
+                                                        const std::string& upload_id) {
+  std::vector<S3Part> parts;
+  int64_t marker = 0;
+  while (true) {
+    Request request{.method = "GET", .key = key, .query = {{"uploadId", upload_id}}};
+    if (marker > 0) request.query.emplace_back("part-number-marker", absl::StrCat(marker));
+    ASSIGN_OR_RETURN(const HttpAnswer answer, Do(request));
+    const std::vector<std::string> entries = XmlElements(answer.body, "Part");
+    for (const std::string& entry : entries) {
+      S3Part part{.etag = XmlText(entry, "ETag")};
+      if (!absl::SimpleAtoi(XmlText(entry, "PartNumber"), &marker) ||
+          !absl::SimpleAtoi(XmlText(entry, "Size"), &part.bytes) || part.bytes < 0) {
+        return absl::DataLossError(absl::StrCat(Named(key), ": a listing of parts without sizes"));
+      }
+      if (marker != std::ssize(parts) + 1) return parts;
+      parts.push_back(std::move(part));
+    }
+    if (XmlText(answer.body, "IsTruncated") != "true" || entries.empty()) return parts;
+  }
+}
+
+absl::Status S3Client::DropUpload(const std::string& key, const std::string& upload_id) {
+  const absl::Status dropped =
+      Do({.method = "DELETE", .key = key, .query = {{"uploadId", upload_id}}}).status();
+  return absl::IsNotFound(dropped) ? absl::OkStatus() : dropped;
+}
+
+absl::Status S3Client::DropParts(const std::string& prefix) {
+  ASSIGN_OR_RETURN(const std::vector<S3Upload> uploads, ListUploads(prefix));
+  for (const S3Upload& upload : uploads) RETURN_IF_ERROR(DropUpload(upload.key, upload.id));
   return absl::OkStatus();
 }
 

@@ -30,11 +30,22 @@ struct S3Entry {
   std::string key;
   int64_t bytes = 0;
   std::string etag;
+  double modified_seconds = 0;  // since 1970; 0: the server does not tell
 };
 
 struct S3Listing {
   std::vector<S3Entry> objects;
   std::vector<std::string> prefixes;  // "a/b/", where names below were not asked for
+};
+
+// An upload in parts that is neither complete nor dropped.
+struct S3Upload {
+  std::string key, id;
+  double begun_seconds = 0;  // as S3Entry's
+};
+struct S3Part {
+  int64_t bytes = 0;
+  std::string etag;
 };
 
 class S3Client {
@@ -61,6 +72,7 @@ class S3Client {
   // was this call, whose answer got lost.
   absl::Status PutIfAbsent(const std::string& key, std::span<const std::byte> bytes);
   absl::StatusOr<int64_t> Size(const std::string& key);
+  absl::StatusOr<S3Entry> Look(const std::string& key);     // size and ETag
   absl::StatusOr<std::string> Get(const std::string& key);  // a small object, whole
   absl::Status Read(const std::string& key, int64_t offset, std::span<std::byte> target);
   absl::Status Delete(const std::string& key);  // absent: OK
@@ -73,6 +85,12 @@ class S3Client {
   // Repeating it is harmless: an object of `bytes` bytes is taken for its result.
   absl::Status CompleteParts(const std::string& key, const std::string& upload_id,
                              const std::vector<std::string>& etags, int64_t bytes);
+  // Unfinished uploads of keys that begin so.
+  absl::StatusOr<std::vector<S3Upload>> ListUploads(const std::string& prefix);
+  // The parts of one from number 1 on, without a gap.
+  absl::StatusOr<std::vector<S3Part>> ListParts(const std::string& key,
+                                                const std::string& upload_id);
+  absl::Status DropUpload(const std::string& key, const std::string& upload_id);  // absent: OK
   // Ends all unfinished uploads of keys that begin so.
   absl::Status DropParts(const std::string& prefix);
 
@@ -101,6 +119,8 @@ class S3Client {
 
 // Base64 of MD5, for the header Content-MD5: the server compares. Empty where OpenSSL has no MD5.
 std::string ContentMd5(std::span<const std::byte> bytes);
+// MD5 as most stores have it in an object's or a part's ETag, without the quotes there.
+std::string Md5Hex(std::span<const std::byte> bytes);
 
 // Words of what a store's server answered: "HTTP 403 AccessDenied: ...".
 std::string WordsOf(const HttpAnswer& answer);

@@ -109,6 +109,31 @@ TEST_F(S3ClientTest, OfManyThatPutTheSameNameOneWins) {
   }
 }
 
+TEST_F(S3ClientTest, AnUnfinishedUploadIsListedWithItsPartsUpToTheFirstGap) {
+  server_.SetPageSize(2);
+  const std::string id = *client_.BeginParts("p/large");
+  ASSERT_TRUE(client_.BeginParts("other").ok());
+  for (const int part : {1, 2, 3, 5}) {
+    const std::string url = *client_.Presign(
+        "PUT", "p/large", {{"partNumber", absl::StrCat(part)}, {"uploadId", id}}, 60);
+    ASSERT_TRUE(transfer_.Do({.method = "PUT", .url = url, .body = Bytes("part")})->ok());
+  }
+  const auto uploads = client_.ListUploads("p/");
+  ASSERT_TRUE(uploads.ok()) << uploads.status();
+  ASSERT_EQ(uploads->size(), 1u);
+  EXPECT_EQ(uploads->front().key, "p/large");
+  EXPECT_EQ(uploads->front().id, id);
+  EXPECT_NEAR(uploads->front().begun_seconds, SystemClock::Get()->UnixSeconds(), 60);
+  const auto parts = client_.ListParts("p/large", id);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  ASSERT_EQ(parts->size(), 3u) << "two pages, and then a gap";
+  EXPECT_EQ(parts->back().bytes, 4);
+  EXPECT_EQ(parts->back().etag, absl::StrCat("\"", Md5Hex(Bytes("part")), "\""));
+  EXPECT_TRUE(client_.DropUpload("p/large", id).ok());
+  EXPECT_TRUE(client_.DropUpload("p/large", id).ok());
+  EXPECT_TRUE(absl::IsNotFound(client_.ListParts("p/large", id).status()));
+}
+
 TEST_F(S3ClientTest, PartsMakeOneObjectAlsoWhenTheAnswerIsLost) {
   const std::string id = *client_.BeginParts("p/large");
   std::vector<std::string> etags;

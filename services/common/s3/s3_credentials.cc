@@ -123,4 +123,17 @@ void S3CredentialSource::Forget() {
   kept_.reset();
 }
 
+std::string EndpointOfProcess(const std::string& given) {
+  std::string endpoint = given;
+  for (const char* const name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}) {
+    if (endpoint.empty()) endpoint = S3CredentialSource::OfProcess(name);
+  }
+  return endpoint;
+}
+
+std::string RegionOfProcess() {
+  const std::string region = S3CredentialSource::OfProcess("AWS_REGION");
+  return region.empty() ? S3CredentialSource::OfProcess("AWS_DEFAULT_REGION") : region;
+}
+
 }  // namespace stagecoach

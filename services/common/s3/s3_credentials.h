@@ -50,6 +50,11 @@ class S3CredentialSource {
   std::optional<S3Credentials> kept_;
 };
 
+// The server and region of requests, as AWS's own tools have them: `given`, else of AWS_ENDPOINT_URL_S3
+// or AWS_ENDPOINT_URL (empty: AWS); of AWS_REGION or AWS_DEFAULT_REGION.
+std::string EndpointOfProcess(const std::string& given);
+std::string RegionOfProcess();
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_SERVICES_COMMON_S3_S3_CREDENTIALS_H_

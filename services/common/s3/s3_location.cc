@@ -19,7 +19,7 @@ bool IsOf(const std::string& text, std::string_view others) {
   });
 }
 
-absl::Status CheckPrefix(const std::string& store, const std::string& prefix) {
+absl::Status CheckPrefix(const std::string& given, const std::string& prefix) {
   if (prefix.empty()) return absl::OkStatus();
   const std::vector<std::string> parts = absl::StrSplit(prefix, '/');
   const bool plain = prefix.size() <= 512 && IsOf(prefix, "._-/") &&
@@ -28,7 +28,7 @@ absl::Status CheckPrefix(const std::string& store, const std::string& prefix) {
                      });
   if (plain) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--store=", store,
+      absl::StrCat(given,
                    ": want s3://BUCKET/PREFIX with a prefix of letters, digits, '.', '-', "
                    "'_' and single '/'"));
 }
@@ -59,12 +59,13 @@ std::string S3Location::PathOf(const std::string& key) const {
 }
 
 absl::StatusOr<S3Location> ParseS3Location(const std::string& store, const std::string& endpoint,
-                                           const std::string& region) {
-  S3Location location;
+                                           const std::string& region, const std::string& flag) {
+  S3Location location{.flag = flag};
+  const std::string given = absl::StrCat(flag, "=", store);
   absl::string_view rest = store;
   if (!absl::ConsumePrefix(&rest, kS3Scheme)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--store=", store, ": want embedded, folder or s3://BUCKET/PREFIX"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        given, ": want ", flag == "--store" ? "embedded, folder or " : "", "s3://BUCKET/PREFIX"));
   }
   absl::ConsumeSuffix(&rest, "/");
   const std::vector<std::string> parts = absl::StrSplit(rest, absl::MaxSplits('/', 1));
@@ -72,11 +73,11 @@ absl::StatusOr<S3Location> ParseS3Location(const std::string& store, const std::
   if (parts.size() > 1) location.prefix = parts[1];
   if (location.bucket.size() < 3 || location.bucket.size() > 63 || !IsOf(location.bucket, ".-")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--store=", store,
+        absl::StrCat(given,
                      ": want s3://BUCKET/PREFIX with a bucket's name of 3 to 63 letters, "
                      "digits, '.' and '-'"));
   }
-  RETURN_IF_ERROR(CheckPrefix(store, location.prefix));
+  RETURN_IF_ERROR(CheckPrefix(given, location.prefix));
   location.region = region.empty() ? "us-east-1" : region;
   if (!IsOf(location.region, "-") || location.region.size() > 64) {
     return absl::InvalidArgumentError(

@@ -1,4 +1,5 @@
-// S3Location: the bucket, prefix and server of --store=s3://BUCKET/PREFIX.
+// S3Location: the bucket, prefix and server of --store=s3://BUCKET/PREFIX, or of one of
+// --data-buckets.
 // Threads: any; a value.
 // Errors:  INVALID_ARGUMENT naming flag or variable, value and remedy.
 #ifndef STAGECOACH_SERVICES_COMMON_S3_S3_LOCATION_H_
@@ -21,17 +22,19 @@ struct S3Location {
   std::string base;        // "https://bucket.s3.eu-central-1.amazonaws.com", without a '/' behind
   std::string host;        // of base, with its port
   bool path_style = true;  // the bucket is the first part of a request's path
+  std::string flag = "--store";  // that named it; for errors
 
-  // As --store has it: "s3://bucket/prefix".
+  // As the flag has it: "s3://bucket/prefix".
   std::string ToString() const;
   // "/bucket/key" or "/key", decoded. An empty key: the bucket itself.
   std::string PathOf(const std::string& key) const;
 };
 
 // endpoint: "http://127.0.0.1:8333", of another server than AWS; empty: AWS. region: empty:
-// us-east-1.
+// us-east-1. flag: that has `store`.
 absl::StatusOr<S3Location> ParseS3Location(const std::string& store, const std::string& endpoint,
-                                           const std::string& region);
+                                           const std::string& region,
+                                           const std::string& flag = "--store");
 
 }  // namespace stagecoach
 

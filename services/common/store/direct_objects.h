@@ -1,8 +1,9 @@
 // DirectObjects: bytes of objects that lie in a bucket, moved by URLs that the coordinator signs.
-// Ownership: owns its connections.
+// Ownership: owns its connections, unless it is given a transfer; borrows that and the clock.
 // Threads:   thread-safe, one writer an object; calls wait, and tick progress as bytes move.
 // Errors:    as `calls`. UNAVAILABLE: nothing has moved for give_up_seconds. DATA_LOSS: the object
-//            is shorter than asked for, or its upload is gone. CANCELLED after Shutdown. No message
+//            is shorter than asked for, its upload is gone, or an object outside the store is another
+//            one by now, with its name and remedy. CANCELLED after Shutdown. No message
 //            has a URL.
 #ifndef STAGECOACH_SERVICES_COMMON_STORE_DIRECT_OBJECTS_H_
 #define STAGECOACH_SERVICES_COMMON_STORE_DIRECT_OBJECTS_H_
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/threads/clock.h"
 #include "services/common/s3/http_transfer.h"
 #include "stagecoach/v1/store.pb.h"
 
@@ -36,24 +38,38 @@ class DirectObjects {
     std::function<absl::Status(const StoredObject&, v1::CompleteObjectRequest)> complete;
   };
 
-  DirectObjects(Calls calls, double give_up_seconds)
-      : calls_(std::move(calls)), give_up_seconds_(give_up_seconds) {}
+  // transfer: null: its own.
+  DirectObjects(Calls calls, double give_up_seconds, HttpTransfer* transfer = nullptr,
+                const Clock* clock = SystemClock::Get())
+      : calls_(std::move(calls)),
+        give_up_seconds_(give_up_seconds),
+        transfer_(transfer != nullptr ? *transfer : own_transfer_),
+        clock_(*clock) {}
   void Shutdown() { transfer_.Shutdown(); }
 
   absl::Status Read(const StoredObject& object, int64_t offset, std::span<std::byte> target);
   // As StoreClient::Append. An object of one call is one PUT; others go in parts, one a call.
   absl::Status Append(const StoredObject& object, int64_t offset, std::span<const std::byte> bytes,
                       bool finish);
+  // Append may go on behind the parts of this upload, whoever sent them.
+  void GoOn(const StoredObject& object, const v1::FindObjectResponse& found);
 
  private:
   struct Upload {
     std::string id;
     std::vector<std::string> urls;  // of the parts to come, the next one last
-    std::vector<std::string> etags;
-    int64_t bytes = 0;
+    std::vector<v1::UploadedPart> parts;
+    int64_t bytes = 0;  // of the parts
   };
+  // The upload that stands at this offset, or has parts that end there.
+  absl::StatusOr<Upload> TakeUpload(const StoredObject& object, int64_t offset);
+  struct ReadPlace {
+    std::string url;
+    std::string if_match, source;  // of an object outside the store; else empty
+  };
+  absl::StatusOr<v1::LocateObjectResponse> PlaceOf(const StoredObject& object, v1::ObjectUse use);
   absl::StatusOr<std::string> UrlOf(const StoredObject& object, v1::ObjectUse use);
-  absl::StatusOr<std::string> ReadUrl(const StoredObject& object, bool anew);
+  absl::StatusOr<ReadPlace> ReadPlaceOf(const StoredObject& object, bool anew);
   absl::Status LocateParts(const StoredObject& object, Upload& upload);
   // Sends one body; `next_url` gives a URL, and a new one if the last has expired. The ETag.
   absl::StatusOr<std::string> Put(const StoredObject& object, std::span<const std::byte> bytes,
@@ -64,9 +80,11 @@ class DirectObjects {
 
   const Calls calls_;
   const double give_up_seconds_;
-  HttpTransfer transfer_;
+  HttpTransfer own_transfer_;
+  HttpTransfer& transfer_;
+  const Clock& clock_;
   std::mutex mutex_;                              // guards what follows
-  std::map<std::string, std::string> read_urls_;  // by the object's name
+  std::map<std::string, ReadPlace> read_places_;  // by the object's name
   std::map<std::string, Upload> uploads_;
 };
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "base/threads/clock.h"
 #include "base/threads/progress.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
@@ -63,7 +62,7 @@ class StoreClient::Tries {
   }
 
  private:
-  static double Now() { return SystemClock::Get()->MonotonicSeconds(); }
+  double Now() const { return client_.options_.clock->MonotonicSeconds(); }
 
   StoreClient& client_;
   const StoredObject& object_;
@@ -82,7 +81,7 @@ StoreClient::StoreClient(Options options)
                            [this](const StoredObject& object, v1::CompleteObjectRequest request) {
                              return Complete(object, std::move(request));
                            }},
-                      options_.give_up_seconds) {}
+                      options_.give_up_seconds, options_.transfer, options_.clock) {}
 
 void StoreClient::Shutdown() {
   direct_objects_.Shutdown();
@@ -93,6 +92,7 @@ void StoreClient::Shutdown() {
 }
 
 bool StoreClient::WaitClosed(double seconds) {
+  if (options_.transfer != nullptr) return options_.transfer->WaitClosed(seconds);
   std::unique_lock<std::mutex> lock(mutex_);
   return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                            [this] { return closed_; });
@@ -100,7 +100,13 @@ bool StoreClient::WaitClosed(double seconds) {
 
 std::shared_ptr<StoreClient::Stub> StoreClient::StubNow() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (stub_ == nullptr) stub_ = v1::StoreService::NewStub(options_.dial());
+  if (stub_ == nullptr) {
+    if (options_.stub) {
+      stub_ = options_.stub();
+    } else {
+      stub_ = v1::StoreService::NewStub(options_.dial());
+    }
+  }
   return stub_;
 }
 
@@ -154,7 +160,10 @@ absl::StatusOr<StoreClient::Size> StoreClient::Find(const StoredObject& object) 
   RETURN_IF_ERROR(Unary(object, &response, [&](Stub& stub, grpc::ClientContext* context) {
     return stub.FindObject(context, request, &response);
   }));
-  return Size{response.committed_size(), response.complete()};
+  if (!response.upload_id().empty()) direct_objects_.GoOn(object, response);
+  return Size{response.committed_size(),
+              response.complete(),
+              {response.uploaded().begin(), response.uploaded().end()}};
 }
 
 absl::Status StoreClient::Remove(const StoredObject& object) {
@@ -196,6 +205,9 @@ absl::Status StoreClient::Complete(const StoredObject& object, v1::CompleteObjec
 }
 
 absl::StatusOr<bool> StoreClient::IsDirect(const StoredObject& object) {
+  const bool may_be = object.name.starts_with(absl::StrCat(kCheckpointsArea, "/")) ||
+                      object.name.starts_with("data/");
+  if (!may_be) return false;  // exports and records are on the coordinator's disk
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = direct_.find(object.name);

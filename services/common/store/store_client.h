@@ -21,8 +21,10 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/threads/clock.h"
 #include "services/common/store/direct_objects.h"
 #include "stagecoach/v1/store.grpc.pb.h"
 
@@ -34,10 +36,15 @@ class StoreClient {
     std::function<std::shared_ptr<grpc::Channel>()> dial;  // the coordinator, anew
     double call_seconds = 30;     // of one call; a longer transfer has several
     double give_up_seconds = 60;  // without a byte
+    // A simulation's, which has no threads and a time of its own. Null: the real ones.
+    std::function<std::shared_ptr<v1::StoreService::StubInterface>()> stub = nullptr;  // anew
+    HttpTransfer* transfer = nullptr;  // also waits in this client's place
+    const Clock* clock = SystemClock::Get();
   };
   struct Size {
     int64_t committed = 0;
     bool complete = false;
+    std::vector<v1::UploadedPart> uploaded = {};  // in a bucket: the parts that `committed` has
   };
 
   explicit StoreClient(Options options);
@@ -45,7 +52,8 @@ class StoreClient {
 
   absl::StatusOr<Size> Find(const StoredObject& object);
   absl::Status Read(const StoredObject& object, int64_t offset, std::span<std::byte> target);
-  // Writes at the committed size, which must be `offset`. Returns once the bytes are there; with
+  // Writes at the committed size, which must be `offset`; in a bucket it may be the end of an earlier
+  // one of the uploaded parts. Returns once the bytes are there; with
   // `finish` the object is then complete and durable.
   absl::Status Append(const StoredObject& object, int64_t offset, std::span<const std::byte> bytes,
                       bool finish);
@@ -56,7 +64,7 @@ class StoreClient {
 
  private:
   class Tries;
-  using Stub = v1::StoreService::Stub;
+  using Stub = v1::StoreService::StubInterface;
   std::shared_ptr<Stub> StubNow();
   void Forget(const std::shared_ptr<Stub>& stub);  // the next call dials anew
   // Makes one call with a deadline; `call` gets stub and context.

@@ -10,6 +10,7 @@
 #include "base/errors/caller_error.h"
 #include "base/errors/status.h"
 #include "coordinator/loop/hidden_places.h"
+#include "plan/data/data_sets_of.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/api/callers_jobs.h"
 #include "services/coordinator/store/object_names.h"
@@ -29,7 +30,7 @@ v1::DataSet WithJobsOf(v1::DataSet set, const JobsOfSets& jobs) {
 }  // namespace
 
 DataServiceAdapter::DataServiceAdapter(const Parts& parts)
-    : parts_(parts), files_("data-sets", kQueuedRequests) {
+    : parts_(parts), files_("data-sets", kQueuedRequests), links_("data-links", kQueuedRequests) {
   sweeper_ = Thread("data-sweep", [this] { SweepHourly(); });
 }
 
@@ -40,6 +41,7 @@ DataServiceAdapter::~DataServiceAdapter() {
   }
   changed_.notify_one();
   sweeper_.Join();
+  links_.Close();
   files_.Close();
 }
 
@@ -57,11 +59,12 @@ absl::StatusOr<JobCaller> DataServiceAdapter::CallerOf(
 absl::Status DataServiceAdapter::Told(const absl::Status& status) const {
   HiddenPlaces places;
   places.AddFolder(parts_.catalog->folder(), "STATE/data");
-  return places.Hide(status);
+  const absl::Status hidden = places.Hide(status);
+  return IsForCaller(status) ? ForCaller(hidden) : hidden;
 }
 
-void DataServiceAdapter::Post(std::function<void(const absl::Status&)> work) {
-  if (files_.TryPost([work] { work(absl::OkStatus()); })) return;
+void DataServiceAdapter::Post(TaskThread& thread, std::function<void(const absl::Status&)> work) {
+  if (thread.TryPost([work] { work(absl::OkStatus()); })) return;
   work(absl::ResourceExhaustedError(absl::StrCat(
       "more than ", kQueuedRequests, " requests about data sets wait; try again later")));
 }
@@ -206,9 +209,11 @@ grpc::ServerUnaryReactor* DataServiceAdapter::RemoveDataSet(grpc::CallbackServer
 
 void DataServiceAdapter::Resolve(const JobCaller& caller, const JobSpec& spec,
                                  std::function<void(absl::StatusOr<ResolvedJob>)> done) {
-  Post([this, caller, spec, done = std::move(done)](const absl::Status& status) {
+  TaskThread& thread = PathsInBuckets(spec).empty() ? files_ : links_;
+  Post(thread, [this, caller, spec, done = std::move(done)](const absl::Status& status) {
     if (!status.ok()) return done(status);
-    absl::StatusOr<ResolvedJob> job = ResolveDataPaths(parts_.catalog, caller, spec);
+    absl::StatusOr<ResolvedJob> job =
+        ResolveDataPaths(parts_.catalog, parts_.buckets, caller, spec);
     if (!job.ok()) return done(Told(job.status()));
     done(*std::move(job));
   });

@@ -3,7 +3,8 @@
 // removes unnamed sets that no job has used for --data-keep-days.
 // Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; work on files runs on one thread of its own with a
-//            bounded queue (full: RESOURCE_EXHAUSTED). `done` of Resolve runs there.
+//            bounded queue (full: RESOURCE_EXHAUSTED), work that waits for buckets on another one.
+//            `done` of Resolve runs on either.
 // Errors:    as DataCatalog, with STATE/data in place of its folder.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_DATA_SERVICE_H_
 #define STAGECOACH_SERVICES_COORDINATOR_API_DATA_SERVICE_H_
@@ -36,6 +37,7 @@ class DataServiceAdapter final : public v1::DataService::CallbackService {
   using OnJobs = std::function<void(const absl::StatusOr<std::vector<JobView>>&)>;
   struct Parts {
     DataCatalog* catalog = nullptr;
+    DataBuckets* buckets = nullptr;  // that jobs may read
     const ObjectGrants* grants = nullptr;
     const Callers* callers = nullptr;  // the server's; null: by certificates only
     // All jobs, as JobManager::List; called on the files' thread, must not block.
@@ -70,7 +72,8 @@ class DataServiceAdapter final : public v1::DataService::CallbackService {
   // For callers, who are told no paths of this machine.
   absl::Status Told(const absl::Status& status) const;
   // Calls `work` on the thread; if it cannot, with the reason at once.
-  void Post(std::function<void(const absl::Status&)> work);
+  void Post(std::function<void(const absl::Status&)> work) { Post(files_, std::move(work)); }
+  static void Post(TaskThread& thread, std::function<void(const absl::Status&)> work);
   // Runs `work` on the thread and finishes the call with its status.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
                                    std::function<absl::Status(const JobCaller&)> work);
@@ -86,6 +89,7 @@ class DataServiceAdapter final : public v1::DataService::CallbackService {
 
   const Parts parts_;
   TaskThread files_;
+  TaskThread links_;  // jobs with paths in buckets: a slow server delays nobody else
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;

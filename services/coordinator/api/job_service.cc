@@ -74,7 +74,9 @@ CallersJobs JobServiceAdapter::Jobs(const grpc::CallbackServerContext& context) 
 void JobServiceAdapter::Resolve(const JobCaller& caller, const absl::StatusOr<JobSpec>& spec,
                                 std::function<void(absl::StatusOr<ResolvedJob>)> then) const {
   if (!spec.ok()) return then(spec.status());
-  if (PathsInDataSets(*spec).empty()) return then(ResolvedJob{*spec, {}});
+  if (PathsInDataSets(*spec).empty() && PathsInBuckets(*spec).empty()) {
+    return then(ResolvedJob{*spec, {}});
+  }
   if (parts_.data == nullptr) {
     return then(absl::FailedPreconditionError("this coordinator keeps no data sets"));
   }

@@ -117,7 +117,7 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
   const std::string store_folder = absl::StrCat(kExportsArea, "/", NameOf(folder));
   response->set_store_folder(store_folder);
   response->set_grant(parts_.grants->Make(store_folder, ObjectGrants::Use::kRead));
-  RETURN_IF_ERROR(ExportSweep::Touch(folder));
+  if (parts_.exports != nullptr) RETURN_IF_ERROR(ExportSweep::Touch(folder));
   ASSIGN_OR_RETURN(const auto files, ExportFilesIn(*parts_.file_system, folder));
   response->mutable_files()->Add(files.begin(), files.end());
   response->set_weights_digest(digest);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +13,8 @@
 #include "base/job_name.h"
 #include "base/utf8.h"
 #include "plan/data/data_set_path.h"
-#include "services/coordinator/data/part_sweep.h"
+#include "services/coordinator/data/data_folder.h"
+#include "services/coordinator/data/set_texts.h"
 #include "services/coordinator/store/object_names.h"
 
 namespace stagecoach {
@@ -41,6 +44,13 @@ absl::Status CheckPart(const v1::DataPart& part, int index) {
 
 }  // namespace
 
+DataCatalog::DataCatalog(const Options& options)
+    : options_(options),
+      own_shelf_(options.shelf != nullptr
+                     ? nullptr
+                     : std::make_unique<DataFolder>(options.folder, options.files)),
+      shelf_(options.shelf != nullptr ? *options.shelf : *own_shelf_) {}
+
 absl::StatusOr<std::unique_ptr<DataCatalog>> DataCatalog::Open(const Options& options) {
   std::unique_ptr<DataCatalog> catalog(new DataCatalog(options));
   RETURN_IF_ERROR(catalog->Read());
@@ -48,19 +58,20 @@ absl::StatusOr<std::unique_ptr<DataCatalog>> DataCatalog::Open(const Options& op
 }
 
 absl::Status DataCatalog::Read() {
-  RETURN_IF_ERROR(folder_.Open());
-  ASSIGN_OR_RETURN(std::vector<v1::DataSet> sets, folder_.ReadSets());
+  RETURN_IF_ERROR(shelf_.Open());
+  ASSIGN_OR_RETURN(std::vector<v1::DataSet> sets, shelf_.ReadSets());
   for (v1::DataSet& set : sets) {
     const std::string id = set.id();
     if (set.created_seconds() == 0) {  // nobody knows; no sweep takes it at once
       set.set_created_seconds(options_.clock->UnixSeconds());
       set.set_used_seconds(set.created_seconds());
-      RETURN_IF_ERROR(folder_.WriteInfo(set));
+      RETURN_IF_ERROR(shelf_.WriteInfo(set));
     }
+    NoteLinked(set);
     sets_[id] = Entry{.set = std::move(set)};
     sets_[id].written_seconds = sets_[id].set.used_seconds();
   }
-  ASSIGN_OR_RETURN(names_, folder_.ReadNames());
+  ASSIGN_OR_RETURN(names_, shelf_.ReadNames());
   for (auto& [key, names] : names_) {
     // A crash may have taken the set and left its name.
     std::erase_if(names, [this, of = key](const auto& name) {
@@ -72,7 +83,7 @@ absl::Status DataCatalog::Read() {
 }
 
 absl::Status DataCatalog::CheckRoom(int64_t bytes) {
-  ASSIGN_OR_RETURN(const int64_t free, folder_.FreeBytes());
+  ASSIGN_OR_RETURN(const int64_t free, shelf_.FreeBytes());
   if (free - options_.reserve_bytes >= bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "the data has ", bytes, " bytes that are not here, and the coordinator's disk has ", free,
@@ -89,26 +100,32 @@ absl::StatusOr<std::vector<int>> DataCatalog::Prepare(const std::string& owner,
   }
   std::lock_guard<std::mutex> lock(mutex_);
   const std::string key = OwnerKey(owner);
-  RETURN_IF_ERROR(folder_.MakeOwner(key));
+  for (int i = 0; i < static_cast<int>(parts.size()); ++i) {
+    RETURN_IF_ERROR(CheckPart(parts[static_cast<size_t>(i)], i));
+  }
+  RETURN_IF_ERROR(shelf_.MakeOwner(key));
+  for (const v1::DataPart& part : parts) {
+    if (again) RETURN_IF_ERROR(shelf_.DropPart(key, part.sha256()));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::optional<int64_t>> sizes, shelf_.PartSizes(key, parts));
   std::vector<int> missing;
   int64_t wanted = 0;
   for (int i = 0; i < static_cast<int>(parts.size()); ++i) {
     const v1::DataPart& part = parts[static_cast<size_t>(i)];
-    RETURN_IF_ERROR(CheckPart(part, i));
-    if (again) RETURN_IF_ERROR(folder_.DropPart(key, part.sha256()));
-    const absl::StatusOr<int64_t> here = folder_.PartBytes(key, part.sha256());
-    if (here.ok()) {
+    if (const std::optional<int64_t>& here = sizes[static_cast<size_t>(i)];
+        here.has_value() && !again) {
       if (*here != part.bytes()) {
-        return absl::InvalidArgumentError(absl::StrCat("parts[", i, "].bytes=", part.bytes(),
-                                                       ": the part that is here has ", *here));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "parts[", i, "].bytes=", part.bytes(), ": the part that is here has ", *here,
+            " bytes and is damaged; upload the data anew with `stagecoach submit "
+            "--data-again`, or `stagecoach data put --again`"));
       }
-      TouchPart(folder_.PartPath(key, part.sha256()));
+      shelf_.TouchPart(key, part.sha256());
       continue;
     }
-    if (!absl::IsNotFound(here.status())) return here.status();
     missing.push_back(i);
     const int64_t rest =
-        std::max<int64_t>(part.bytes() - UploadedBytes(folder_.PartPath(key, part.sha256())), 0);
+        std::max<int64_t>(part.bytes() - shelf_.UploadedBytes(key, part.sha256()), 0);
     wanted = rest > std::numeric_limits<int64_t>::max() - wanted
                  ? std::numeric_limits<int64_t>::max()
                  : wanted + rest;
@@ -156,66 +173,81 @@ absl::Status DataCatalog::CheckName(const std::string& owner, const std::string&
 }
 
 absl::Status DataCatalog::CheckParts(const std::string& key, const CheckedManifest& manifest) {
-  for (const v1::DataPart& part : manifest.manifest().parts()) {
-    const absl::StatusOr<int64_t> bytes = folder_.PartBytes(key, part.sha256());
-    if (absl::IsNotFound(bytes.status())) {
+  const auto& parts = manifest.manifest().parts();
+  const std::vector<v1::DataPart> all(parts.begin(), parts.end());
+  const bool linked = std::all_of(all.begin(), all.end(),
+                                  [](const v1::DataPart& part) { return !part.source().empty(); });
+  if (linked) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::optional<int64_t>> sizes, shelf_.PartSizes(key, all));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].source().empty()) continue;
+    if (!sizes[i].has_value()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("part ", part.sha256(), " is not here; upload it"));
+          absl::StrCat("part ", all[i].sha256(), " is not here; upload it"));
     }
-    RETURN_IF_ERROR(bytes.status());
-    if (*bytes != part.bytes()) {
-      return absl::InvalidArgumentError(absl::StrCat("part ", part.sha256(), " has ", *bytes,
-                                                     " bytes, and in the manifest ", part.bytes()));
+    if (*sizes[i] != all[i].bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat("part ", all[i].sha256(), " has ", *sizes[i],
+                                                     " bytes, and in the manifest ",
+                                                     all[i].bytes()));
     }
   }
   return absl::OkStatus();
 }
 
+void DataCatalog::NoteLinked(const v1::DataSet& set) {
+  if (set.source().empty()) return;
+  std::lock_guard<std::mutex> lock(linked_mutex_);
+  linked_.insert(set.id());
+}
+
+bool DataCatalog::IsLinked(const std::string& id) const {
+  std::lock_guard<std::mutex> lock(linked_mutex_);
+  return linked_.contains(id);
+}
+
 absl::Status DataCatalog::Make(const std::string& owner, const std::string& id,
-                               const std::string& manifest_sha256) {
+                               const std::string& manifest_sha256, Parts parts) {
   const std::string key = OwnerKey(owner);
-  const absl::StatusOr<CheckedManifest> manifest = folder_.UploadedManifest(key, manifest_sha256);
+  const absl::StatusOr<CheckedManifest> manifest = shelf_.UploadedManifest(key, manifest_sha256);
   if (absl::IsNotFound(manifest.status())) {
     return absl::FailedPreconditionError(
         absl::StrCat("manifest ", manifest_sha256, " is not here; upload it"));
   }
   RETURN_IF_ERROR(manifest.status());
+  if (parts == Parts::kUploaded && !manifest->source().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "manifest ", manifest_sha256, ": its parts have a source, ", ShownName(manifest->source()),
+        ": only the coordinator makes such sets; name the object in a job"));
+  }
   RETURN_IF_ERROR(CheckParts(key, *manifest));
   Entry entry;
   entry.set = InfoOf(id, owner, *manifest);
   entry.set.set_created_seconds(options_.clock->UnixSeconds());
   entry.set.set_used_seconds(entry.set.created_seconds());
   entry.written_seconds = entry.set.used_seconds();
-  RETURN_IF_ERROR(folder_.Make(entry.set, manifest_sha256, *manifest));
+  RETURN_IF_ERROR(shelf_.Make(entry.set, manifest_sha256, *manifest));
+  NoteLinked(entry.set);
   sets_[id] = std::move(entry);
   return absl::OkStatus();
 }
 
 absl::Status DataCatalog::TakePartsAnew(const std::string& owner, const std::string& id,
                                         const std::string& manifest_sha256) {
-  const std::string key = OwnerKey(owner);
-  const std::map<std::string, std::string> anew = folder_.AnewIn(key, id, manifest_sha256);
-  if (anew.empty()) return absl::OkStatus();
-  spdlog::info("{} takes {} parts that were uploaded anew", Named(id), anew.size());
-  std::map<std::string, std::string> shared = anew;
-  shared.erase(manifest_sha256);
-  // This set comes last: a call that fails is repeated whole.
+  std::vector<std::string> others;
   for (const auto& [other, entry] : sets_) {
-    if (other != id && entry.set.owner() == owner) {
-      RETURN_IF_ERROR(folder_.Exchange(key, other, shared));
-    }
+    if (other != id && entry.set.owner() == owner) others.push_back(other);
   }
-  return folder_.Exchange(key, id, anew);
+  return shelf_.TakePartsAnew(OwnerKey(owner), id, manifest_sha256, others);
 }
 
 absl::Status DataCatalog::GiveName(const std::string& owner, const std::string& id,
                                    const std::string& name) {
-  DataFolder::Names names = names_[OwnerKey(owner)];
+  DataShelf::Names names = names_[OwnerKey(owner)];
   const auto found = names.find(name);
   if (found != names.end() && found->second == id) return absl::OkStatus();
   std::erase_if(names, [&id](const auto& other) { return other.second == id; });
   names[name] = id;
-  RETURN_IF_ERROR(folder_.WriteNames(OwnerKey(owner), names));
+  RETURN_IF_ERROR(shelf_.WriteNames(OwnerKey(owner), names));
   names_[OwnerKey(owner)] = std::move(names);
   return absl::OkStatus();
 }
@@ -228,11 +260,11 @@ absl::StatusOr<v1::DataSet> DataCatalog::Put(const std::string& owner,
                      ": want 64 hexadecimal digits"));
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  const std::string id = DataFolder::IdOf(OwnerKey(owner), request.manifest_sha256());
+  const std::string id = SetId(OwnerKey(owner), request.manifest_sha256());
   RETURN_IF_ERROR(CheckName(owner, id, request));
   const auto found = sets_.find(id);
   if (found == sets_.end()) {
-    RETURN_IF_ERROR(Make(owner, id, request.manifest_sha256()));
+    RETURN_IF_ERROR(Make(owner, id, request.manifest_sha256(), Parts::kUploaded));
   } else if (found->second.taken_out) {
     return absl::UnavailableError(absl::StrCat(Named(id), " is being removed; try again"));
   } else {
@@ -242,6 +274,26 @@ absl::StatusOr<v1::DataSet> DataCatalog::Put(const std::string& owner,
   NoteUsed(&entry);
   if (!request.name().empty()) RETURN_IF_ERROR(GiveName(owner, id, request.name()));
   return Shown(entry);
+}
+
+absl::StatusOr<DataCatalog::Held> DataCatalog::PutLinked(const std::string& owner,
+                                                         const v1::DataManifest& manifest) {
+  const std::string bytes = manifest.SerializeAsString();
+  const std::string sha256 = Sha256Hex(bytes), id = SetId(OwnerKey(owner), sha256);
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = sets_.find(id);
+  if (found != sets_.end() && found->second.taken_out) {
+    return absl::UnavailableError(absl::StrCat(Named(id), " is being removed; try again"));
+  }
+  if (found == sets_.end()) {
+    RETURN_IF_ERROR(CheckRoom(std::ssize(bytes)));
+    RETURN_IF_ERROR(shelf_.MakeOwner(OwnerKey(owner)));
+    RETURN_IF_ERROR(shelf_.WritePart(OwnerKey(owner), sha256, bytes));
+    RETURN_IF_ERROR(Make(owner, id, sha256, Parts::kLinked));
+  }
+  Entry& entry = sets_.at(id);
+  NoteUsed(&entry);
+  return Held{Shown(entry), entry.token};
 }
 
 std::vector<v1::DataSet> DataCatalog::List(const JobCaller& caller) const {
@@ -297,13 +349,13 @@ absl::StatusOr<v1::DataSet> DataCatalog::Find(const JobCaller& caller,
 
 absl::StatusOr<CheckedManifest> DataCatalog::Manifest(const std::string& id) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return folder_.ManifestOf(id);
+  return shelf_.ManifestOf(id);
 }
 
 void DataCatalog::NoteUsed(Entry* entry) {
   entry->set.set_used_seconds(options_.clock->UnixSeconds());
   if (entry->set.used_seconds() - entry->written_seconds < kUsedSeconds) return;
-  const absl::Status written = folder_.WriteInfo(entry->set);
+  const absl::Status written = shelf_.WriteInfo(entry->set);
   if (written.ok()) {
     entry->written_seconds = entry->set.used_seconds();
   } else {
@@ -340,31 +392,41 @@ void DataCatalog::PutBack(const std::string& id) {
 
 absl::Status DataCatalog::Delete(const std::string& id) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return DeleteLocked(id);
-}
-
-absl::Status DataCatalog::DeleteLocked(const std::string& id) {
   const auto found = sets_.find(id);
   if (found == sets_.end()) return absl::OkStatus();
-  const v1::DataSet set = Shown(found->second);
-  const absl::Status removed = folder_.Remove(set);
-  if (!removed.ok()) {
-    found->second.taken_out = false;
-    return removed;
-  }
-  sets_.erase(found);
-  if (set.name().empty()) return absl::OkStatus();
-  DataFolder::Names& names = names_[OwnerKey(set.owner())];
-  names.erase(set.name());
-  // A name without its set counts for nothing, so this may fail.
-  const absl::Status written = folder_.WriteNames(OwnerKey(set.owner()), names);
-  if (!written.ok()) spdlog::warn("names of data sets: {}", std::string(written.message()));
+  const std::string key = OwnerKey(found->second.set.owner());
+  ASSIGN_OR_RETURN(const std::vector<std::string> parts, DeleteLocked(id));
+  shelf_.FreeParts(key, parts);
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> DataCatalog::DeleteLocked(const std::string& id) {
+  const auto found = sets_.find(id);
+  const v1::DataSet set = Shown(found->second);
+  absl::StatusOr<std::vector<std::string>> removed = shelf_.Remove(set);
+  if (!removed.ok()) {
+    found->second.taken_out = false;
+    found->second.written_seconds = 0;  // half of it may be gone: whoever uses it writes it anew
+    return removed.status();
+  }
+  sets_.erase(found);
+  {
+    std::lock_guard<std::mutex> lock(linked_mutex_);
+    linked_.erase(id);
+  }
+  if (set.name().empty()) return removed;
+  DataShelf::Names& names = names_[OwnerKey(set.owner())];
+  names.erase(set.name());
+  // A name without its set counts for nothing, so this may fail.
+  const absl::Status written = shelf_.WriteNames(OwnerKey(set.owner()), names);
+  if (!written.ok()) spdlog::warn("names of data sets: {}", std::string(written.message()));
+  return removed;
+}
+
 void DataCatalog::Sweep(const std::function<bool(const std::string& id)>& is_read) {
-  std::lock_guard<std::mutex> lock(mutex_);
   const double now = options_.clock->UnixSeconds();
+  shelf_.LookForSweep(now - kPartSeconds);
+  std::lock_guard<std::mutex> lock(mutex_);
   const double age = std::max(options_.keep_days * kSecondsOfDay, kUsedSeconds);
   std::vector<std::string> old;
   for (auto& [id, entry] : sets_) {
@@ -376,9 +438,15 @@ void DataCatalog::Sweep(const std::function<bool(const std::string& id)>& is_rea
     if (options_.keep_days == 0 || used || !NameOf(entry.set).empty()) continue;
     old.push_back(id);
   }
+  std::map<std::string, std::vector<std::string>> left;  // parts by owner
   for (const std::string& id : old) {
     const std::string owner = sets_.at(id).set.owner();
-    const absl::Status removed = DeleteLocked(id);
+    const auto parts = DeleteLocked(id);
+    const absl::Status& removed = parts.status();
+    if (parts.ok()) {
+      std::vector<std::string>& its = left[OwnerKey(owner)];
+      its.insert(its.end(), parts->begin(), parts->end());
+    }
     if (removed.ok()) {
       spdlog::info("data set {} of {} was removed: nobody used it for {} days", id, owner,
                    options_.keep_days);
@@ -386,7 +454,8 @@ void DataCatalog::Sweep(const std::function<bool(const std::string& id)>& is_rea
       spdlog::warn("data set {} cannot be removed: {}", id, std::string(removed.message()));
     }
   }
-  const int64_t freed = SweepParts(folder_.PartsPath(), now - kPartSeconds);
+  for (const auto& [key, parts] : left) shelf_.FreeParts(key, parts);
+  const int64_t freed = shelf_.SweepParts(now - kPartSeconds);
   if (freed > 0) spdlog::info("parts of no data set were removed, {} bytes", freed);
 }
 

@@ -1,12 +1,12 @@
 // DataCatalog: the data sets of the cluster: whose they are, their names, their use.
 // The id of a set is of its owner and its manifest: a digest that somebody learned opens nothing.
-// Ownership: borrows file system and clock.
+// Ownership: borrows shelf, file system and clock.
 // Threads:   thread-safe; calls wait for files, one at a time. A hold is released on any thread, and
 //            waits for nothing.
 // Errors:    NOT_FOUND: no such set, or another owner's. ALREADY_EXISTS: the name is taken.
 //            FAILED_PRECONDITION: a part is not here, or a set is in use. RESOURCE_EXHAUSTED: the disk
-//            is full. INVALID_ARGUMENT naming the field. Errors of files have their paths.
-// See:       data_folder.h; docs/formats.md, "Data sets".
+//            is full. INVALID_ARGUMENT naming the field. Errors of the shelf have its paths.
+// See:       data_shelf.h; docs/formats.md, "Data sets".
 #ifndef STAGECOACH_SERVICES_COORDINATOR_DATA_DATA_CATALOG_H_
 #define STAGECOACH_SERVICES_COORDINATOR_DATA_DATA_CATALOG_H_
 
@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@
 #include "checkpoint/files/file_system.h"
 #include "coordinator/job/job_caller.h"
 #include "services/common/data_sets/data_manifest.h"
-#include "services/coordinator/data/data_folder.h"
+#include "services/coordinator/data/data_shelf.h"
 #include "services/coordinator/store/object_files.h"
 #include "stagecoach/v1/data_sets.pb.h"
 
@@ -36,7 +37,8 @@ class DataCatalog {
   static constexpr int kMostParts = 4096;            // of a PrepareUpload
 
   struct Options {
-    std::string folder;  // absolute
+    DataShelf* shelf = nullptr;  // null: files in this folder
+    std::string folder;          // absolute
     FileSystem* files = PosixFileSystem();
     const Clock* clock = SystemClock::Get();
     double keep_days = 30;  // of a set without a name that nobody uses; 0: for ever
@@ -44,6 +46,7 @@ class DataCatalog {
   };
   static absl::StatusOr<std::unique_ptr<DataCatalog>> Open(const Options& options);
 
+  // Empty with a shelf.
   const std::string& folder() const { return options_.folder; }
 
   // Indices of the parts that are not here, of which there are at most kMostParts. The owner's folder
@@ -66,6 +69,10 @@ class DataCatalog {
     std::shared_ptr<const void> hold;
   };
   absl::StatusOr<Held> Hold(const JobCaller& caller, const std::string& name_or_id);
+  // Makes a set whose parts are objects outside the store, or takes the one that is here.
+  absl::StatusOr<Held> PutLinked(const std::string& owner, const v1::DataManifest& manifest);
+  // Whether the parts of the set that is here are such. Waits for no file.
+  bool IsLinked(const std::string& id) const;
 
   // Removal has two steps, with a look at all jobs in between: from the first one on nobody finds the
   // set. FAILED_PRECONDITION: it is held.
@@ -86,8 +93,7 @@ class DataCatalog {
     bool held() const { return token.use_count() > 1; }
   };
 
-  explicit DataCatalog(const Options& options)
-      : options_(options), folder_(options.folder, options.files) {}
+  explicit DataCatalog(const Options& options);
   absl::Status Read();
   absl::StatusOr<Entry*> Get(const JobCaller& caller, const std::string& name_or_id);
   absl::StatusOr<std::string> IdOfName(const JobCaller& caller, const std::string& name) const;
@@ -97,19 +103,25 @@ class DataCatalog {
                          const v1::PutDataSetRequest& request) const;
   absl::Status CheckParts(const std::string& key, const CheckedManifest& manifest);
   absl::Status CheckRoom(int64_t bytes);
+  enum class Parts { kUploaded, kLinked };
   absl::Status Make(const std::string& owner, const std::string& id,
-                    const std::string& manifest_sha256);
+                    const std::string& manifest_sha256, Parts parts);
   absl::Status TakePartsAnew(const std::string& owner, const std::string& id,
                              const std::string& manifest_sha256);
+  void NoteLinked(const v1::DataSet& set);
   absl::Status GiveName(const std::string& owner, const std::string& id, const std::string& name);
   void NoteUsed(Entry* entry);
-  absl::Status DeleteLocked(const std::string& id);
+  // The parts that the set had.
+  absl::StatusOr<std::vector<std::string>> DeleteLocked(const std::string& id);
 
   const Options options_;
   mutable std::mutex mutex_;  // guards what follows
-  DataFolder folder_;
+  const std::unique_ptr<DataShelf> own_shelf_;
+  DataShelf& shelf_;
   std::map<std::string, Entry> sets_;
-  std::map<std::string, DataFolder::Names> names_;  // by OwnerKey
+  std::map<std::string, DataShelf::Names> names_;  // by OwnerKey
+  mutable std::mutex linked_mutex_;                // guards linked_; held for a moment
+  std::set<std::string> linked_;                   // ids
 };
 
 }  // namespace stagecoach

@@ -1,53 +1,20 @@
 #include "services/coordinator/data/data_folder.h"
 
-#include <google/protobuf/util/json_util.h>
 #include <spdlog/spdlog.h>
 
 #include <optional>
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/files/hash.h"
-#include "base/job_name.h"
 #include "checkpoint/names.h"
 #include "plan/data/data_set_path.h"
 #include "services/coordinator/data/part_sweep.h"
+#include "services/coordinator/data/set_texts.h"
 #include "services/coordinator/store/object_names.h"
 
 namespace stagecoach {
-namespace {
-
-constexpr char kInfo[] = "info";
-constexpr size_t kMostInfoBytes = size_t{1} << 20, kMostNamesBytes = size_t{64} << 20;
-
-std::string InfoText(const v1::DataSet& set) {
-  v1::DataSet kept = set;
-  kept.clear_name();
-  kept.clear_jobs();
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  const auto status = google::protobuf::util::MessageToJsonString(kept, &text, options);
-  CHECK(status.ok()) << "a data set of checked texts can be printed: " << status.ToString();
-  return text;
-}
-
-}  // namespace
-
-v1::DataSet InfoOf(const std::string& id, const std::string& owner,
-                   const CheckedManifest& manifest) {
-  v1::DataSet set;
-  set.set_id(id);
-  set.set_owner(owner);
-  set.set_title(manifest.manifest().files(0).path());
-  set.set_files(manifest.manifest().files_size());
-  set.set_bytes(manifest.bytes());
-  return set;
-}
-
 std::string DataFolder::At(const std::string& area, const std::string& name) const {
   return absl::StrCat(folder_, "/", area, name.empty() ? "" : "/", name);
 }
@@ -81,19 +48,9 @@ absl::StatusOr<std::string> DataFolder::ReadText(const std::string& path, size_t
 }
 
 absl::StatusOr<v1::DataSet> DataFolder::ReadInfo(const std::string& id) {
-  const std::string path = absl::StrCat(At("sets", id), "/", kInfo);
+  const std::string path = absl::StrCat(At("sets", id), "/", kSetInfo);
   ASSIGN_OR_RETURN(const std::string text, ReadText(path, kMostInfoBytes));
-  v1::DataSet set;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // of a newer version
-  if (!google::protobuf::util::JsonStringToMessage(text, &set, options).ok() || set.id() != id) {
-    return absl::DataLossError(absl::StrCat(path, ": is not the set's info"));
-  }
-  return set;
-}
-
-std::string DataFolder::IdOf(const std::string& key, const std::string& manifest_sha256) {
-  return Sha256Hex(absl::StrCat(key, "\n", manifest_sha256));
+  return ParseInfo(text, id, path);
 }
 
 // The id proves manifest and owner: it is of both.
@@ -105,7 +62,7 @@ absl::StatusOr<v1::DataSet> DataFolder::InfoAnew(const std::string& id) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, files_.List(At("parts", "")));
   for (const std::string& key : keys) {
     const std::optional<std::string> owner = OwnerOfKey(key);
-    if (!owner.has_value() || IdOf(key, sha256) != id) continue;
+    if (!owner.has_value() || SetId(key, sha256) != id) continue;
     return InfoOf(id, *owner, manifest);
   }
   return absl::DataLossError(absl::StrCat(path, ": is of none of the owners that are known"));
@@ -136,16 +93,7 @@ absl::StatusOr<std::vector<v1::DataSet>> DataFolder::ReadSets() {
 
 absl::StatusOr<DataFolder::Names> DataFolder::ReadNamesOf(const std::string& key) {
   ASSIGN_OR_RETURN(const std::string text, ReadText(At("names", key), kMostNamesBytes));
-  Names names;
-  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
-  for (const std::string& line : lines) {
-    const std::pair<std::string, std::string> words = absl::StrSplit(line, absl::MaxSplits(' ', 1));
-    if (!IsJobName(words.first) || !IsDigest(words.second)) {
-      return absl::DataLossError(absl::StrCat(At("names", key), ": want lines \"NAME ID\""));
-    }
-    names.insert(words);
-  }
-  return names;
+  return ParseNames(text, At("names", key));
 }
 
 absl::StatusOr<std::map<std::string, DataFolder::Names>> DataFolder::ReadNames() {
@@ -171,9 +119,32 @@ absl::Status DataFolder::MakeOwner(const std::string& key) {
   return files_.SyncFolder(At("parts", ""));
 }
 
-absl::StatusOr<int64_t> DataFolder::PartBytes(const std::string& key, const std::string& sha256) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files_.Open(PartPath(key, sha256)));
-  return file->size();
+absl::StatusOr<std::vector<std::optional<int64_t>>> DataFolder::PartSizes(
+    const std::string& key, std::span<const v1::DataPart> parts) {
+  std::vector<std::optional<int64_t>> sizes(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].source().empty()) continue;
+    const absl::StatusOr<std::unique_ptr<ReadableFile>> file =
+        files_.Open(PartPath(key, parts[i].sha256()));
+    if (absl::IsNotFound(file.status())) continue;
+    RETURN_IF_ERROR(file.status());
+    sizes[i] = (*file)->size();
+  }
+  return sizes;
+}
+
+void DataFolder::TouchPart(const std::string& key, const std::string& sha256) {
+  TouchPartFile(PartPath(key, sha256));
+}
+
+int64_t DataFolder::UploadedBytes(const std::string& key, const std::string& sha256) {
+  return UploadedPartBytes(PartPath(key, sha256));
+}
+
+absl::Status DataFolder::WritePart(const std::string& key, const std::string& sha256,
+                                   const std::string& bytes) {
+  RETURN_IF_ERROR(MakeOwner(key));
+  return Replace(At("parts", key), sha256, bytes);
 }
 
 absl::StatusOr<CheckedManifest> DataFolder::ReadManifest(const std::string& path) {
@@ -213,10 +184,11 @@ absl::Status DataFolder::Fill(const std::string& folder, const v1::DataSet& set,
   RETURN_IF_ERROR(
       files_.Link(PartPath(key, manifest_sha256), absl::StrCat(folder, "/", kDataManifestObject)));
   for (const v1::DataPart& part : manifest.manifest().parts()) {
+    if (!part.source().empty()) continue;
     RETURN_IF_ERROR(
         files_.Link(PartPath(key, part.sha256()), absl::StrCat(folder, "/", part.sha256())));
   }
-  RETURN_IF_ERROR(WriteFile(absl::StrCat(folder, "/", kInfo), InfoText(set)));
+  RETURN_IF_ERROR(WriteFile(absl::StrCat(folder, "/", kSetInfo), InfoText(set)));
   return files_.SyncFolder(folder);
 }
 
@@ -235,7 +207,7 @@ absl::Status DataFolder::Make(const v1::DataSet& set, const std::string& manifes
 }
 
 absl::Status DataFolder::WriteInfo(const v1::DataSet& set) {
-  return Replace(At("sets", set.id()), kInfo, InfoText(set));
+  return Replace(At("sets", set.id()), kSetInfo, InfoText(set));
 }
 
 absl::Status DataFolder::DropPart(const std::string& key, const std::string& sha256) {
@@ -270,10 +242,21 @@ absl::Status DataFolder::Exchange(const std::string& key, const std::string& id,
   return files_.SyncFolder(folder);
 }
 
+// This set comes last: a call that fails is repeated whole.
+absl::Status DataFolder::TakePartsAnew(const std::string& key, const std::string& id,
+                                       const std::string& manifest_sha256,
+                                       const std::vector<std::string>& others) {
+  const std::map<std::string, std::string> anew = AnewIn(key, id, manifest_sha256);
+  if (anew.empty()) return absl::OkStatus();
+  spdlog::info("data set {} takes {} parts that were uploaded anew", id, anew.size());
+  std::map<std::string, std::string> shared = anew;
+  shared.erase(manifest_sha256);
+  for (const std::string& other : others) RETURN_IF_ERROR(Exchange(key, other, shared));
+  return Exchange(key, id, anew);
+}
+
 absl::Status DataFolder::WriteNames(const std::string& key, const Names& names) {
-  std::string text;
-  for (const auto& [name, id] : names) absl::StrAppend(&text, name, " ", id, "\n");
-  return Replace(At("names", ""), key, text);
+  return Replace(At("names", ""), key, NamesText(names));
 }
 
 absl::Status DataFolder::PutAside(const std::string& id) {
@@ -293,7 +276,7 @@ absl::Status DataFolder::PutAside(const std::string& id) {
   return absl::OkStatus();
 }
 
-absl::Status DataFolder::Remove(const v1::DataSet& set) {
+absl::StatusOr<std::vector<std::string>> DataFolder::Remove(const v1::DataSet& set) {
   std::vector<std::string> digests;
   if (const auto names = files_.List(At("sets", set.id())); names.ok()) {
     for (const std::string& name : *names) {
@@ -301,8 +284,15 @@ absl::Status DataFolder::Remove(const v1::DataSet& set) {
     }
   }
   RETURN_IF_ERROR(PutAside(set.id()));
-  FreeParts(At("parts", OwnerKey(set.owner())), digests);
-  return absl::OkStatus();
+  return digests;
+}
+
+void DataFolder::FreeParts(const std::string& key, const std::vector<std::string>& digests) {
+  FreePartFiles(At("parts", key), digests);
+}
+
+int64_t DataFolder::SweepParts(double unchanged_since_seconds) {
+  return SweepPartFiles(At("parts", ""), unchanged_since_seconds);
 }
 
 }  // namespace stagecoach

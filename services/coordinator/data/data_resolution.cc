@@ -5,9 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
+#include "plan/data/bucket_path.h"
 #include "plan/data/data_set_path.h"
 #include "plan/data/data_sets_of.h"
 #include "plan/job/data_kinds.h"
+#include "services/coordinator/data/linked_set.h"
 
 namespace stagecoach {
 namespace {
@@ -17,7 +19,7 @@ class Resolution {
  public:
   Resolution(DataCatalog* catalog, const JobCaller& caller) : catalog_(*catalog), caller_(caller) {}
 
-  absl::Status Add(const PathInDataSet& named) {
+  absl::Status Add(const ClusterPath& named) {
     ASSIGN_OR_RETURN(const DataSetPath path, ParseDataSetPath(named.path));
     ASSIGN_OR_RETURN(const Set* const set, SetOf(path.set));
     const bool folder = path.path.empty() || !set->manifest.List(path.path).empty();
@@ -36,6 +38,17 @@ class Resolution {
                                                    "; `stagecoach data show` lists its files"));
   }
 
+  absl::Status Link(DataBuckets* buckets, const std::vector<ClusterPath>& paths) {
+    if (paths.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const v1::DataManifest manifest, LinkObjects(buckets, paths));
+    ASSIGN_OR_RETURN(linked_, catalog_.PutLinked(caller_.name, manifest));
+    for (const ClusterPath& path : paths) {
+      ASSIGN_OR_RETURN(const BucketPath parsed, ParseBucketPath(path.path));
+      placed_[path.path] = DataSetPath{linked_.set.id(), parsed.PathInSet()}.Text();
+    }
+    return absl::OkStatus();
+  }
+
   std::string Placed(const std::string& path) const {
     const auto found = placed_.find(path);
     return found == placed_.end() ? path : found->second;
@@ -43,6 +56,7 @@ class Resolution {
 
   DataHolds TakeHolds() {
     DataHolds holds;
+    if (linked_.hold != nullptr) holds.push_back(std::move(linked_.hold));
     for (auto& [name, set] : sets_) holds.push_back(std::move(set.held.hold));
     return holds;
   }
@@ -65,6 +79,7 @@ class Resolution {
   DataCatalog& catalog_;
   const JobCaller& caller_;
   std::map<std::string, Set> sets_;
+  DataCatalog::Held linked_;  // of the paths in buckets
   std::map<std::string, std::string> placed_;
 };
 
@@ -75,14 +90,15 @@ std::string ShownPath(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<ResolvedJob> ResolveDataPaths(DataCatalog* catalog, const JobCaller& caller,
-                                             JobSpec spec) {
+absl::StatusOr<ResolvedJob> ResolveDataPaths(DataCatalog* catalog, DataBuckets* buckets,
+                                             const JobCaller& caller, JobSpec spec) {
   Resolution resolution(catalog, caller);
-  for (const PathInDataSet& path : PathsInDataSets(spec)) {
+  for (const ClusterPath& path : PathsInDataSets(spec)) {
     RETURN_IF_ERROR(Annotate(resolution.Add(path),
                              absl::StrCat(path.field, " = \"", ShownPath(path.path), "\"")));
   }
-  if (IsDataSetPath(spec.initialize.from)) {
+  RETURN_IF_ERROR(resolution.Link(buckets, PathsInBuckets(spec)));
+  if (IsClusterPath(spec.initialize.from)) {
     spec.initialize.from = resolution.Placed(spec.initialize.from);
   }
   if (DataKinds().Find(spec.data.kind).ok()) {

@@ -43,7 +43,7 @@ int64_t SweepOwner(const std::string& folder, double unchanged_since_seconds) {
 
 }  // namespace
 
-int64_t FreeParts(const std::string& folder, const std::vector<std::string>& digests) {
+int64_t FreePartFiles(const std::string& folder, const std::vector<std::string>& digests) {
   int64_t freed = 0;
   for (const std::string& digest : digests) {
     const std::string path = JoinPath(folder, digest);
@@ -54,7 +54,7 @@ int64_t FreeParts(const std::string& folder, const std::vector<std::string>& dig
   return freed;
 }
 
-int64_t SweepParts(const std::string& parts, double unchanged_since_seconds) {
+int64_t SweepPartFiles(const std::string& parts, double unchanged_since_seconds) {
   const absl::StatusOr<std::vector<std::string>> owners = PosixFileSystem()->List(parts);
   if (!owners.ok()) return 0;
   int64_t freed = 0;
@@ -64,7 +64,7 @@ int64_t SweepParts(const std::string& parts, double unchanged_since_seconds) {
   return freed;
 }
 
-void TouchPart(const std::string& path) {
+void TouchPartFile(const std::string& path) {
   utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // a failure costs an upload
 }
 
@@ -74,7 +74,7 @@ bool AreTwoFiles(const std::string& path, const std::string& other) {
   return a.st_dev != b.st_dev || a.st_ino != b.st_ino;
 }
 
-int64_t UploadedBytes(const std::string& path) {
+int64_t UploadedPartBytes(const std::string& path) {
   struct stat information;
   return lstat(absl::StrCat(path, kPartSuffix).c_str(), &information) == 0 ? information.st_size
                                                                            : 0;

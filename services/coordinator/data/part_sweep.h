@@ -13,16 +13,16 @@
 namespace stagecoach {
 
 // Removes those of these parts that have no other name; returns their bytes.
-int64_t FreeParts(const std::string& folder, const std::vector<std::string>& digests);
+int64_t FreePartFiles(const std::string& folder, const std::vector<std::string>& digests);
 // Removes the parts in the folders of all owners that have no other name, or are being uploaded, and
 // did not change since then; returns their bytes.
-int64_t SweepParts(const std::string& parts, double unchanged_since_seconds);
+int64_t SweepPartFiles(const std::string& parts, double unchanged_since_seconds);
 // A client was told that this part is here: for sweeps it has changed now.
-void TouchPart(const std::string& path);
+void TouchPartFile(const std::string& path);
 // Whether both are there and are not one file.
 bool AreTwoFiles(const std::string& path, const std::string& other);
 // Bytes of it that were uploaded; 0: none.
-int64_t UploadedBytes(const std::string& path);
+int64_t UploadedPartBytes(const std::string& path);
 
 }  // namespace stagecoach
 

@@ -12,6 +12,7 @@ void DataGrants::Grant(const Cell& cell, Grants* granted) const {
     v1::DataGrant& grant = *granted->Add();
     grant.set_data_set(set);
     grant.set_folder(SetObject(set));
+    grant.set_unproven(unproven_);
     grant.set_grant(grants_->Make(grant.folder(), ObjectGrants::Use::kRead));
   }
 }

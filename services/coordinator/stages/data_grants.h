@@ -25,9 +25,10 @@ class DataGrants {
 
   using Grants = google::protobuf::RepeatedPtrField<v1::DataGrant>;
 
-  // grants: null: commands have none.
-  explicit DataGrants(const ObjectGrants* grants, const Clock* clock = SystemClock::Get())
-      : grants_(grants), clock_(clock) {}
+  // grants: null: commands have none. unproven: the store compares no digests of parts.
+  explicit DataGrants(const ObjectGrants* grants, bool unproven = false,
+                      const Clock* clock = SystemClock::Get())
+      : grants_(grants), unproven_(unproven), clock_(clock) {}
 
   void ForLoad(const StagePeer& stage, const std::string& job, const JobSpec& spec,
                Grants* granted);
@@ -43,6 +44,7 @@ class DataGrants {
   void Grant(const Cell& cell, Grants* granted) const;
 
   const ObjectGrants* const grants_;
+  const bool unproven_;
   const Clock* const clock_;
   std::mutex mutex_;
   std::map<StagePeer, Cell> cells_;  // a stage has one cell

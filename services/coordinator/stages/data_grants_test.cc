@@ -37,7 +37,7 @@ class DataGrantsTest : public ::testing::Test {
 
   ManualClock clock_{kHour};
   ObjectGrants objects_{&clock_};
-  DataGrants grants_{&objects_, &clock_};
+  DataGrants grants_{&objects_, /*unproven=*/false, &clock_};
   const StagePeer one_{"stage-0", "a:1"}, two_{"stage-1", "b:1"};
 };
 

@@ -32,8 +32,8 @@ auto Converted(std::function<void(absl::StatusOr<T>)> done) {
 
 }  // namespace
 
-GrpcStageClient::GrpcStageClient(Credentials credentials, const ObjectGrants* grants)
-    : credentials_(std::move(credentials)), grants_(grants), data_grants_(grants) {}
+GrpcStageClient::GrpcStageClient(Credentials credentials, const ObjectGrants* grants, bool unproven)
+    : credentials_(std::move(credentials)), grants_(grants), data_grants_(grants, unproven) {}
 
 GrpcStageClient::~GrpcStageClient() {
   std::unique_lock<std::mutex> lock(mutex_);

@@ -36,7 +36,9 @@ class GrpcStageClient final : public StageClient, public StageObserver {
       std::function<std::shared_ptr<grpc::ChannelCredentials>(const std::string& stage_name)>;
 
   // grants: for the folders of commands that are the store's, and for data sets; null: none are.
-  explicit GrpcStageClient(Credentials credentials, const ObjectGrants* grants = nullptr);
+  // unproven: as of DataGrants.
+  explicit GrpcStageClient(Credentials credentials, const ObjectGrants* grants = nullptr,
+                           bool unproven = false);
   ~GrpcStageClient() override;
 
   void Load(const StagePeer& stage, const LoadCommand& command, double deadline_seconds,

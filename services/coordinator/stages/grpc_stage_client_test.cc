@@ -99,12 +99,12 @@ absl::Status Ask(GrpcStageClient& client, const StagePeer& stage) {
   return answer.get_future().get();
 }
 
-constexpr std::chrono::seconds kPatience(30);
+constexpr std::chrono::seconds kCallPatience(30);
 
 // Again where the dial took too long: it has two seconds, and a busy machine may need more. What
 // the system refused is an answer.
 absl::Status AskInTime(GrpcStageClient& client, const StagePeer& stage) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kCallPatience;
   while (true) {
     const absl::Status status = Ask(client, stage);
     const bool late =
@@ -183,7 +183,7 @@ TEST(GrpcStageClientTest, AStageThatRefusedIsCommandedOverANewConnection) {
   // Until it has come: a dial may take too long.
   const auto command = [&] {
     process.service().from.clear();
-    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto until = std::chrono::steady_clock::now() + kCallPatience;
     while (process.service().from.empty() && std::chrono::steady_clock::now() < until) {
       std::promise<absl::Status> answer;
       client.FindSnapshots(stage, "a", "key", 30,
@@ -223,7 +223,7 @@ TEST(GrpcStageClientTest, AnotherStageAtTheAddressIsNotTalkedTo) {
     });
   });
   EXPECT_TRUE(AskInTime(client, {"stage-0", address}).ok());
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kCallPatience;
   absl::Status refused;
   do {  // a dial may take too long
     refused = Ask(client, {"stage-1", address});

@@ -24,10 +24,10 @@ std::string RandomKey() {
 }
 
 absl::Status Denied(const std::string& folder, const char* why) {
-  return absl::PermissionDeniedError(
-      absl::StrCat("store folder ", folder, ": ", why,
-                   "; the coordinator gives a grant with the command or answer that names the "
-                   "folder"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "store folder ", folder, ": ", why,
+      "; run the command again: the coordinator gives a grant with the answer that names the "
+      "folder"));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ std::string ObjectGrants::Signature(const std::string& folder, const std::string
 }
 
 std::string ObjectGrants::Make(const std::string& folder, Use use) const {
-  const auto until = static_cast<int64_t>(clock_->UnixSeconds() + kSeconds);
+  const auto until = static_cast<int64_t>(clock_->MonotonicSeconds() + kSeconds);
   const std::string head = absl::StrCat(use == Use::kWrite ? "w." : "r.", until);
   return absl::StrCat(head, ".", Signature(folder, head));
 }
@@ -65,7 +65,7 @@ absl::Status ObjectGrants::Check(const std::string& grant, const std::string& fo
   }
   int64_t until = 0;
   if (!absl::SimpleAtoi(head.substr(2), &until) ||
-      clock_->UnixSeconds() > static_cast<double>(until)) {
+      clock_->MonotonicSeconds() > static_cast<double>(until)) {
     return Denied(folder, "the grant has expired");
   }
   if (use == Use::kWrite && head.front() != 'w') return Denied(folder, "the grant is for reading");
@@ -76,7 +76,7 @@ int64_t ObjectGrants::SecondsLeft(const std::string& grant) const {
   const std::vector<std::string> parts = absl::StrSplit(grant, '.');
   int64_t until = 0;
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &until)) return 0;
-  return std::max<int64_t>(until - static_cast<int64_t>(clock_->UnixSeconds()), 0);
+  return std::max<int64_t>(until - static_cast<int64_t>(clock_->MonotonicSeconds()), 0);
 }
 
 }  // namespace stagecoach

@@ -22,7 +22,8 @@ class ObjectGrants {
   // grant.
   static constexpr double kSeconds = 6 * 3600;
 
-  // Signs with a key of this process: a restarted coordinator sends its commands anew.
+  // Signs with a key of this process: a restarted coordinator sends its commands anew. Times are of
+  // the clock that never jumps, for only this process reads them.
   explicit ObjectGrants(const Clock* clock = SystemClock::Get());
 
   std::string Make(const std::string& folder, Use use) const;

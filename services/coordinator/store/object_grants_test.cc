@@ -54,6 +54,20 @@ TEST_F(ObjectGrantsTest, EndsAtItsTime) {
   EXPECT_THAT(Refusal(grant, kFolder, Use::kRead), HasSubstr("expired"));
 }
 
+// A machine whose clock is set in the middle of a job ended the job: its stages' grants had expired.
+TEST_F(ObjectGrantsTest, AWallClockThatJumpsEndsNone) {
+  struct Jumping final : Clock {
+    int64_t MonotonicNanos() const override { return 1'000'000'000; }
+    int64_t UnixNanos() const override { return unix_nanos; }
+    int64_t unix_nanos = int64_t{1'700'000'000} * 1'000'000'000;
+  } clock;
+  const ObjectGrants grants(&clock);
+  const std::string grant = grants.Make(kFolder, Use::kRead);
+  clock.unix_nanos += int64_t{60 * 86400} * 1'000'000'000;
+  EXPECT_TRUE(grants.Check(grant, kFolder, Use::kRead).ok());
+  EXPECT_EQ(grants.SecondsLeft(grant), static_cast<int64_t>(ObjectGrants::kSeconds));
+}
+
 // Every change of a text makes it another one: its use, its time, its signature.
 TEST_F(ObjectGrantsTest, AnyChangedCharacterIsRefused) {
   const std::string grant = grants_.Make(kFolder, Use::kRead);

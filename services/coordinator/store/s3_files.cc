@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/names.h"
 #include "services/common/store/store_names.h"
 #include "services/coordinator/store/s3_file.h"
@@ -14,7 +15,8 @@
 namespace stagecoach {
 namespace {
 
-constexpr size_t kMostTargets = 4096;  // read again beyond
+constexpr size_t kMostTargets = 4096;        // read again beyond
+constexpr char kRemovalMark[] = ".removed";  // in a folder that is about to go
 // Of an alias: this line, then the folder's name. Readers of other versions refuse it.
 constexpr char kAliasHead[] = "stagecoach-alias-1\n";
 
@@ -217,14 +219,31 @@ absl::StatusOr<std::vector<std::string>> S3Files::List(const std::string& folder
   return names;
 }
 
-// The commit. Between its files and this put a coordinator of a later term may have swept the
-// folder: then it has no manifest, and what was committed is taken back.
+// Whether all files of the manifest are there, and nobody is about to remove them.
+absl::StatusOr<bool> S3Files::IsWhole(const Name& temporary) {
+  const std::string folder = absl::StrCat(EntryKey(temporary), "/");
+  const absl::StatusOr<std::string> text = client_.Get(absl::StrCat(folder, kManifestFile));
+  if (absl::IsNotFound(text.status())) return false;
+  RETURN_IF_ERROR(text.status());
+  const absl::StatusOr<Manifest> manifest = ParseManifest(*text);
+  if (!manifest.ok()) return false;
+  ASSIGN_OR_RETURN(const S3Listing found, client_.List(folder, /*flat=*/true));
+  std::map<std::string, int64_t> there;
+  for (const S3Entry& object : found.objects) there[NameOf(object.key)] = object.bytes;
+  if (there.contains(kRemovalMark)) return false;
+  return std::all_of(manifest->shards.begin(), manifest->shards.end(), [&](const ShardInfo& shard) {
+    const auto file = there.find(shard.file);
+    return file != there.end() && file->second == shard.bytes;
+  });
+}
+
+// The commit. A coordinator of a later term may have swept the folder before this put, or do it
+// now: then it is not whole, or is marked, and what was committed is taken back.
 absl::Status S3Files::Commit(const Name& temporary, const Name& step) {
   const std::string alias = AliasOf(temporary.folder);
   RETURN_IF_ERROR(client_.PutIfAbsent(EntryKey(step), Bytes(alias)));
-  const absl::Status manifest =
-      client_.Size(absl::StrCat(EntryKey(temporary), "/", kManifestFile)).status();
-  if (!absl::IsNotFound(manifest)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool whole, IsWhole(temporary));
+  if (whole) return absl::OkStatus();
   RETURN_IF_ERROR(TakeBack(step, temporary));
   return absl::AbortedError(
       absl::StrCat(temporary.path, ": was removed by another coordinator before its commit"));
@@ -240,9 +259,9 @@ absl::Status S3Files::TakeBack(const Name& step, const Name& temporary) {
 
 // If this stops in the middle: of what is set aside two aliases are left, which harms nothing. Of
 // what is removed none is: its folder is swept, and no committed name leads to half of it.
+// As it is: a damaged one too must be out of the way of the next commit of its step.
 absl::Status S3Files::MoveAlias(const Name& from, const Name& to) {
-  ASSIGN_OR_RETURN(const std::string target, Target(EntryKey(from)));
-  const std::string alias = AliasOf(target);
+  ASSIGN_OR_RETURN(const std::string alias, client_.Get(EntryKey(from)));
   const bool removes = absl::StartsWith(to.folder, ".trash-");
   if (removes) RETURN_IF_ERROR(client_.Delete(EntryKey(from)));
   RETURN_IF_ERROR(client_.PutIfAbsent(EntryKey(to), Bytes(alias)));
@@ -285,8 +304,12 @@ absl::Status S3Files::SyncFolder(const std::string& folder) {
 absl::Status S3Files::RemoveBelow(const std::string& prefix) {
   RETURN_IF_ERROR(client_.Delete(absl::StrCat(prefix, kManifestFile)));
   ASSIGN_OR_RETURN(const S3Listing found, client_.List(prefix, /*flat=*/false));
-  for (const S3Entry& object : found.objects) RETURN_IF_ERROR(client_.Delete(object.key));
-  return client_.DropParts(prefix);
+  const std::string mark = absl::StrCat(prefix, kRemovalMark);
+  for (const S3Entry& object : found.objects) {
+    if (object.key != mark) RETURN_IF_ERROR(client_.Delete(object.key));
+  }
+  RETURN_IF_ERROR(client_.DropParts(prefix));
+  return client_.Delete(mark);  // last: until then a commit sees it
 }
 
 absl::Status S3Files::RemoveAlias(const Name& name) {
@@ -327,9 +350,20 @@ absl::Status S3Files::RemoveAll(const std::string& path) {
   }
   if (IsAlias(name.folder)) return RemoveAlias(name);
   if (!IsTemporary(name.folder)) return client_.Delete(EntryKey(name));
+  return RemoveTemporary(name);
+}
+
+// Another coordinator may commit the folder meanwhile. Each side writes first and looks then, so at
+// least one of them sees the other: the commit is taken back, or the folder stays, or both.
+absl::Status S3Files::RemoveTemporary(const Name& name) {
   // Its commit may have succeeded though its answer got lost. Then it is no temporary folder.
+  ASSIGN_OR_RETURN(const bool before, IsCommitted(name));
+  if (before) return absl::OkStatus();
+  const std::string folder = absl::StrCat(EntryKey(name), "/");
+  RETURN_IF_ERROR(client_.Put(absl::StrCat(folder, kRemovalMark), {}));
   ASSIGN_OR_RETURN(const bool committed, IsCommitted(name));
-  return committed ? absl::OkStatus() : RemoveBelow(absl::StrCat(EntryKey(name), "/"));
+  if (committed) return client_.Delete(absl::StrCat(folder, kRemovalMark));
+  return RemoveBelow(folder);
 }
 
 bool S3Files::IsLink(const std::string& path) { return !IsStoreName(path) && below_.IsLink(path); }

@@ -5,6 +5,7 @@
 //   P/checkpoints/JOB/step-<step>                       an alias: the name of such a folder
 //   P/checkpoints/JOB/.broken-..., .trash-...           aliases too
 //   P/checkpoints/JOB/LATEST                            a file
+//   P/checkpoints/JOB/.tmp-.../.removed                 the folder is about to go
 // Rename(.tmp-..., step-...) makes the alias by one put that succeeds only if there is none: this is
 // the commit. An alias never changes; paths below it lead to its folder. List leaves out folders
 // that have an alias.
@@ -63,12 +64,14 @@ class S3Files final : public FileSystem {
   absl::StatusOr<std::set<std::string>> Aliased(const std::vector<S3Entry>& entries);
   absl::StatusOr<bool> IsCommitted(const Name& temporary);
   absl::StatusOr<std::vector<std::string>> ListJob(const Name& name);
+  absl::StatusOr<bool> IsWhole(const Name& temporary);
   absl::Status Commit(const Name& temporary, const Name& step);
   absl::Status MoveAlias(const Name& from, const Name& to);
   absl::Status TakeBack(const Name& step, const Name& temporary);
   absl::Status MoveFile(const Name& from, const Name& to);
   absl::Status RemoveBelow(const std::string& prefix);
   absl::Status RemoveAlias(const Name& name);
+  absl::Status RemoveTemporary(const Name& name);
   absl::Status RemoveJob(const Name& name);
 
   FileSystem& below_;

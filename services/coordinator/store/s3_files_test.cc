@@ -71,6 +71,18 @@ class S3FilesTest : public ::testing::Test {
   std::unique_ptr<Coordinator> one_;
 };
 
+// The simulator found a job that tried its last commit for ever.
+TEST_F(S3FilesTest, ADamagedAliasIsSetAsideAndItsStepCommittedAnew) {
+  Save(2);
+  Save(4);
+  server_->Set("p/checkpoints/job/step-000000000004", "stagecoach-alias-1\n.tmp-1");
+  Save(4);
+  EXPECT_EQ(LoadToy(one_->files, one_->store, "job", nullptr), 4u);
+  EXPECT_THAT(Names(), Contains(".broken-step-000000000004"));
+  EXPECT_TRUE(one_->store.RemoveJob("job").ok());
+  EXPECT_THAT(server_->objects(), IsEmpty());
+}
+
 TEST_F(S3FilesTest, KeepsCommitsLoadsAndRemovesAsADiskDoes) {
   EXPECT_FALSE(one_->store.HasFolder("job"));
   for (const uint64_t step : {2, 30, 4}) Save(step);
@@ -139,6 +151,42 @@ TEST_F(S3FilesTest, ASweptFolderIsNotCommitted) {
   EXPECT_TRUE(absl::IsAborted(one_->store.Commit(temporary, manifest, ToyExpected()).status()));
   EXPECT_TRUE(swept);
   EXPECT_THAT(Steps(), IsEmpty());
+}
+
+// Symptom: a simulated coordinator swept a folder while the one before committed it: the manifest was
+// written behind its removal and in front of the listing, and a committed checkpoint lost its shards.
+TEST_F(S3FilesTest, ACommitAmidASweepIsWholeOrGone) {
+  for (const bool sweeps_first : {true, false}) {
+    bool nested = true;
+    for (int at = 1; nested; ++at) {  // the other one's work amid each request
+      for (const auto& [key, content] : server_->objects()) server_->Erase(key);
+      Coordinator later(*server_);
+      const std::string temporary = *one_->store.Begin("job", 1, 2, 0);
+      Manifest manifest = ToyManifest("job", 1, 2);
+      manifest.shards.push_back(*WriteToyShard(one_->files, temporary, ToyModel(2), 0, 2));
+      absl::Status committed;
+      const auto commit = [&] {
+        committed = one_->store.Commit(temporary, manifest, ToyExpected()).status();
+      };
+      const auto sweep = [&] { later.store.SweepTemporary("job", 2); };
+      int asked = 0;
+      nested = false;
+      fault_ = [&](const FakeS3::Request&) {
+        if (nested || ++asked != at) return S3Fault::kNone;
+        nested = true;
+        sweeps_first ? commit() : sweep();
+        return S3Fault::kNone;
+      };
+      sweeps_first ? sweep() : commit();
+      fault_ = nullptr;
+      const std::vector<CheckpointRef> there = later.store.List("job");
+      const bool is_committed = committed.ok() && (nested || !sweeps_first);
+      if (is_committed) EXPECT_EQ(there.size(), 1u) << sweeps_first << at;
+      for (const CheckpointRef& ref : there) {
+        EXPECT_TRUE(later.store.Verify(ref, /*tensors=*/true).ok()) << sweeps_first << at;
+      }
+    }
+  }
 }
 
 TEST_F(S3FilesTest, AMissingBucketIsNoEmptyOne) {

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_is.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/testing/toy_checkpoint.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/s3/fake_s3_testing.h"
@@ -130,7 +132,11 @@ TEST_F(S3ObjectsTest, WhatAStageWritesLiesInTheBucketAndStagesReadIt) {
     EXPECT_TRUE(bucket_.objects().contains(absl::StrCat("p/", kTemporary, "/", file)));
   }
   EXPECT_EQ(bucket_.uploads(), 0u);
-  ASSERT_TRUE(client_.PutIfAbsent(absl::StrCat("p/", kTemporary, "/MANIFEST.json"), {}).ok());
+  const std::string manifest = FormatManifest(ToyManifest("job", 1, 4));
+  ASSERT_TRUE(client_
+                  .PutIfAbsent(absl::StrCat("p/", kTemporary, "/MANIFEST.json"),
+                               std::as_bytes(std::span(manifest)))
+                  .ok());
   ASSERT_TRUE(
       files_.Rename(absl::StrCat(kStorePrefix, kTemporary), absl::StrCat(kStorePrefix, kCommitted))
           .ok());

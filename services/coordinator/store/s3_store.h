@@ -27,17 +27,12 @@ struct S3Store {
   // Callers repeat their calls themselves, and share few threads.
   static constexpr double kQuickSeconds = 5;
 
-  // endpoint: as ParseS3Location has it; empty: of AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+  // endpoint: as EndpointOfProcess has it.
   static absl::StatusOr<std::unique_ptr<S3Store>> Open(const std::string& store,
-                                                       std::string endpoint, FileSystem* below) {
-    std::string region;
-    for (const char* const name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}) {
-      if (endpoint.empty()) endpoint = S3CredentialSource::OfProcess(name);
-    }
-    for (const char* const name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
-      if (region.empty()) region = S3CredentialSource::OfProcess(name);
-    }
-    ASSIGN_OR_RETURN(S3Location location, ParseS3Location(store, endpoint, region));
+                                                       const std::string& endpoint,
+                                                       FileSystem* below) {
+    ASSIGN_OR_RETURN(S3Location location,
+                     ParseS3Location(store, EndpointOfProcess(endpoint), RegionOfProcess()));
     auto opened = std::make_unique<S3Store>(std::move(location), below);
     RETURN_IF_ERROR(Annotate(opened->files.Probe(), "--store"));
     return opened;

@@ -222,10 +222,12 @@ class StoreService::Writer final : public grpc::ServerReadReactor<v1::WriteObjec
   v1::WriteObjectRequest part_;
 };
 
-StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants, S3Objects* bucket)
+StoreService::StoreService(ObjectFiles* files, const ObjectGrants* grants, S3Objects* bucket,
+                           LinkedParts* linked)
     : files_(files),
       grants_(grants),
       bucket_(bucket),
+      linked_(linked),
       even_("store-0", kMostTasks),
       odd_("store-1", kMostTasks),
       sync_("store-sync", kMostTasks),
@@ -258,11 +260,15 @@ grpc::ServerUnaryReactor* StoreService::FindObject(grpc::CallbackServerContext* 
   return Unary(context, [this, request, response]() -> absl::Status {
     RETURN_IF_ERROR(CheckIfTold(*request));
     RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(), ObjectGrants::Use::kRead));
-    ASSIGN_OR_RETURN(const ObjectSize size, InBucket(request->name())
-                                                ? bucket_->Find(request->name())
-                                                : files_->Find(request->name()));
-    response->set_committed_size(size.committed);
-    response->set_complete(size.complete);
+    const std::string& name = request->name();
+    if (!IsLinked(name) && InBucket(name)) {
+      RETURN_IF_ERROR(bucket_->Find(name, response));
+    } else {
+      ASSIGN_OR_RETURN(const ObjectSize size,
+                       IsLinked(name) ? linked_->Find(name) : files_->Find(name));
+      response->set_committed_size(size.committed);
+      response->set_complete(size.complete);
+    }
     SetChecksum(response);
     return absl::OkStatus();
   });
@@ -280,11 +286,15 @@ grpc::ServerUnaryReactor* StoreService::RemoveObject(grpc::CallbackServerContext
 }
 
 bool StoreService::InBucket(const std::string& name) const {
-  return bucket_ != nullptr && S3Objects::Has(name);
+  return bucket_ != nullptr && bucket_->Has(name);
+}
+
+bool StoreService::IsLinked(const std::string& name) const {
+  return linked_ != nullptr && linked_->Has(name);
 }
 
 absl::Status StoreService::CheckRelayed(const std::string& name) const {
-  if (!InBucket(name)) return absl::OkStatus();
+  if (!InBucket(name) && !IsLinked(name)) return absl::OkStatus();
   return absl::UnimplementedError(
       absl::StrCat("store object ", name,
                    ": is in a bucket; ask LocateObject (an older program cannot: start "
@@ -305,8 +315,13 @@ grpc::ServerUnaryReactor* StoreService::LocateObject(grpc::CallbackServerContext
     const bool reads = request->use() == v1::OBJECT_USE_READ;
     RETURN_IF_ERROR(CheckCaller(request->name(), request->grant(),
                                 reads ? ObjectGrants::Use::kRead : ObjectGrants::Use::kWrite));
-    RETURN_IF_ERROR(CheckInBucket(request->name()));
-    RETURN_IF_ERROR(bucket_->Locate(*request, grants_->SecondsLeft(request->grant()), response));
+    const int64_t seconds = grants_->SecondsLeft(request->grant());
+    if (IsLinked(request->name())) {
+      RETURN_IF_ERROR(linked_->Locate(*request, seconds, response));
+    } else {
+      RETURN_IF_ERROR(CheckInBucket(request->name()));
+      RETURN_IF_ERROR(bucket_->Locate(*request, seconds, response));
+    }
     SetChecksum(response);
     return absl::OkStatus();
   });

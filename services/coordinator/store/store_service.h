@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "base/threads/task_thread.h"
+#include "services/coordinator/store/linked_parts.h"
 #include "services/coordinator/store/object_files.h"
 #include "services/coordinator/store/object_grants.h"
 #include "services/coordinator/store/s3_objects.h"
@@ -31,8 +32,10 @@ class StoreService final : public v1::StoreService::CallbackService {
   // sets, have shares of their own: nothing keeps a stage from its checkpoints but other stages'.
   static constexpr int kMostStageStreams = 96, kMostClientStreams = 32, kMostDataStreams = 96;
 
-  // bucket: has the checkpoints in the place of `files`; null: none.
-  StoreService(ObjectFiles* files, const ObjectGrants* grants, S3Objects* bucket = nullptr);
+  // bucket: has checkpoints and data sets in the place of `files`; null: none. linked: has its parts
+  // before both; null: none.
+  StoreService(ObjectFiles* files, const ObjectGrants* grants, S3Objects* bucket = nullptr,
+               LinkedParts* linked = nullptr);
 
   grpc::ServerUnaryReactor* FindObject(grpc::CallbackServerContext* context,
                                        const v1::FindObjectRequest* request,
@@ -61,6 +64,7 @@ class StoreService final : public v1::StoreService::CallbackService {
                                   std::function<absl::Status()> work);
   TaskThread* NextThread();
   bool InBucket(const std::string& name) const;
+  bool IsLinked(const std::string& name) const;
   absl::Status CheckRelayed(const std::string& name) const;  // UNIMPLEMENTED if it is
   // UNIMPLEMENTED unless the object is in the bucket.
   absl::Status CheckInBucket(const std::string& name) const;
@@ -68,6 +72,7 @@ class StoreService final : public v1::StoreService::CallbackService {
   ObjectFiles* const files_;
   const ObjectGrants* const grants_;
   S3Objects* const bucket_;
+  LinkedParts* const linked_;
   std::atomic<int> stage_streams_{0}, client_streams_{0}, data_streams_{0};
   std::atomic<uint32_t> next_{0};
   TaskThread even_, odd_;  // a call stays on one

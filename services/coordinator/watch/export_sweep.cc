@@ -26,7 +26,8 @@ absl::Status ExportSweep::Touch(const std::string& path) {
 }
 
 void ExportSweep::Sweep(double now_seconds) {
-  const std::unique_lock<std::mutex> hold = Hold();
+  const std::unique_lock<std::mutex> hold(mutex_, std::try_to_lock);
+  if (!hold.owns_lock()) return;  // an export is being written; the next sweep does it
   const absl::StatusOr<std::vector<std::string>> names = PosixFileSystem()->List(folder_);
   if (!names.ok()) return;  // there is no export yet, or the disk is away
   for (const std::string& name : *names) {

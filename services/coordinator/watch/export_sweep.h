@@ -1,7 +1,7 @@
 // ExportSweep: exports that clients asked for go a day after somebody asked for them last. Another
 // call makes them anew. A grant to read one ends before that (ObjectGrants::kSeconds). The weights
 // that a job exported at its end stay.
-// Threads: thread-safe. Sweep waits for files, and for exports that are being written.
+// Threads: thread-safe. Sweep waits for files; while an export is being written it does nothing.
 // Units:   seconds since 1970.
 // Errors:  Touch: the system's, with the path. A folder that Sweep cannot remove is logged, and stays
 //          for the next one.

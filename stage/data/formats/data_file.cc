@@ -81,6 +81,11 @@ absl::StatusOr<std::string> OpenedFile::Digest() {
   return digest.Hex();
 }
 
+std::string OpenedFile::CacheKey(const std::string& digest) const {
+  return opened_.sha256_of.empty() ? digest
+                                   : Sha256Hex(absl::StrCat(digest, "\n", opened_.sha256_of));
+}
+
 absl::Status OpenedFile::Fill(int64_t offset, std::span<uint8_t> into, const char* shorter) const {
   if (opened_.ranges != nullptr) {
     const auto wanted = static_cast<int64_t>(into.size());

@@ -55,7 +55,7 @@ std::string DeviceList(const LocalOptions& options) {
 // own.
 absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   ASSIGN_OR_RETURN(ValidSpecFile spec_file, ReadValidSpec(options.file));
-  RETURN_IF_ERROR(CheckNoDataSet(spec_file));
+  RETURN_IF_ERROR(CheckAllIsHere(spec_file));
   RETURN_IF_ERROR(CheckDataHere(spec_file, StagesAre::kHere));
   v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
   if (options.stages == 0 && pipeline.stages() == 0) {

@@ -10,6 +10,7 @@
 #include "base/errors/status.h"
 #include "base/job_name.h"
 #include "base/utf8.h"
+#include "plan/data/bucket_path.h"
 #include "plan/data/data_set_path.h"
 #include "plan/job/data_kinds.h"
 
@@ -47,7 +48,7 @@ class Place {
   // path: not empty.
   absl::StatusOr<std::string> PathOf(const std::string& field, const std::string& path) const {
     const char* const which = dataset_.empty() ? "on_stages" : "dataset";
-    if (path.front() == '/' || IsDataSetPath(path)) {
+    if (path.front() == '/' || IsClusterPath(path)) {
       return FieldError(field, Quoted(path),
                         absl::StrCat("with ", field_, ".", which,
                                      " paths are relative to it; leave one of the two out"));

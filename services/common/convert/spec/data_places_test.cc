@@ -73,6 +73,8 @@ TEST(DataPlaces, RefusesWhatDoesNotFit) {
   says(Text("/a", "cats", ""), "data.text.path: ", "relative");
   says(Text("/a", "", "/data"), "data.text.path: ", "relative");
   says(Text("store:/data/cats/a", "dogs", ""), "data.text.path: ", "relative");
+  says(Text("s3://corpora/a", "dogs", ""), "data.text.path: ", "relative");
+  says(Text("s3://corpora/a", "", "/data"), "data.text.path: ", "relative");
   says(Text("../a", "cats", ""), "data.text.path: ", "\"..\"");
   says(Text("a//b", "cats", ""), "data.text.path: ", "none of them empty");
   says(Text("a", "My Cats", ""), "data.dataset: ", "stagecoach data list");

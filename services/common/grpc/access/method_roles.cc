@@ -68,7 +68,7 @@ constexpr MethodRoles kMethodTable[] = {
     {kStoreApi, "WriteObject", kOfStages | kOfUsers},
     {kStoreApi, "RemoveObject", kOfStages},
     {kStoreApi, "LocateObject", kOfStages | kOfUsers},
-    {kStoreApi, "CompleteObject", kOfStages},
+    {kStoreApi, "CompleteObject", kOfStages | kOfUsers},
     // Probes come with the certificate that is at hand where they run.
     {kHealthApi, "Check", 0, true},
     {kHealthApi, "Watch", 0, true},

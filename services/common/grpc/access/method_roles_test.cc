@@ -204,9 +204,7 @@ TEST(MethodRoles, AreAsDocumented) {
       want = row.method == "ListStages" ? "user operator" : "stage";
     }
     if (row.service == "stagecoach.v1.StoreService") {
-      const bool users =
-          row.method == "FindObject" || row.method == "ReadObject" || row.method == "WriteObject";
-      want = users ? "stage user operator" : "stage";
+      want = row.method == "RemoveObject" ? "stage" : "stage user operator";
     }
     if (row.service == "grpc.health.v1.Health") want = "coordinator stage user operator";
     if (row.method == "ServerReflectionInfo") want = "user operator";
