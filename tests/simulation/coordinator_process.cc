@@ -6,11 +6,11 @@
 
 #include "base/errors/status.h"
 #include "tests/simulation/control_messages.h"
+#include "tests/simulation/store/store_patience.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr char kStateFolder[] = "/state";
 constexpr double kMostThread = 0.0001;                       // until a thread gets round to it
 constexpr double kLeastEffect = 0.001, kMostEffect = 0.006;  // of file work
 constexpr double kLeastPlan = 0.0005, kMostPlan = 0.003;
@@ -21,12 +21,12 @@ constexpr double kFarSeconds = 3600;  // nothing is due before that
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(const Parts& parts) {
-  RETURN_IF_ERROR(Annotate(parts.files->MakeFolders(kStateFolder), "state folder"));
+  RETURN_IF_ERROR(Annotate(parts.files->MakeFolders(parts.state_folder), "state folder"));
   std::unique_ptr<CoordinatorProcess> process(new CoordinatorProcess(parts));
   CoordinatorProcess* const raw = process.get();
   // The keys of snapshots come from it, so a flipped bit is found at the same place when the seed
   // runs again.
-  ASSIGN_OR_RETURN(process->journal_, Journal::Open(std::string(kStateFolder) + "/journal.sqlite",
+  ASSIGN_OR_RETURN(process->journal_, Journal::Open(parts.state_folder + "/journal.sqlite",
                                                     [random = parts.network->random()]() mutable {
                                                       return random.Bits();
                                                     }));
@@ -35,11 +35,11 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
                    process->journal_->RaiseTerm(LeastTerm(*parts.clock),
                                                 parts.network->random().Below(kMostSkippedTerms)));
   parts.trace->Note("coordinator's term", parts.host, inside.term);
-  inside.options.state_folder = kStateFolder;
+  inside.options.state_folder = parts.state_folder;
   inside.options.hold_jobs = parts.holds_jobs;
   inside.outside.stages = raw;
-  inside.outside.checkpoints = parts.store;
-  inside.outside.file_system = parts.files;
+  inside.outside.checkpoints = &parts.store->checkpoints();
+  inside.outside.file_system = &parts.store->files();
   inside.outside.codec = parts.codec;
   inside.outside.clock = parts.clock;
   inside.outside.on_record = [trace = parts.trace, on_end = parts.on_end](const std::string& job,
@@ -132,13 +132,41 @@ void CoordinatorProcess::GoOn(Worker& worker, double seconds) {
   if (worker.works || worker.waiting.empty()) return;
   worker.works = true;
   parts_.network->Post(parts_.host, parts_.process, seconds, [this, &worker, seconds] {
-    const ProgressScope scope(&worker.progress);
-    const JobLoop::Work work = std::move(worker.waiting.front());
-    worker.waiting.pop_front();
-    work();
+    const bool files = &worker != &planner_ && &worker != &checks_;
+    // Plans need no store.
+    if (files && parts_.store_away() &&
+        GoesOnWaiting(worker.waited_seconds, parts_.network->random())) {
+      worker.waited_seconds += kStoreAgain;
+      worker.works = false;
+      return GoOn(worker, kStoreAgain);
+    }
+    worker.waited_seconds = 0;
+    DoFirst(worker);
     worker.works = false;
     GoOn(worker, seconds);
   });
+}
+
+void CoordinatorProcess::DoFirst(Worker& worker) {
+  const ProgressScope scope(&worker.progress);
+  const JobLoop::Work work = std::move(worker.waiting.front());
+  worker.waiting.pop_front();
+  parts_.at_work(this);
+  work();
+  parts_.at_work(nullptr);
+}
+
+bool CoordinatorProcess::HasFileWork() const {
+  return std::any_of(effects_.begin(), effects_.end(),
+                     [](const Worker& worker) { return worker.works; });
+}
+
+void CoordinatorProcess::DoSomeFileWork() {
+  for (Worker& worker : effects_) {
+    if (!worker.works) continue;
+    const JobLoop::Work work = std::exchange(worker.waiting.front(), [] {});
+    return work();
+  }
 }
 
 void CoordinatorProcess::Drain(bool save, std::function<void()> ended) {
@@ -199,10 +227,11 @@ void CoordinatorProcess::Reconnect(const StagePeer& peer) {
 
 template <typename Result, typename Request, typename Command>
 void CoordinatorProcess::Start(const std::string& address, const Command& command,
-                               std::function<void(absl::StatusOr<Result>)> done) {
+                               std::function<void(absl::StatusOr<Result>)> done,
+                               const FolderGrants& grants) {
   SimulatedNetwork* const network = parts_.network;
   const int from = parts_.host, to = parts_.host_of(address);
-  const auto serve = [network, from, to, command, done,
+  const auto serve = [network, from, to, command, done, grants,
                       stage_at = parts_.stage_at](const SimulatedChannel::Answer& answer) {
     const auto reply = [network, from, to, done, answer](absl::StatusOr<Result> result) {
       answer([network, from, to, done, result = std::move(result)] {
@@ -210,12 +239,18 @@ void CoordinatorProcess::Start(const std::string& address, const Command& comman
         done(Flipped(*result, network->random()));
       });
     };
+    for (const auto& [folder, grant] : grants) stage_at(to)->Admit(folder, grant);
     if (!network->Flips(from, to)) return stage_at(to)->Ask(Request{command, reply});
     const absl::StatusOr<Command> arrived = Flipped(command, network->random());
     if (!arrived.ok()) return reply(arrived.status());
     stage_at(to)->Ask(Request{*arrived, reply});
   };
   ChannelTo(address)->Call(serve, [done](const absl::Status& failed) { done(failed); });
+}
+
+CoordinatorProcess::FolderGrant CoordinatorProcess::GrantFor(const std::string& folder,
+                                                             ObjectGrants::Use use) const {
+  return {folder, parts_.store->GrantFor(folder, use)};
 }
 
 void CoordinatorProcess::Tell(const std::string& address,
@@ -231,7 +266,9 @@ void CoordinatorProcess::Tell(const std::string& address,
 
 void CoordinatorProcess::Load(const StagePeer& peer, const LoadCommand& command, double,
                               std::function<void(absl::StatusOr<LoadResult>)> done) {
-  Start<LoadResult, LoadRequest>(peer.address, command, std::move(done));
+  Start<LoadResult, LoadRequest>(peer.address, command, std::move(done),
+                                 {GrantFor(command.checkpoint_folder, ObjectGrants::Use::kRead),
+                                  GrantFor(command.probe_folder, ObjectGrants::Use::kWrite)});
 }
 
 void CoordinatorProcess::Run(const StagePeer& peer, const RunCommand& command, double,
@@ -241,7 +278,8 @@ void CoordinatorProcess::Run(const StagePeer& peer, const RunCommand& command, d
 
 void CoordinatorProcess::WriteShard(const StagePeer& peer, const WriteShardCommand& command, double,
                                     std::function<void(absl::StatusOr<ShardInfo>)> done) {
-  Start<ShardInfo, WriteShardRequest>(peer.address, command, std::move(done));
+  Start<ShardInfo, WriteShardRequest>(peer.address, command, std::move(done),
+                                      {GrantFor(command.folder, ObjectGrants::Use::kWrite)});
 }
 
 void CoordinatorProcess::Profile(

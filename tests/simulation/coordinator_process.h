@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/threads/progress.h"
@@ -24,6 +25,7 @@
 #include "coordinator/testing/memory_disk.h"
 #include "tests/simulation/host/simulated_channel.h"
 #include "tests/simulation/stage_server_process.h"
+#include "tests/simulation/store/coordinator_store.h"
 
 namespace stagecoach {
 
@@ -33,8 +35,9 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
     SimulatedNetwork* network = nullptr;
     EventTrace* trace = nullptr;
     const Clock* clock = nullptr;
-    FileSystem* files = nullptr;
-    CheckpointStore* store = nullptr;
+    FileSystem* files = nullptr;  // of its host
+    std::shared_ptr<CoordinatorStore> store;
+    std::string state_folder;
     MemoryDisk* disk = nullptr;
     const JobCodec* codec = nullptr;
     int host = 0;
@@ -43,6 +46,8 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
     std::function<int(const std::string& address)> host_of;
     std::function<StageServerProcess*(int host)> stage_at;  // called in events of its process only
     std::function<void(const std::string& job)> on_end;     // the job's end is on disk
+    std::function<bool()> store_away;                       // no call of the store would succeed
+    std::function<void(CoordinatorProcess* one)> at_work;   // its file work begins; null: ends
     // How slow its disks are; 1: good ones.
     const double* journal_slowness = nullptr;
     const double* folder_slowness = nullptr;
@@ -61,14 +66,22 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
   // The process has died within its file work: to be called while its calls of the file system fail
   // from some on.
   void LeaveHalfDone();
+  bool HasFileWork() const;
+  // A piece of the file work at hand, now: the work of another process is at a call of its own.
+  void DoSomeFileWork();
+  CoordinatorStore& store() { return *parts_.store; }
 
  private:
   // One that does file work or plans, one piece after the other.
   struct Worker {
     std::deque<JobLoop::Work> waiting;
     bool works = false;
+    double waited_seconds = 0;  // for the store, with the first piece
     ProgressCounter progress;
   };
+
+  using FolderGrant = std::pair<std::string, std::string>;  // as commands carry it
+  using FolderGrants = std::vector<FolderGrant>;
 
   explicit CoordinatorProcess(const Parts& parts) : parts_(parts) {}
   void Post(JobLoop::Work work);
@@ -76,12 +89,14 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
   void LoopTurn();
   void Add(Worker& worker, double seconds, JobLoop::Work work);
   void GoOn(Worker& worker, double seconds);
+  void DoFirst(Worker& worker);
   double EffectSeconds();
   Moment Now() const;
 
   template <typename Result, typename Request, typename Command>
   void Start(const std::string& address, const Command& command,
-             std::function<void(absl::StatusOr<Result>)> done);
+             std::function<void(absl::StatusOr<Result>)> done, const FolderGrants& grants = {});
+  FolderGrant GrantFor(const std::string& folder, ObjectGrants::Use use) const;
   void Tell(const std::string& address, std::function<void(StageServerProcess&)> work);
   std::shared_ptr<SimulatedChannel> ChannelTo(const std::string& address);
 

@@ -49,6 +49,10 @@ const char* FaultName(Kind kind) {
       return "folder fails";
     case Kind::kHostFolder:
       return "folder fails for host";
+    case Kind::kStoreLoss:
+      return "store loses answers";
+    case Kind::kTwin:
+      return "twin";
     case Kind::kFolderSlow:
       return "folder slow";
     case Kind::kRot:

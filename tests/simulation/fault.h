@@ -31,6 +31,9 @@ struct Fault {
     kFolderFull,    // the checkpoints' storage has room for `amount` bytes more
     kFolderFails,   // all of its calls fail, by a code that `other` says
     kHostFolder,  // `amount` of the calls that `host` makes there fail, by a code that `other` says
+    kStoreLoss,   // of this share of `host`'s calls of store or bucket no answer comes
+    kTwin,        // the coordinator is cut off, and another begins with its journal on the same
+                  // checkpoints; stopped meanwhile, the first one goes on at `until`
     kFolderSlow,  // the coordinator's file work takes `amount` times as long
     kRot,         // a byte of a committed checkpoint changes
     kClockJump,   // the wall clock of `host` jumps by `amount` seconds

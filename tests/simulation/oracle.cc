@@ -12,8 +12,7 @@ namespace {
 
 using RecordKind = JobRecord::Kind;
 
-constexpr size_t kStepWord = 7;  // "step 6 ", of World::TensorsOf
-constexpr double kShortly = 5;   // from a fault's end to that of a job that met it
+constexpr double kShortly = 5;  // from a fault's end to that of a job that met it
 
 std::vector<double> EvaluationOf(const JobRecord& record) {
   std::vector<double> values = {record.loss};
@@ -37,6 +36,7 @@ class Judge {
     }
     LookAtEnd();
     LookAtRecords();
+    LookAtCheckpoints();
     LookAtWatched();
     return std::move(wrong_);
   }
@@ -80,13 +80,9 @@ class Judge {
     if (result.digest != truth_.digest) {
       Say("weights ", result.digest, " and not ", truth_.digest);
     }
-    const bool rot = Struck([](const Fault& f) { return f.kind == Fault::Kind::kRot; });
+    const uint64_t last = truth_.checkpoints.rbegin()->first;
     // The last one may have been set aside since.
-    const bool gone =
-        rot && result.tensors.substr(0, kStepWord) != truth_.tensors.substr(0, kStepWord);
-    if (result.tensors != truth_.tensors && !gone) {
-      Say("the last checkpoint has other tensors: ", result.tensors, " and not ", truth_.tensors);
-    }
+    if (!result.checkpoints.contains(last) && !Rotten()) Say("no checkpoint of step ", last);
     if (job_.cancelled) Say("succeeded after its cancellation was confirmed");
     if (MayLackRecords() || !job_.job.spec.resume.job.empty()) return;
     for (const auto& [step, values] : truth_.steps) {
@@ -97,6 +93,23 @@ class Judge {
     }
   }
 
+  bool Rotten() const {
+    return Struck([](const Fault& f) { return f.kind == Fault::Kind::kRot; });
+  }
+
+  // What has a committed name is whole, and has the bits of its step whoever committed it.
+  void LookAtCheckpoints() {
+    for (const auto& [step, why] : job_.broken) {
+      if (!Rotten()) Say("the checkpoint of step ", step, " is broken: ", why);
+    }
+    for (const auto& [step, tensors] : job_.checkpoints) {
+      const auto found = truth_.checkpoints.find(step);
+      if (found == truth_.checkpoints.end() || found->second != tensors) {
+        Say("the checkpoint of step ", step, " has other tensors: ", tensors);
+      }
+    }
+  }
+
   // Records that only memory had are lost with the coordinator, or with what came after the copy of
   // its journal.
   bool MayLackRecords() const {
@@ -104,14 +117,20 @@ class Judge {
   }
 
   void LookAtRecords() {
-    uint64_t number = 0, step = 0;
+    uint64_t number = 0, step = 0, committed = 0;
     bool repeats = true;  // or begins, perhaps with another job's checkpoint
     for (const JobRecord& record : job_.records) {
       if (record.number != ++number) Say("record ", record.number, " where ", number, " is due");
       number = record.number;
       if (record.kind == RecordKind::kRecovery || record.phase == JobPhase::kHeld) repeats = true;
       if (record.kind == RecordKind::kEvaluation) LookAtEvaluation(record);
+      if (record.kind == RecordKind::kCheckpoint && record.message.empty()) {
+        committed = std::max(committed, record.step);
+      }
       if (record.kind != RecordKind::kStep) continue;
+      if (record.step <= committed && !Rotten()) {
+        Say("step ", record.step, " again, though step ", committed, " had a checkpoint");
+      }
       if (!std::exchange(repeats, false) && record.step != step + 1) {
         Say("step ", record.step, " follows step ", step, " without a recovery");
       }
@@ -157,7 +176,8 @@ class Judge {
     const std::string& message = job_.message;
     const bool names_folder =
         absl::StrContains(message, "injected") || absl::StrContains(message, "full") ||
-        absl::StrContains(message, "bytes are free") || absl::StrContains(message, "need");
+        absl::StrContains(message, "bytes are free") || absl::StrContains(message, "need") ||
+        absl::StrContains(message, "HTTP 5") || absl::StrContains(message, "HTTP 403");  // of HEAD
     const auto was_on = [this](const Fault& f) { return f.until >= job_.ended_seconds - kShortly; };
     // A journal that cannot be written keeps the end from whom it is told.
     const bool told_late = Struck([](const Fault& f) { return IsOfJournal(f.kind); });
@@ -187,6 +207,7 @@ class Judge {
   bool CannotGoOn() const {
     if (absl::StrContains(job_.message, "ask for more steps")) return true;
     const bool names_it = absl::StrContains(job_.message, "search for a checkpoint") ||
+                          absl::StrContains(job_.message, "find_checkpoint") ||
                           absl::StrContains(job_.message, "resume_job=") ||
                           absl::StrContains(job_.message, "resume.step: ") ||
                           absl::StrContains(job_.message, "MANIFEST.json");
@@ -204,7 +225,7 @@ class Judge {
 
 Truth ResultOf(const JobEnding& ending) {
   Truth truth;
-  truth.tensors = ending.tensors;
+  truth.checkpoints = ending.checkpoints;
   for (const JobRecord& record : ending.records) {
     if (record.kind == RecordKind::kStep) {
       truth.steps[record.step] = {record.loss, record.gradient_norm, record.learning_rate};

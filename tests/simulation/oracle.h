@@ -18,7 +18,8 @@ namespace stagecoach {
 struct Truth {
   using Step = std::tuple<double, double, double>;  // loss, norm of the gradients, learning rate
   std::string digest;                               // of the weights
-  std::string tensors;                              // of the last checkpoint, the optimizer's too
+  // By step, the tensors of a checkpoint there, the optimizer's too.
+  std::map<uint64_t, std::string> checkpoints;
   std::map<uint64_t, Step> steps;
   std::map<uint64_t, std::vector<double>> evaluations;  // loss and measures
 };

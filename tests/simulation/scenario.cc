@@ -113,7 +113,9 @@ constexpr Fault::Kind kDrawn[] = {
     Fault::Kind::kRepeats,      Fault::Kind::kOldJournal,  Fault::Kind::kJournalFull,
     Fault::Kind::kJournalFails, Fault::Kind::kJournalSlow, Fault::Kind::kFolderFull,
     Fault::Kind::kFolderFails,  Fault::Kind::kHostFolder,  Fault::Kind::kFolderSlow,
-    Fault::Kind::kRot,          Fault::Kind::kClockJump,   Fault::Kind::kSlowStage};
+    Fault::Kind::kRot,          Fault::Kind::kClockJump,   Fault::Kind::kSlowStage,
+    Fault::Kind::kStoreLoss,    Fault::Kind::kStoreLoss,   Fault::Kind::kTwin,
+    Fault::Kind::kTwin};
 
 void DrawAmount(SeededRandom& random, Fault* fault) {
   switch (fault->kind) {
@@ -146,6 +148,9 @@ void DrawAmount(SeededRandom& random, Fault* fault) {
       fault->amount = random.Chance(0.5) ? 1 : random.Between(0.05, 0.8);
       fault->other = static_cast<int>(random.Of(kFolderCodes));
       return;
+    case Fault::Kind::kStoreLoss:
+      fault->amount = random.Between(0.02, 0.6);
+      return;
     case Fault::Kind::kClockJump:
       fault->amount = random.Between(-1, 1) * (random.Chance(0.5) ? 10 : kMostJump);
       return;
@@ -167,7 +172,7 @@ Fault DrawFault(SeededRandom& random, int stages, double at, bool may_last) {
   fault.other = random.From(0, stages - 1);
   if (fault.other >= fault.host) ++fault.other;
   if (fault.kind == Fault::Kind::kSlowStage && fault.host == 0) fault.host = random.From(1, stages);
-  if (fault.kind == Fault::Kind::kOldJournal) fault.host = 0;
+  if (fault.kind == Fault::Kind::kOldJournal || fault.kind == Fault::Kind::kTwin) fault.host = 0;
   DrawAmount(random, &fault);
   if (may_last && random.Chance(0.5)) fault.until = Fault::kForever;
   return fault;
@@ -248,6 +253,8 @@ Scenario ScenarioOf(uint64_t seed) {
   scenario.seed = seed;
   scenario.safety = random.Chance(0.1);
   scenario.holds = random.Chance(0.1);
+  const StoreForm forms[] = {StoreForm::kFolder, StoreForm::kEmbedded, StoreForm::kBucket};
+  scenario.store = random.Of(forms);
   const double paces[] = {1, 3, 10};
   scenario.pace = random.Of(paces);
   const int most_stages = random.From(1, 3);
@@ -273,13 +280,15 @@ Scenario Undisturbed(int family) {
   Scenario scenario;
   scenario.stages = 2;
   scenario.jobs.push_back({"job-0", family, SpecOfFamily(family)});
+  scenario.jobs.back().spec.checkpoint = {.every_steps = 1, .keep = 1000};
   return scenario;
 }
 
 std::string ScenarioText(const Scenario& scenario) {
-  std::string text = absl::StrFormat("seed %d, %s, %d stages, pace %g%s\n", scenario.seed,
-                                     scenario.safety ? "safety" : "liveness", scenario.stages,
-                                     scenario.pace, scenario.holds ? ", jobs are held" : "");
+  std::string text =
+      absl::StrFormat("seed %d, %s, store %s, %d stages, pace %g%s\n", scenario.seed,
+                      scenario.safety ? "safety" : "liveness", StoreName(scenario.store),
+                      scenario.stages, scenario.pace, scenario.holds ? ", jobs are held" : "");
   for (const ScenarioJob& job : scenario.jobs) {
     absl::StrAppendFormat(
         &text,

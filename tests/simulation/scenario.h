@@ -17,6 +17,7 @@
 
 #include "plan/job/job_spec.h"
 #include "tests/simulation/fault.h"
+#include "tests/simulation/store/store_form.h"
 
 namespace stagecoach {
 
@@ -37,6 +38,7 @@ struct ScenarioJob {
 
 struct Scenario {
   uint64_t seed = 0;
+  StoreForm store = StoreForm::kFolder;
   bool safety = false;
   bool holds =
       false;        // coordinators that are started again hold their jobs until a user resumes them

@@ -55,6 +55,8 @@ class Summary {
         if (absl::StrContains(record.message, "in memory")) ++from_memory_;
       }
     }
+    twins_ += result.ending.twins;
+    interleaved_ += result.ending.interleaved;
     for (const auto& [at, fault] : result.ending.struck) ++faults_[FaultName(fault.kind)];
     wrong_ += result.violations.empty() ? 0 : 1;
     ++seeds_;
@@ -67,14 +69,16 @@ class Summary {
     std::printf("the longest took %.1f virtual s, seed %llu\njobs:", slowest_.first,
                 static_cast<unsigned long long>(slowest_.second));
     for (const auto& [phase, count] : phases_) std::printf(" %s %d", phase.c_str(), count);
-    std::printf("\nrecoveries: %d, from the memory of stages: %d\nfaults:", recoveries_,
-                from_memory_);
+    std::printf(
+        "\nrecoveries: %d, from the memory of stages: %d\ncoordinators cut off: %d, file work amid "
+        "that of another: %d\nfaults:",
+        recoveries_, from_memory_, twins_, interleaved_);
     for (const auto& [kind, count] : faults_) std::printf(" %s %d,", kind.c_str(), count);
     std::printf("\n");
   }
 
  private:
-  int seeds_ = 0, wrong_ = 0, recoveries_ = 0, from_memory_ = 0;
+  int seeds_ = 0, wrong_ = 0, recoveries_ = 0, from_memory_ = 0, twins_ = 0, interleaved_ = 0;
   double seconds_ = 0;
   uint64_t events_ = 0;
   std::pair<double, uint64_t> slowest_;

@@ -16,6 +16,11 @@ SimulatedUser::SimulatedUser(const Parts& parts, const ScenarioJob& job)
   parts_.time->After(job.submit_at, [this] { Look(); });
 }
 
+bool SimulatedUser::Hears(uint64_t process) const {
+  const CoordinatorProcess* const coordinator = parts_.coordinator();
+  return coordinator != nullptr && coordinator->process() == process;
+}
+
 void SimulatedUser::Look() {
   parts_.time->After(kEvery, [this] { Look(); });
   if (ended_ || refused_) return;
@@ -37,8 +42,9 @@ void SimulatedUser::Look() {
 void SimulatedUser::Submit(CoordinatorProcess& coordinator) {
   asked_ = coordinator.process();
   asked_at_ = parts_.time->seconds();
-  coordinator.Ask([this](JobLoop& loop) {
-    loop.Submit(job_.id, job_.spec, [this](const absl::StatusOr<JobView>& view) {
+  coordinator.Ask([this, process = asked_](JobLoop& loop) {
+    loop.Submit(job_.id, job_.spec, [this, process](const absl::StatusOr<JobView>& view) {
+      if (!Hears(process)) return;
       asked_ = 0;
       accepted_ = accepted_ || view.ok();
       const bool nothing_there = absl::IsFailedPrecondition(view.status()) ||
@@ -53,7 +59,8 @@ void SimulatedUser::Submit(CoordinatorProcess& coordinator) {
 void SimulatedUser::Cancel(CoordinatorProcess& coordinator) {
   asked_ = coordinator.process();
   asked_at_ = parts_.time->seconds();
-  coordinator.Ask([this](JobLoop& loop) {
+  coordinator.Ask([this, process = asked_](JobLoop& loop) {
+    if (!Hears(process)) return;
     const absl::StatusOr<JobView> view = loop.Cancel(job_.id);
     asked_ = 0;
     cancel_answered_ = view.ok();
@@ -62,7 +69,8 @@ void SimulatedUser::Cancel(CoordinatorProcess& coordinator) {
 }
 
 void SimulatedUser::ResumeIfHeld(CoordinatorProcess& coordinator) {
-  coordinator.Ask([this](JobLoop& loop) {
+  coordinator.Ask([this, process = coordinator.process()](JobLoop& loop) {
+    if (!Hears(process)) return;
     const absl::StatusOr<JobView> view = loop.Get(job_.id);
     if (view.ok() && view->phase == JobPhase::kHeld) {
       const absl::Status resumed = loop.Resume(job_.id, job_.held_stages).status();
@@ -77,12 +85,14 @@ void SimulatedUser::Watch(CoordinatorProcess& coordinator) {
   coordinator.Ask([this, process = coordinator.process()](JobLoop& loop) {
     loop.Watch(
         next_watch_++, job_.id, watched_.empty() ? 0 : watched_.back().number,
-        [this](const JobRecord& record) {
+        [this, process](const JobRecord& record) {
+          if (!Hears(process)) return false;
           watched_.push_back(record);
           ended_ = ended_ || record.kind == JobRecord::Kind::kFinished;
           return true;
         },
         [this, process](const absl::Status& status) {
+          if (!Hears(process)) return;
           if (absl::IsNotFound(status)) {
             complaint_ = absl::StrCat("an accepted job was lost: ", status.ToString());
           }

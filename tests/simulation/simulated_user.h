@@ -43,6 +43,8 @@ class SimulatedUser {
   }
 
  private:
+  // Answers of a coordinator that was cut off meanwhile do not come.
+  bool Hears(uint64_t process) const;
   void Look();
   void Submit(CoordinatorProcess& coordinator);
   void Watch(CoordinatorProcess& coordinator);

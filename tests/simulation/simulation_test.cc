@@ -47,7 +47,8 @@ TEST(Simulation, EveryFamilyHasOneTruth) {
   for (int family = 0; family < kFamilies; ++family) {
     const Truth& truth = TruthOf(family);
     EXPECT_THAT(truth.digest, HasSubstr("sha256:"));
-    EXPECT_THAT(truth.tensors, HasSubstr("opt/"));
+    ASSERT_EQ(truth.checkpoints.size(), truth.steps.size());
+    EXPECT_THAT(truth.checkpoints.rbegin()->second, HasSubstr("opt/"));
     EXPECT_GE(truth.steps.size(), 3u);
     digests.insert(truth.digest);
   }
@@ -66,6 +67,20 @@ TEST(Simulation, StagesGoOnFromTheMemoryOfOthers) {
   int loads = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) loads += RunSeed(seed).ending.loads_from_memory;
   EXPECT_GT(loads, 10);
+}
+
+TEST(Simulation, EveryStoreAndTwoCoordinatorsOnIt) {
+  std::set<StoreForm> forms;
+  int twins = 0, interleaved = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    forms.insert(ScenarioOf(seed).store);
+    const WorldEnding ending = RunSeed(seed).ending;
+    twins += ending.twins;
+    interleaved += ending.interleaved;
+  }
+  EXPECT_EQ(forms.size(), 3u);
+  EXPECT_GT(twins, 10);
+  EXPECT_GT(interleaved, 3) << "file work of one coordinator amid that of another";
 }
 
 // An oracle that is blind finds nothing in thousands of seeds either.
@@ -94,6 +109,15 @@ TEST(SimulationCanary, ADiskThatForgetsWhatItHasSyncedIsFound) {
   ASSERT_NE(seed, 0u);
   EXPECT_THAT(RunSeed(seed).violations, IsEmpty()) << "without it the seed is fine";
   EXPECT_THAT(report, HasSubstr("WRONG"));
+}
+
+// A blackout then leaves a committed checkpoint without its bytes.
+TEST(SimulationCanary, AStoreThatSyncsNothingIsFound) {
+  std::string report;
+  const uint64_t seed = FirstWrong(PlantedFault::kForgetfulStore, 1000, &report);
+  ASSERT_NE(seed, 0u);
+  EXPECT_THAT(RunSeed(seed).violations, IsEmpty()) << "without it the seed is fine";
+  EXPECT_THAT(report, HasSubstr("is broken"));
 }
 
 }  // namespace

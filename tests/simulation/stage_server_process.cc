@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/check.h"
+#include "tests/simulation/store/store_patience.h"
 
 namespace stagecoach {
 namespace {
@@ -13,7 +14,8 @@ constexpr size_t kCommands = 16;  // of the mailbox, as StageRuntime has it
 // What a turn takes: an instruction, and what is done at once.
 constexpr double kLeastInstruction = 0.0005, kMostInstruction = 0.004;
 constexpr double kLeastWork = 0.002, kMostWork = 0.02;
-constexpr double kMostWrite = 0.4;  // of a shard beside the steps: several of them
+constexpr double kMostWrite = 0.4;    // of a shard beside the steps: several of them
+constexpr double kMostStore = 0.005;  // of its calls of the store
 // As services/stage/lease.cc.
 constexpr double kRegisterDeadlineSeconds = 2, kLongestBackoffSeconds = 1, kRefusedSeconds = 1;
 constexpr int kUnavailableIfGone = 2;
@@ -61,8 +63,7 @@ StageRuntime::Options StageServerProcess::Options() {
     return true;
   };
   options.writer_post = [this](std::function<void()> work) {
-    parts_.network->Post(parts_.host, parts_.process, Cost(kLeastWork, kMostWrite),
-                         std::move(work));
+    WriteBeside(Cost(kLeastWork, kMostWrite) + StoreCost(), 0, std::move(work));
     return true;
   };
   options.free_memory = [] { return int64_t{1} << 40; };
@@ -142,14 +143,39 @@ void StageServerProcess::GoOn(StageEngine::Going going) {
   Wake(Cost(kLeastInstruction, kMostInstruction));
 }
 
+double StageServerProcess::StoreCost() {
+  return *parts_.store_slowness * parts_.network->random().Between(0, kMostStore);
+}
+
+bool StageServerProcess::WaitsForStore(double waited_seconds) {
+  return parts_.store_away() && GoesOnWaiting(waited_seconds, parts_.network->random());
+}
+
 // What takes long and is not looked into: done at the end of its time.
-void StageServerProcess::Work(double seconds, std::function<void()> work) {
+void StageServerProcess::Work(double seconds, std::function<void()> work, bool with_store) {
   work_ = std::move(work);
-  parts_.network->Post(parts_.host, parts_.process, seconds, [this] {
-    const ProgressScope scope(&progress_);
-    std::exchange(work_, nullptr)();
-    Wake(0);
-  });
+  parts_.network->Post(parts_.host, parts_.process, seconds,
+                       [this, with_store] { EndWork(with_store, 0); });
+}
+
+void StageServerProcess::EndWork(bool with_store, double waited_seconds) {
+  if (with_store && WaitsForStore(waited_seconds)) {
+    return parts_.network->Post(parts_.host, parts_.process, kStoreAgain, [this, waited_seconds] {
+      EndWork(true, waited_seconds + kStoreAgain);
+    });
+  }
+  const ProgressScope scope(&progress_);
+  std::exchange(work_, nullptr)();
+  Wake(0);
+}
+
+void StageServerProcess::WriteBeside(double seconds, double waited_seconds,
+                                     std::function<void()> work) {
+  parts_.network->Post(parts_.host, parts_.process, seconds,
+                       [this, waited_seconds, work = std::move(work)]() mutable {
+                         if (!WaitsForStore(waited_seconds)) return work();
+                         WriteBeside(kStoreAgain, waited_seconds + kStoreAgain, std::move(work));
+                       });
 }
 
 void StageServerProcess::LeaveHalfDone() {
@@ -162,22 +188,31 @@ void StageServerProcess::Take(StageRequest request) {
     return GoOn(engine_->Begin(running_->command));
   }
   if (auto* const load = std::get_if<LoadRequest>(&request); load != nullptr) {
-    return Work(Cost(kLeastWork, kMostWork), [this, load = std::move(*load)] {
-      const absl::StatusOr<LoadResult> result = engine_->Load(load.command);
-      if (result.ok() && !load.command.snapshot.manifest.empty()) parts_.loaded_from_memory();
-      parts_.trace->Note(result.ok() ? "loaded" : "load fails", parts_.host,
-                         load.command.fence.generation);
-      if (parts_.trace->shown() && !result.ok()) parts_.trace->Say(result.status().ToString());
-      load.done(result);
-    });
+    const bool probes = !load->command.probe_folder.empty();
+    const bool reads = load->command.resumes() && load->command.snapshot.manifest.empty();
+    const double store = probes || reads ? StoreCost() : 0;
+    return Work(
+        Cost(kLeastWork, kMostWork) + store,
+        [this, load = std::move(*load)] {
+          const absl::StatusOr<LoadResult> result = engine_->Load(load.command);
+          if (result.ok() && !load.command.snapshot.manifest.empty()) parts_.loaded_from_memory();
+          parts_.trace->Note(result.ok() ? "loaded" : "load fails", parts_.host,
+                             load.command.fence.generation);
+          if (parts_.trace->shown() && !result.ok()) parts_.trace->Say(result.status().ToString());
+          load.done(result);
+        },
+        probes || reads);
   }
   if (auto* const write = std::get_if<WriteShardRequest>(&request); write != nullptr) {
-    return Work(Cost(kLeastWork, kMostWork), [this, write = std::move(*write)] {
-      const absl::StatusOr<ShardInfo> shard = engine_->WriteShard(write.command);
-      parts_.trace->Note(shard.ok() ? "shard written" : "shard fails", parts_.host,
-                         write.command.fence.step);
-      write.done(shard);
-    });
+    return Work(
+        Cost(kLeastWork, kMostWork) + StoreCost(),
+        [this, write = std::move(*write)] {
+          const absl::StatusOr<ShardInfo> shard = engine_->WriteShard(write.command);
+          parts_.trace->Note(shard.ok() ? "shard written" : "shard fails", parts_.host,
+                             write.command.fence.step);
+          write.done(shard);
+        },
+        true);
   }
   if (auto* const release = std::get_if<ReleaseRequest>(&request); release != nullptr) {
     const absl::Status released = engine_->Release(release->fence);

@@ -15,6 +15,7 @@
 
 #include "base/threads/progress.h"
 #include "coordinator/fleet/fleet.h"
+#include "services/common/store/remote_store_files.h"
 #include "stage/files/data_roots.h"
 #include "stage/runtime/stage_engine.h"
 #include "stage/runtime/stage_mailbox.h"
@@ -41,6 +42,9 @@ class StageServerProcess {
     EventTrace* trace = nullptr;
     const Clock* clock = nullptr;
     FileSystem* files = nullptr;
+    RemoteStoreFiles* store = nullptr;  // the same files, where the coordinator has the store
+    std::function<bool()> store_away;   // no call of the store would succeed
+    const double* store_slowness = nullptr;
     DataRoots* data_roots = nullptr;
     int host = 0, coordinator_host = 0;
     uint64_t process = 0;
@@ -60,6 +64,9 @@ class StageServerProcess {
 
   void Ask(StageRequest request);  // as StageRuntime's functions do
   void Abort(const Fence& fence, const std::string& reason);
+  void Admit(const std::string& folder, const std::string& grant) {
+    if (parts_.store != nullptr) parts_.store->Admit(folder, grant);
+  }
   void SetSlowness(double factor) { slowness_ = factor; }  // 1: as fast as the others
   void StartDraining();
   // The process has died within what it was at: to be called while its calls of the file system
@@ -76,7 +83,11 @@ class StageServerProcess {
   void Turn();
   void Take(StageRequest request);
   void GoOn(StageEngine::Going going);
-  void Work(double seconds, std::function<void()> work);
+  void Work(double seconds, std::function<void()> work, bool with_store = false);
+  void EndWork(bool with_store, double waited_seconds);
+  void WriteBeside(double seconds, double waited_seconds, std::function<void()> work);
+  bool WaitsForStore(double waited_seconds);
+  double StoreCost();
   void LookWhetherDrained();
 
   void LeaseTurn();

@@ -46,15 +46,11 @@ World::World(const Scenario& scenario, const Options& options)
   disk_.Set(options.planted == PlantedFault::kForgetfulDisk ? MemoryDisk::State::kForgets
                                                             : MemoryDisk::State::kGood);
   for (int host = 0; host < hosts(); ++host) {
-    hosts_[host].address = absl::StrCat("host-", host, ":8101");
-    hosts_[host].clock = std::make_unique<HostClock>(&time_);
-    hosts_[host].files =
-        std::make_unique<HostFiles>(&storage_, &random_, scenario.seed << 8 | uint64_t(host));
+    MakeHost(host);
   }
   // As an operator has made them. The real file system syncs what it makes on the way there.
-  CHECK(storage_.MakeFolders("/checkpoints").ok() && storage_.MakeFolders("/state").ok());
+  CHECK(storage_.MakeFolders(kCheckpointFolder).ok() && storage_.MakeFolders(state_folder_).ok());
   CHECK(storage_.SyncFolder("/").ok());
-  store_ = std::make_unique<CheckpointStore>(hosts_[kCoordinatorHost].files.get(), "/checkpoints");
   StartProcess(kCoordinatorHost);
   for (int host = 1; host < hosts(); ++host) {
     StartAt(random_.Between(0, 0.02), host);
@@ -75,7 +71,77 @@ World::World(const Scenario& scenario, const Options& options)
 }
 
 World::~World() {
+  EndTwin();
   for (int host = 0; host < hosts(); ++host) EndProcess(host, true);
+}
+
+void World::MakeHost(int host) {
+  Host& at = hosts_[host];
+  at.address = absl::StrCat("host-", host, ":8101");
+  at.clock = std::make_unique<HostClock>(&time_);
+  at.store_clock = std::make_unique<StoreClock>(at.clock.get());
+  at.files = std::make_unique<HostFiles>(&storage_, &random_, scenario_.seed << 8 | uint64_t(host));
+  at.calls = std::make_unique<CallFaults>(&random_);
+  BucketTransfer::Parts parts{.bucket = &bucket_,
+                              .faults = at.calls.get(),
+                              .clock = at.store_clock.get(),
+                              .full = &bucket_full_};
+  if (host == kCoordinatorHost) {
+    parts.between = [this] { Interleave(); };
+    at.files->SetBetween(parts.between);
+  }
+  at.transfer = std::make_unique<BucketTransfer>(std::move(parts));
+}
+
+// ---- the store -----------------------------------------------------------------------------------
+
+std::shared_ptr<CoordinatorStore> World::StoreOf(int host, BucketTransfer* transfer,
+                                                 FileSystem* files) {
+  return std::make_shared<CoordinatorStore>(
+      CoordinatorStore::Parts{.form = scenario_.store,
+                              .files = files,
+                              .transfer = transfer,
+                              .clock = hosts_[host].store_clock.get(),
+                              .forgets = options_.planted == PlantedFault::kForgetfulStore});
+}
+
+std::unique_ptr<RemoteStoreFiles> World::StageStore(int host) {
+  if (scenario_.store == StoreForm::kFolder) return nullptr;
+  Host& at = hosts_[host];
+  StoreClient::Options options;
+  options.stub = [this, host, calls = at.calls.get()] {
+    return std::make_shared<StoreStub>(StoreStub::Parts{
+        .network = &network_,
+        .faults = calls,
+        .host = host,
+        .coordinator_host = kCoordinatorHost,
+        .store = [this] { return coordinator_ == nullptr ? nullptr : &coordinator_->store(); }});
+  };
+  options.transfer = at.transfer.get();
+  options.clock = at.store_clock.get();
+  return std::make_unique<RemoteStoreFiles>(at.files.get(), std::move(options));
+}
+
+// No call that `host` makes would get through now.
+bool World::StoreAway(int host) {
+  if (scenario_.store == StoreForm::kFolder) return false;
+  if (hosts_[host].calls->all_fail()) return true;
+  return host != kCoordinatorHost && !network_.Reaches(host, kCoordinatorHost);
+}
+
+// Two coordinators do their file work at the same time: in the middle of one's work, the other does
+// some of its own.
+void World::Interleave() {
+  constexpr double kOften = 0.3;
+  if (twin_ == nullptr || at_work_ == nullptr || interleaves_) return;
+  CoordinatorProcess* const other = at_work_ == twin_.get() ? coordinator_.get() : twin_.get();
+  if (other == nullptr || !other->HasFileWork() || !random_.Chance(kOften)) return;
+  if (other == twin_.get() && network_.detached_stopped(other->process())) return;
+  interleaves_ = true;
+  ++interleaved_;
+  trace_.Note("file work amid other file work", kCoordinatorHost, other->process());
+  other->DoSomeFileWork();
+  interleaves_ = false;
 }
 
 // ---- processes ----------------------------------------------------------------------------------
@@ -99,7 +165,11 @@ void World::StartStage(int host) {
   parts.network = &network_;
   parts.trace = &trace_;
   parts.clock = at.clock.get();
+  at.store = StageStore(host);
   parts.files = at.files.get();
+  if (at.store != nullptr) parts.files = parts.store = at.store.get();
+  parts.store_away = [this, host] { return StoreAway(host); };
+  parts.store_slowness = &folder_slowness_;
   parts.data_roots = Data();
   parts.host = host;
   parts.coordinator_host = kCoordinatorHost;
@@ -136,7 +206,10 @@ void World::StartCoordinator() {
   parts.trace = &trace_;
   parts.clock = hosts_[kCoordinatorHost].clock.get();
   parts.files = hosts_[kCoordinatorHost].files.get();
-  parts.store = store_.get();
+  parts.store = StoreOf(kCoordinatorHost, hosts_[kCoordinatorHost].transfer.get(), parts.files);
+  parts.state_folder = state_folder_;
+  parts.store_away = [this] { return StoreAway(kCoordinatorHost); };
+  parts.at_work = [this](CoordinatorProcess* one) { at_work_ = one; };
   parts.disk = &disk_;
   parts.codec = &codec_;
   parts.host = kCoordinatorHost;
@@ -149,7 +222,9 @@ void World::StartCoordinator() {
     CHECK(false) << "nobody is at " << address;
   };
   parts.stage_at = [this](int other) { return hosts_[other].stage.get(); };
-  parts.on_end = [this](const std::string& job) { ended_seconds_[job] = time_.seconds(); };
+  parts.on_end = [this, process = parts.process](const std::string& job) {
+    if (network_.Lives(kCoordinatorHost, process)) ended_seconds_[job] = time_.seconds();
+  };
   parts.journal_slowness = &journal_slowness_;
   parts.folder_slowness = &folder_slowness_;
   absl::StatusOr<std::unique_ptr<CoordinatorProcess>> started = CoordinatorProcess::Start(parts);
@@ -165,9 +240,11 @@ void World::StartCoordinator() {
 
 void World::EndProcess(int host, bool power_cut) {
   if (!network_.alive(host)) return;
+  if (host == kCoordinatorHost && power_cut) EndTwin();  // of the disk no journal may be open
   network_.EndProcess(host, power_cut);
   if (random_.Chance(0.5) && !folder_fails_) LeaveHalfDone(host);
   hosts_[host].stage.reset();
+  hosts_[host].store.reset();
   if (host != kCoordinatorHost) return;
   coordinator_.reset();
   if (power_cut) disk_.CutPower();
@@ -176,12 +253,28 @@ void World::EndProcess(int host, bool power_cut) {
 // Of the file work at hand a process that dies has done some calls, and perhaps the one in which it
 // died.
 void World::LeaveHalfDone(int host) {
-  storage_.Inject({.call = random_.From(1, kMostCalls),
-                   .from_then_on = true,
-                   .after_effect = random_.Chance(0.5)});
-  if (hosts_[host].stage != nullptr) hosts_[host].stage->LeaveHalfDone();
+  const int call = random_.From(1, kMostCalls);
+  const bool done = random_.Chance(0.5);
+  // A stage's calls go to a server that lives on.
+  const bool by_calls = scenario_.store == StoreForm::kBucket ||
+                        (scenario_.store == StoreForm::kEmbedded && host != kCoordinatorHost);
+  Host& at = hosts_[host];
+  if (by_calls) {
+    at.calls->DieAt(call, done);
+  } else {
+    storage_.Inject({.call = call, .from_then_on = true, .after_effect = done});
+  }
+  if (at.stage != nullptr) at.stage->LeaveHalfDone();
   if (host == kCoordinatorHost) coordinator_->LeaveHalfDone();
-  storage_.ClearFault();
+  if (!by_calls) storage_.ClearFault();
+  at.calls->Live();
+  at.transfer->Live();
+}
+
+void World::EndTwin() {
+  if (twin_ == nullptr) return;
+  network_.EndDetached(twin_->process());
+  twin_.reset();
 }
 
 // As somebody makes a backup every now and then. One from before the jobs were accepted would know
@@ -191,7 +284,7 @@ void World::KeepJournal(const Fault& fault) {
     return user->accepted() || user->refused();
   });
   if (accepted && coordinator_ != nullptr) {
-    old_journals_[fault.at] = disk_.Files();
+    old_journals_[fault.at] = {disk_.Files(), state_folder_};
   } else if (time_.seconds() + kKeepAgain < fault.at) {
     time_.After(kKeepAgain, [this, fault] { KeepJournal(fault); });
   }
@@ -231,6 +324,8 @@ WorldEnding World::Run(double limit_seconds) {
   ending.hash = trace_.hash();
   ending.old_journal = old_journal_;
   ending.loads_from_memory = loads_from_memory_;
+  ending.twins = twins_;
+  ending.interleaved = interleaved_;
   for (const auto& user : users_) ending.jobs.push_back(EndingOf(*user));
   ending.struck = struck_;
   return ending;
@@ -260,25 +355,33 @@ JobEnding World::EndingOf(const SimulatedUser& user) {
     if (!records.ok() || records->empty()) break;
     ending.records.insert(ending.records.end(), records->begin(), records->end());
   }
-  ending.tensors = TensorsOf(ending.job.id);
+  AddCheckpoints(&ending);
   return ending;
 }
 
 // By name, so whatever the shards are.
-std::string World::TensorsOf(const std::string& job) {
+void World::AddCheckpoints(JobEnding* ending) {
   storage_.ClearFault();
-  CheckpointStore store(&storage_, store_->root());
-  const std::vector<CheckpointRef> refs = store.List(job);
-  if (refs.empty()) return "";
-  const absl::StatusOr<Manifest> manifest = store.ReadManifest(refs.front());
-  if (!manifest.ok()) return "";
-  std::map<std::string, std::string> digests;
-  for (const ShardInfo& shard : manifest->shards) {
-    for (const ShardTensor& tensor : shard.tensors) digests[tensor.entry.name] = tensor.sha256;
+  CallFaults none(&random_);
+  const bool full = false;
+  BucketTransfer transfer({.bucket = &bucket_,
+                           .faults = &none,
+                           .clock = hosts_[kCoordinatorHost].store_clock.get(),
+                           .full = &full});
+  const auto store = StoreOf(kCoordinatorHost, &transfer, &storage_);
+  for (const CheckpointRef& ref : store->checkpoints().ListWithDamaged(ending->job.id)) {
+    const absl::StatusOr<Manifest> manifest = store->checkpoints().Verify(ref, /*tensors=*/true);
+    if (!manifest.ok()) {
+      ending->broken[ref.step] = manifest.status().ToString();
+      continue;
+    }
+    std::map<std::string, std::string> digests;
+    for (const ShardInfo& shard : manifest->shards) {
+      for (const ShardTensor& tensor : shard.tensors) digests[tensor.entry.name] = tensor.sha256;
+    }
+    std::string& text = ending->checkpoints[ref.step];
+    for (const auto& [name, digest] : digests) absl::StrAppend(&text, name, " ", digest, " ");
   }
-  std::string text = absl::StrCat("step ", manifest->state.step);
-  for (const auto& [name, digest] : digests) absl::StrAppend(&text, " ", name, " ", digest);
-  return text;
 }
 
 }  // namespace stagecoach

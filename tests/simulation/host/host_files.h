@@ -7,8 +7,10 @@
 #ifndef STAGECOACH_TESTS_SIMULATION_HOST_HOST_FILES_H_
 #define STAGECOACH_TESTS_SIMULATION_HOST_HOST_FILES_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +32,9 @@ class HostFiles final : public FileSystem {
     share_ = share;
     code_ = code;
   }
+
+  // Called before each call.
+  void SetBetween(std::function<void()> between) { between_ = std::move(between); }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     RETURN_IF_ERROR(Try("create", path));
@@ -72,6 +77,7 @@ class HostFiles final : public FileSystem {
 
  private:
   absl::Status Try(const char* operation, const std::string& path, bool reads = false) {
+    between_();
     if (share_ == 0 || !random_->Chance(share_)) return absl::OkStatus();
     const bool may_come_back = reads && code_ == absl::StatusCode::kDataLoss;
     return absl::Status(may_come_back ? absl::StatusCode::kUnavailable : code_,
@@ -81,6 +87,7 @@ class HostFiles final : public FileSystem {
   FileSystem* const files_;
   SeededRandom* const random_;
   SeededRandom names_;  // its own, or they would move every later draw
+  std::function<void()> between_ = [] {};
   double share_ = 0;
   absl::StatusCode code_ = absl::StatusCode::kUnavailable;
 };

@@ -115,9 +115,45 @@ void SimulatedNetwork::ContinueProcess(int host) {
   for (Work& work : std::exchange(at.kernel, {})) RunAt(host, process, std::move(work));
 }
 
+void SimulatedNetwork::Detach(int host) {
+  Host& at = hosts_[host];
+  const uint64_t process = at.process;
+  trace_->Note("process is cut off", host, process);
+  detached_[process] = {.stopped = at.stopped, .kernel = std::move(at.kernel)};
+  at = Host{};
+  RefuseOldConnections(host);
+  for (const ConnectionPointer& connection : connections_) {
+    for (const int end : {0, 1}) {
+      Connection::End& of = connection->ends_[end];
+      if (of.process != process || !of.open) continue;
+      // What came, and was not read yet, is of no use to a caller that hears nothing.
+      if (end == 1) {
+        of.Drop();
+        continue;
+      }
+      Post(host, process, random_->Between(kLeastSilence, kMostSilence),
+           [this, connection, end] { Break(connection, end, "keepalive watchdog timeout"); });
+    }
+  }
+  LookForTrouble();
+}
+
+void SimulatedNetwork::ContinueDetached(uint64_t process) {
+  Detached& at = detached_.at(process);
+  if (!std::exchange(at.stopped, false)) return;
+  trace_->Note("process that is cut off continues", 0, process);
+  for (Work& work : std::exchange(at.kernel, {})) RunAt(0, process, std::move(work));
+}
+
 void SimulatedNetwork::RunAt(int host, uint64_t process, Work work) {
   Host& at = hosts_[host];
-  if (at.process != process) return;
+  if (at.process != process) {
+    const auto found = detached_.find(process);
+    if (found == detached_.end()) return;
+    if (!found->second.stopped) return work();
+    found->second.kernel.push_back(std::move(work));
+    return;
+  }
   if (at.stopped) {
     at.kernel.push_back(std::move(work));
   } else {
@@ -228,7 +264,7 @@ void SimulatedNetwork::Dial(int from, uint64_t process, int to,
   double way = 0;
   for (int trip = 0; trip < 2; ++trip) way += PassSeconds(from, to) + PassSeconds(to, from);
   const auto answer = [this, from, to, process, done = std::move(done)](bool in_time) {
-    if (!in_time || InTrouble(from, to)) {
+    if (!in_time || InTrouble(from, to) || detached_.contains(process)) {
       return done(absl::UnavailableError("failed to connect: no answer in time"));
     }
     if (hosts_[to].process == 0) {
@@ -256,7 +292,7 @@ void SimulatedNetwork::Dial(int from, uint64_t process, int to,
 }
 
 void SimulatedNetwork::Connection::Send(int from, Work at_peer) {
-  if (!ends_[from].open) return;
+  if (!ends_[from].open || network_->detached_.contains(ends_[from].process)) return;
   const ConnectionPointer self = self_.lock();
   const double pass = network_->PassSeconds(ends_[from].host, ends_[1 - from].host);
   network_->Deliver(self, 1 - from, pass, std::move(at_peer));

@@ -1,4 +1,4 @@
-// SimulatedNetwork: hosts with one process each, the paths between them, and TCP connections
+// SimulatedNetwork: hosts with one process each, and perhaps some that were detached, the paths between them, and TCP connections
 // between processes.
 //
 // A path is one way from a host to another. While it is closed nothing passes, and nobody is told:
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -70,6 +71,13 @@ class SimulatedNetwork {
   void EndProcess(int host, bool power_cut);
   void StopProcess(int host);
   void ContinueProcess(int host);
+  // The process goes on, but nothing passes between it and others any more, and another may start
+  // at the host's address: its machine was cut off and replaced.
+  void Detach(int host);
+  void StopDetached(uint64_t process) { detached_.at(process).stopped = true; }
+  void ContinueDetached(uint64_t process);
+  void EndDetached(uint64_t process) { detached_.erase(process); }
+  bool detached_stopped(uint64_t process) const { return detached_.at(process).stopped; }
   bool Lives(int host, uint64_t process) const { return hosts_[host].process == process; }
   bool alive(int host) const { return hosts_[host].process != 0; }
   bool stopped(int host) const { return hosts_[host].stopped; }
@@ -108,6 +116,10 @@ class SimulatedNetwork {
     int64_t stopped_nanos = 0;
     std::deque<Work> kernel;  // what came for a stopped process
   };
+  struct Detached {
+    bool stopped = false;
+    std::deque<Work> kernel;
+  };
   struct Path {
     bool open = true;
     int64_t closed_nanos = 0;
@@ -134,6 +146,7 @@ class SimulatedNetwork {
   std::vector<Host> hosts_;
   std::vector<std::vector<Path>> paths_;
   std::vector<ConnectionPointer> connections_;
+  std::map<uint64_t, Detached> detached_;  // by process
   uint64_t last_process_ = 0;
   double repeats_ = 0;
 };
