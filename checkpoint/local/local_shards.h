@@ -6,7 +6,7 @@
 // every tensor with the manifest. So nothing is synced, and anybody may empty the folder.
 // Ownership: borrows the file system.
 // Threads:   thread-safe. Stages of a machine may share the folder: files appear by a rename.
-// Errors:    none is passed on but Open's. What fails with every copy is logged once.
+// Errors:    none is passed on but Open's. A fault that stays is logged once.
 // See:       docs/formats.md, "Local copies of shards".
 #ifndef STAGECOACH_CHECKPOINT_LOCAL_LOCAL_SHARDS_H_
 #define STAGECOACH_CHECKPOINT_LOCAL_LOCAL_SHARDS_H_

@@ -30,8 +30,8 @@ struct PartKey {
   std::string sha256;  // 64 hexadecimal digits
   int64_t bytes = 0;
   bool linked = false;  // an object outside the store: sha256 is not of its bytes
-  // If nobody compared the digest, the id of the set that says so: another set's part is another
-  // file, or whoever names a digest that is not theirs would read, or write, the bytes of others.
+  // The id of the set, if nobody compared the digest: another set's part is another file then. Else
+  // whoever names the digest of a file would read it out of the cache, or write in its place.
   std::string set = {};
   // A part whose size somebody misstates is another file.
   std::string FileName() const;

@@ -45,7 +45,7 @@ class DataBuckets {
   absl::Status CheckAllowed(const BucketPath& path) const;
   // NOT_FOUND: no such object.
   absl::StatusOr<Object> Look(const BucketPath& path);
-  // What lies below the folder, without hidden names, which begin with a dot, and marks of folders.
+  // Objects below the folder, without marks of folders and names that begin with a dot.
   // flat: not in its folders. most: objects and folders, hidden ones too.
   absl::StatusOr<std::vector<Object>> List(const BucketPath& folder, bool flat, size_t most);
   absl::StatusOr<bool> IsFolder(const BucketPath& path);

@@ -1,6 +1,6 @@
 // LinkObjects: the objects of buckets that a job's paths name, as the manifest of a data set: one part
-// an object, named by source and ETag, and the file BUCKET/KEY of it. What `stagecoach submit`
-// would upload of files belongs to it: what lies beside a tokenizer or an index of weights.
+// an object, named by source and ETag, and the file BUCKET/KEY of it. As with files that
+// `stagecoach submit` uploads, the neighbours of a tokenizer or an index of weights belong to it.
 // Ownership: borrows the buckets.
 // Threads:   any; waits for the server.
 // Errors:    as DataBuckets, beginning with the field: "data.text.path = "s3://a/b": ...".

@@ -4,7 +4,6 @@
 // Threads:   thread-safe; calls wait for the server.
 // Errors:    as S3Client, with the object's name. INVALID_ARGUMENT: no name of the store, or a field
 //            out of its range. PERMISSION_DENIED: an object that callers do not write.
-//            FAILED_PRECONDITION: a part that a data set has is not removed.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_STORE_S3_OBJECTS_H_
 #define STAGECOACH_SERVICES_COORDINATOR_STORE_S3_OBJECTS_H_
 

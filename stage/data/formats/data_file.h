@@ -36,7 +36,7 @@ class OpenedFile {
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
   // SHA-256 of all its bytes, in hexadecimal; before any Read. Reads nothing if the data set knows.
   absl::StatusOr<std::string> Digest();
-  // What stands for the file of this digest in a cache that several jobs share.
+  // The name of the file of this digest in a cache that several jobs share.
   std::string CacheKey(const std::string& digest) const;
   // Fills `into` from `offset` on, independently of Read. Any thread; no tick.
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;

@@ -1,5 +1,5 @@
-// CallFaults: what becomes of the calls that one host makes to the store: a server refuses them, a
-// request does not arrive, an answer gets lost after the work was done, or the caller dies at one.
+// CallFaults: the faults of one host's calls to the store. A server refuses a call, its request does
+// not arrive, its answer gets lost after the work was done, or the caller dies at it.
 // Ownership: borrows the random numbers.
 // Threads:   one.
 #ifndef STAGECOACH_TESTS_SIMULATION_STORE_CALL_FAULTS_H_

@@ -41,7 +41,7 @@ class CoordinatorStore {
   FileSystem& files() { return bucket_ ? bucket_->files : names_ ? *names_ : *parts_.files; }
   CheckpointStore& checkpoints() { return *checkpoints_; }
 
-  // What GrpcStageClient sends with a command that names the folder. Empty: it needs none.
+  // The grant that GrpcStageClient sends with a command for the folder. Empty: it needs none.
   std::string GrantFor(const std::string& folder, ObjectGrants::Use use) const;
 
   absl::Status Find(const v1::FindObjectRequest& request, v1::FindObjectResponse* response);
