@@ -59,4 +59,8 @@ std::string Sha256Hex(const std::string& text) {
   return hash.Hex();
 }
 
+bool IsSha256Hex(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace stagecoach

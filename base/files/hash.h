@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
@@ -32,6 +33,8 @@ class Sha256 {
 };
 
 std::string Sha256Hex(const std::string& text);
+// 64 hexadecimal digits in lower case, as Hex gives them.
+bool IsSha256Hex(std::string_view text);
 
 }  // namespace stagecoach
 

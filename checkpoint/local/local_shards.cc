@@ -22,7 +22,6 @@ constexpr char kLocalShardsFolder[] = "checkpoints";  // of the cache
 constexpr double kMostIdleSeconds = 7 * 86400;
 constexpr double kMostIdleOnAShortDiskSeconds = 3600;
 constexpr int64_t kRoomCheckBytes = int64_t{64} << 20;  // between two looks at the disk
-constexpr size_t kSha256Digits = 64;
 
 std::optional<double> IdleSecondsHere(const std::string& folder) {
   std::error_code error;
@@ -30,13 +29,6 @@ std::optional<double> IdleSecondsHere(const std::string& folder) {
   if (error) return std::nullopt;
   return std::chrono::duration<double>(std::filesystem::file_time_type::clock::now() - changed)
       .count();
-}
-
-// A manifest is only as good as its writer: its digest becomes a file's name here.
-bool IsSha256(const std::string& text) {
-  return text.size() == kSha256Digits && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
 }
 
 std::string StepFolder(const std::string& root, const std::string& job, uint64_t step) {
@@ -187,7 +179,8 @@ void LocalShards::Report(const absl::Status& status) {
 
 absl::StatusOr<SafetensorsReader> LocalShards::Open(const std::string& job, uint64_t step,
                                                     const ShardInfo& shard) {
-  if (!CheckJobName(job).ok() || step > kMaxCheckpointStep || !IsSha256(shard.sha256)) {
+  // A manifest is only as good as its writer: its digest becomes a file's name here.
+  if (!CheckJobName(job).ok() || step > kMaxCheckpointStep || !IsSha256Hex(shard.sha256)) {
     return absl::NotFoundError(absl::StrCat("no local copy of shard ", shard.file));
   }
   ASSIGN_OR_RETURN(const std::string root, Root());

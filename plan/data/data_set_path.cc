@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
+#include "base/files/hash.h"
 #include "base/job_name.h"
 #include "base/utf8.h"
 
@@ -22,9 +23,7 @@ absl::Status Refused(std::string_view path, std::string_view why) {
 
 }  // namespace
 
-bool IsDigest(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
+bool IsDigest(std::string_view text) { return IsSha256Hex(text); }
 
 absl::Status CheckPathInSet(std::string_view path) {
   if (path.size() > kMostPathBytes) return Refused(path.substr(0, 64), "longer than 4096 bytes");

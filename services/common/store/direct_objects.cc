@@ -72,6 +72,11 @@ absl::StatusOr<DirectObjects::ReadPlace> DirectObjects::ReadPlaceOf(const Stored
     if (found != read_places_.end()) return found->second;
   }
   ASSIGN_OR_RETURN(const v1::LocateObjectResponse located, PlaceOf(object, v1::OBJECT_USE_READ));
+  return NotePlace(object, located);
+}
+
+DirectObjects::ReadPlace DirectObjects::NotePlace(const StoredObject& object,
+                                                  const v1::LocateObjectResponse& located) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (read_places_.size() >= kMostReadPlaces) read_places_.clear();
   return read_places_[object.name] =

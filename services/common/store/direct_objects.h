@@ -47,6 +47,12 @@ class DirectObjects {
         clock_(*clock) {}
   void Shutdown() { transfer_.Shutdown(); }
 
+  struct ReadPlace {
+    std::string url;
+    std::string if_match, source;  // of an object outside the store; else empty
+  };
+  // Somebody has asked already where to read the object; the answer has one URL.
+  ReadPlace NotePlace(const StoredObject& object, const v1::LocateObjectResponse& located);
   absl::Status Read(const StoredObject& object, int64_t offset, std::span<std::byte> target);
   // As StoreClient::Append. An object of one call is one PUT; others go in parts, one a call.
   absl::Status Append(const StoredObject& object, int64_t offset, std::span<const std::byte> bytes,
@@ -63,10 +69,6 @@ class DirectObjects {
   };
   // The upload that stands at this offset, or has parts that end there.
   absl::StatusOr<Upload> TakeUpload(const StoredObject& object, int64_t offset);
-  struct ReadPlace {
-    std::string url;
-    std::string if_match, source;  // of an object outside the store; else empty
-  };
   absl::StatusOr<v1::LocateObjectResponse> PlaceOf(const StoredObject& object, v1::ObjectUse use);
   absl::StatusOr<std::string> UrlOf(const StoredObject& object, v1::ObjectUse use);
   absl::StatusOr<ReadPlace> ReadPlaceOf(const StoredObject& object, bool anew);

@@ -216,9 +216,11 @@ absl::StatusOr<bool> StoreClient::IsDirect(const StoredObject& object) {
   v1::LocateObjectRequest request;
   request.set_use(v1::OBJECT_USE_READ);
   ASSIGN_OR_RETURN(const v1::LocateObjectResponse located, Locate(object, request));
+  const bool direct = located.urls_size() == 1;
+  if (direct) direct_objects_.NotePlace(object, located);  // who asks reads it next, as a rule
   std::lock_guard<std::mutex> lock(mutex_);
   if (direct_.size() >= kMostDirect) direct_.clear();
-  return direct_[object.name] = located.urls_size() > 0;
+  return direct_[object.name] = direct;
 }
 
 absl::Status StoreClient::Read(const StoredObject& object, int64_t offset,
