@@ -10,6 +10,7 @@
 #include "base/job_name.h"
 #include "network/lists/cost.h"
 #include "network/names/weight_names.h"
+#include "plan/data/data_sets_of.h"
 #include "plan/decoding_checks.h"
 #include "plan/job/data_kinds.h"
 #include "plan/job/job_spec.h"
@@ -311,6 +312,7 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
     return FieldError("model", "trains nothing", "must have a parameter that is not frozen");
   }
   RETURN_IF_ERROR(ValidateData(spec.data, network));
+  RETURN_IF_ERROR(CheckBucketSpelling(spec));
   RETURN_IF_ERROR(ValidateTraining(spec.training, network));
   if (!spec.write.has_value()) {
     RETURN_IF_ERROR(ValidateMasks(spec.training, network));

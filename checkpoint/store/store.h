@@ -72,6 +72,8 @@ class CheckpointStore {
   // As List, with step folders that lack a manifest. These are damaged: nothing else leaves such a
   // folder.
   std::vector<CheckpointRef> ListWithDamaged(const std::string& job);
+  // The same, or why the storage does not tell; none of a job without a folder.
+  absl::StatusOr<std::vector<CheckpointRef>> StepFolders(const std::string& job);
   // whether its folder still exists: others may remove it
   bool HasFolder(const CheckpointRef& ref);
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
@@ -104,8 +106,6 @@ class CheckpointStore {
  private:
   std::string JobFolder(const std::string& job) const;
   CheckpointRef RefOf(const std::string& job, uint64_t step) const;
-  // Newest first, manifest or not; none of a job without a folder.
-  absl::StatusOr<std::vector<CheckpointRef>> StepFolders(const std::string& job);
   absl::Status CheckTemporary(const std::string& temporary, const Manifest& manifest) const;
   absl::Status CheckShardFiles(const std::string& temporary, const Manifest& manifest);
   absl::Status WriteManifest(const std::string& temporary, const Manifest& manifest);

@@ -37,10 +37,13 @@ bool IsRequestedExport(const std::string& name) { return absl::StrContains(name,
 
 JobUsage UsageOf(const JobFiles& files, const std::string& job) {
   JobUsage usage;
-  const std::vector<CheckpointRef> checkpoints = files.store->ListWithDamaged(job);
-  usage.checkpoints = std::ssize(checkpoints);
-  if (!checkpoints.empty()) usage.newest_step = static_cast<int64_t>(checkpoints.front().step);
-  usage.checkpoint_bytes = BytesBelow(*files.files, JoinPath(files.store->root(), job));
+  const absl::StatusOr<std::vector<CheckpointRef>> checkpoints = files.store->StepFolders(job);
+  usage.listed = checkpoints.status();
+  if (checkpoints.ok()) {
+    usage.checkpoints = std::ssize(*checkpoints);
+    if (!checkpoints->empty()) usage.newest_step = static_cast<int64_t>(checkpoints->front().step);
+    usage.checkpoint_bytes = BytesBelow(*files.files, JoinPath(files.store->root(), job));
+  }
   const absl::StatusOr<std::vector<std::string>> exports = ExportsOf(files, job);
   if (exports.ok()) {
     for (const std::string& folder : *exports) {

@@ -30,6 +30,7 @@ struct JobUsage {
   int64_t checkpoints = 0;       // with a committed name
   int64_t newest_step = -1;      // of these; -1: there is none
   int64_t checkpoint_bytes = 0;  // of all files in the job's folder of checkpoints
+  absl::Status listed;           // why there may be others than these three say; OK: there are none
   int64_t export_bytes = 0;
   int64_t record_bytes = 0;
 };

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/errors/status.h"
 #include "base/utf8.h"
 
@@ -13,6 +15,11 @@ std::string BucketPath::PathInSet() const {
 }
 
 std::string BucketPath::Text() const { return absl::StrCat(kBucketPrefix, PathInSet()); }
+
+bool IsMisspeltBucketPath(std::string_view path) {
+  return !IsBucketPath(path) &&
+         absl::StartsWithIgnoreCase(absl::string_view(path.data(), path.size()), kBucketPrefix);
+}
 
 bool BucketPath::IsIn(const BucketPath& folder) const {
   if (bucket != folder.bucket) return false;

@@ -28,6 +28,8 @@ struct BucketPath {
 };
 
 inline bool IsBucketPath(std::string_view path) { return path.starts_with(kBucketPrefix); }
+// "S3://BUCKET/KEY": it was meant to be one.
+bool IsMisspeltBucketPath(std::string_view path);
 // A key has the names of CheckPathInSet: servers and HTTP clients would resolve "..".
 absl::StatusOr<BucketPath> ParseBucketPath(std::string_view path);
 

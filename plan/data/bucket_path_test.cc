@@ -31,6 +31,13 @@ TEST(BucketPathTest, RefusesWhatServersResolveOrNoServerHas) {
   }
 }
 
+TEST(BucketPathTest, TheSchemeIsInSmallLetters) {
+  EXPECT_TRUE(IsMisspeltBucketPath("S3://corpora/x"));
+  for (const char* const path : {"s3://corpora/x", "S3:/corpora/x", "/S3://corpora/x", "S3", ""}) {
+    EXPECT_FALSE(IsMisspeltBucketPath(path)) << path;
+  }
+}
+
 TEST(BucketPathTest, APrefixEndsAtASlash) {
   const BucketPath folder{"corpora", "en"};
   EXPECT_TRUE((BucketPath{"corpora", "en"}).IsIn(folder));

@@ -4,6 +4,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/errors/field_check.h"
+#include "base/utf8.h"
 #include "plan/data/bucket_path.h"
 #include "plan/data/data_set_path.h"
 #include "plan/job/data_kinds.h"
@@ -35,6 +38,15 @@ std::vector<ClusterPath> PathsInDataSets(const JobSpec& spec) {
 
 std::vector<ClusterPath> PathsInBuckets(const JobSpec& spec) {
   return PathsOf(spec, &IsBucketPath);
+}
+
+absl::Status CheckBucketSpelling(const JobSpec& spec) {
+  for (const ClusterPath& path : PathsOf(spec, &IsMisspeltBucketPath)) {
+    return FieldError(
+        path.field, absl::StrCat("\"", ShownName(path.path.substr(0, 300)), "\""),
+        absl::StrCat("a path in a bucket begins with ", kBucketPrefix, ", in small letters"));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> DataSetsOf(const JobSpec& spec) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "plan/job/job_spec.h"
 
 namespace stagecoach {
@@ -26,6 +27,8 @@ struct ClusterPath {
 std::vector<ClusterPath> PathsInDataSets(const JobSpec& spec);
 // As PathsInDataSets, of paths in buckets.
 std::vector<ClusterPath> PathsInBuckets(const JobSpec& spec);
+// INVALID_ARGUMENT naming field, path and remedy: one is written "S3://BUCKET/KEY".
+absl::Status CheckBucketSpelling(const JobSpec& spec);
 
 }  // namespace stagecoach
 

@@ -91,17 +91,55 @@ class S3Data(fleet.FleetTest):
                     self.assertNotIn("X-Amz", self.log(title), "a URL opens its object")
                 self.kill_all()
 
+    def etag(self, key):
+        return self.server.client().head_object(Bucket=s3_test.BUCKET, Key=key)["ETag"]
+
     def test_an_object_that_was_replaced_is_named(self):
         self.start_coordinator("--data-buckets", DATA)
         submitted = self.submitted(self.text_job(), "job")
         self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        then = self.etag("corpora/en/in put+=.txt")
         self.put("corpora/en/in put+=.txt", harness.TEXT.upper().encode())
+        other = self.submitted(self.text_job(), "job")
+        self.assertEqual(other.returncode, 1, other.stderr)
+        self.assertIn(f"job job exists, and the objects that it reads have changed since it was submitted: {DATA}/en/in put+=.txt: "
+                      f"ETag {then} of {len(harness.TEXT)} bytes then, ETag {self.etag('corpora/en/in put+=.txt')} of "
+                      f"{len(harness.TEXT)} bytes now; choose another id", other.stderr)
+        self.assertNotIn("data.text.path", other.stderr)
+        other = self.submitted(self.text_job(seed=8), "job")
+        self.assertIn("differs in\n  seed: 7 -> 8\nto run", other.stderr)
         self.stages("a", "b")
         ended = self.ended("job", 180)
         self.assertEqual(ended["state"], "JOB_STATE_FAILED", ended)
         self.assertIn(f"{DATA}/en/in put+=.txt: has changed since the job was submitted", json.dumps(ended))
         self.assertIn("submit the job again", json.dumps(ended))
         self.trained(self.text_job(), "again")
+
+    def test_a_tokenizer_in_the_bucket_reaches_who_writes_with_the_weights(self):
+        pieces = self.folder / "pieces.model"
+        train = self.cli("tokenizer", "train", "--input", self.folder / "input.txt", "--vocabulary", 300, "--model", "bpe",
+                         "--output", pieces)
+        self.assertEqual(train.returncode, 0, train.stderr)
+        self.put("corpora/pieces.model", pieces.read_bytes())
+        self.start_coordinator("--data-buckets", DATA)
+        self.stages("a", "b")
+        job = self.text_job(model={"gpt": {"vocabulary": 300}}, data={"text": {"tokenizer": f"{DATA}/pieces.model"}})
+        self.trained(job, "pieces")
+        write = ("--prompt", "The", "--tokens", 4, "--temperature", 0)
+        by_id = self.cli("generate", "pieces", *write, "--address", self.address)
+        self.assertEqual(by_id.returncode, 0, by_id.stderr)
+        fetched = self.folder / "weights"
+        self.assertEqual(self.cli("export", "pieces", "--to", fetched, "--address", self.address).returncode, 0)
+        for source, more in ((fetched, ()), (fetched / "model.safetensors", ()),
+                             (self.folder / "state" / "exports" / "pieces" / "model.safetensors", ("--address", self.address))):
+            written = self.cli("generate", source, *write, *more)
+            self.assertEqual((written.returncode, written.stdout), (0, by_id.stdout), written.stderr)
+        (checkpoint,) = (self.folder / "state" / "checkpoints" / "pieces").glob("step-*6")
+        refused = self.cli("generate", checkpoint, "--job-file", job, *write)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(f'data.text.tokenizer = "{DATA}/pieces.model": is in a bucket', refused.stderr)
+        named = self.cli("generate", checkpoint, "--job-file", job, "--tokenizer", pieces, *write)
+        self.assertEqual((named.returncode, named.stdout), (0, by_id.stdout), named.stderr)
 
     def refused(self, job, *words):
         done = self.submitted(job, "refused")
@@ -116,6 +154,12 @@ class S3Data(fleet.FleetTest):
         self.refused(self.text_job("s3://elsewhere/first"), "s3://elsewhere/first", f"--data-buckets={DATA}")
         self.refused(self.text_job(f"{DATA}/none.txt"), f"{DATA}/none.txt", "no such object")
         self.refused(self.text_job(f"{DATA}/en"), "name the file")
+        self.put("corpora/empty.txt", b"")
+        self.refused(self.text_job(f"{DATA}/empty.txt"), f"{DATA}/empty.txt", "has 0 bytes", "put its content there again")
+        self.refused(self.text_job(DATA.replace("s3:", "S3:")), "S3://", "begins with s3://, in small letters")
+        put = self.cli("data", "put", f"{DATA}/en/in put+=.txt", "--address", self.address)
+        self.assertNotEqual(put.returncode, 0)
+        self.assertIn("is in a bucket, and `data put` takes files of this machine", put.stderr)
         self.refused(self.text_job(f"{DATA}/../first"), "want s3://BUCKET/KEY")
         valid = self.cli("validate", self.text_job())
         self.assertEqual(valid.returncode, 0, valid.stderr)

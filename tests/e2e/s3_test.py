@@ -70,7 +70,13 @@ class SeaweedFs:
                 return True
             except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
                 return False
-        harness.wait_until("SeaweedFS serves", serves, 60)
+        self.wait("SeaweedFS serves", serves)
+
+    def wait(self, what, condition):
+        try:
+            harness.wait_until(what, condition, 60)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; its log: {(self.folder / 'log').read_text()[-4000:]}") from None
 
     def make_bucket(self):
         import botocore.exceptions
@@ -82,7 +88,7 @@ class SeaweedFs:
                 return True
             except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
                 return "BucketAlreadyOwnedByYou" in str(error)
-        harness.wait_until("a bucket", made, 60)
+        self.wait("a bucket", made)
 
     def keys(self, prefix=""):
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
@@ -92,6 +98,19 @@ class SeaweedFs:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+
+def unfinished_uploads(server, prefix):
+    """Bytes of the unfinished uploads below the prefix, by id."""
+    import botocore.exceptions
+    client, uploads = server.client(), {}
+    for upload in client.list_multipart_uploads(Bucket=BUCKET, Prefix=prefix).get("Uploads", []):
+        try:
+            parts = client.list_parts(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]).get("Parts", [])
+        except botocore.exceptions.ClientError:
+            continue  # it was completed meanwhile
+        uploads[upload["UploadId"]] = sum(part["Size"] for part in parts)
+    return uploads
 
 
 class S3Fleet(fleet.FleetTest):
@@ -192,6 +211,11 @@ class S3(S3Fleet):
         ended = self.ended("job", 180)
         self.assertEqual(ended["state"], "JOB_STATE_SUCCEEDED", ended)
         self.assertEqual(ended["weights_digest"], local.digest())
+        self.assertIn("Checkpoint:     step 300\n", self.cli("describe", "job", "--address", self.address).stdout)
+        self.server.kill()
+        described = self.cli("describe", "job", "--address", self.address)
+        self.assertEqual(described.returncode, 0, described.stderr)
+        self.assertIn("Checkpoint:     not known: the store does not tell: ", described.stdout)
 
     def refused(self, *arguments, before):
         server = server_process.Server(harness.BIN / "stagecoach-coordinator", self.folder, "refused", "--state-dir",
@@ -246,16 +270,7 @@ class S3DataSets(S3Fleet):
         return ended["weights_digest"], submitted.stderr
 
     def uploads(self):
-        """Bytes of the unfinished uploads, by id."""
-        import botocore.exceptions
-        client, uploads = self.server.client(), {}
-        for upload in client.list_multipart_uploads(Bucket=BUCKET, Prefix="some/jobs/data/parts/").get("Uploads", []):
-            try:
-                parts = client.list_parts(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]).get("Parts", [])
-            except botocore.exceptions.ClientError:
-                continue  # it was completed meanwhile
-            uploads[upload["UploadId"]] = sum(part["Size"] for part in parts)
-        return uploads
+        return unfinished_uploads(self.server, "some/jobs/data/parts/")
 
     def uploaded(self):
         return sum(self.uploads().values())

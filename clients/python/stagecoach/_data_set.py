@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from ._job_file import DATA_PATHS, IN_CLUSTER, change_paths
+from ._job_file import DATA_PATHS, IN_CLUSTER, change_paths, is_misspelt
 from ._proto import data_sets_pb2, model_pb2
 from .errors import FailedPrecondition, InvalidJob
 
@@ -103,6 +103,7 @@ def _named(spec: model_pb2.JobSpec) -> Iterator[Tuple[str, str, Optional[Takes]]
             if not path or path.startswith(IN_CLUSTER):
                 continue
             field = f"data.{kind}.{name}" + ("" if one else f"[{i}]")
+            _check_spelling(field, path)
             yield field, path, None
             beside = _beside(kind or "", name, path)
             if beside:
@@ -110,12 +111,18 @@ def _named(spec: model_pb2.JobSpec) -> Iterator[Tuple[str, str, Optional[Takes]]
     if not weights_are_clients(spec):
         return
     path = getattr(spec.initialize, "from")
+    _check_spelling("initialize.from", path)
     yield "initialize.from", path, lambda name: name.endswith((".safetensors", ".json"))
     if path.endswith(".json"):  # an index: its shards lie beside it
         folder = os.path.dirname(path)
         for name in sorted(os.listdir(folder), key=os.fsencode) if os.path.isdir(folder) else ():
             if name.endswith(".safetensors") and not name.startswith("."):
                 yield "initialize.from", f"{folder}/{name}", None
+
+
+def _check_spelling(field: str, path: str) -> None:
+    if is_misspelt(path):
+        raise InvalidJob(f'{field}: "{path[:300]}"; a path in a bucket begins with s3://, in small letters')
 
 
 def _beside(kind: str, name: str, path: str) -> str:

@@ -47,6 +47,11 @@ IN_CLUSTER = ("store:/data/", "s3://")  # in a data set that the cluster keeps, 
 _RANGES = {FieldDescriptor.CPPTYPE_INT64: (-1 << 63, (1 << 63) - 1), FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1)}
 
 
+def is_misspelt(path: str) -> bool:
+    """Whether it was meant to be in a bucket."""
+    return path[:5].lower() == "s3://" and not path.startswith("s3://")
+
+
 def read_job(source: JobSource) -> model_pb2.JobSpec:
     """A str with a line end or a { in front is a text, any other one the path of a file. Raises InvalidJob."""
     place, folder = "", pathlib.Path.cwd()
@@ -209,7 +214,7 @@ class _Reader:
 def _make_paths_absolute(spec: model_pb2.JobSpec, folder: pathlib.Path) -> None:
     """Not those in a data set of the cluster, in a bucket, or on the stages' machines."""
     def beside(path: str) -> str:
-        return path if not path or path.startswith(IN_CLUSTER) else _without_dotdots(folder / path)
+        return path if not path or path.startswith(IN_CLUSTER) or is_misspelt(path) else _without_dotdots(folder / path)
     there = [bool(place.dataset or place.on_stages) for place in (spec.data, spec.initialize)]
     change_paths(spec, None if there[0] else beside, None if there[1] else beside)
 

@@ -52,6 +52,12 @@ class DataSets(support.ClusterTest):
         with self.assertRaises(stagecoach.InvalidJob) as caught:
             self.travel({"data": {"text": {"path": "/none/x"}}})
         self.assertIn("data.text.path: /none/x: No such file", str(caught.exception))
+        for path, job in (("data.text.path", {"data": {"text": {"path": "S3://corpora/a"}}}),
+                          ("initialize.from", {"initialize": {"from": "S3://weights/bert"}})):
+            with self.assertRaises(stagecoach.InvalidJob) as caught:
+                self.travel(job)
+            self.assertIn(f'{path}: "S3://', str(caught.exception))
+            self.assertIn("begins with s3://, in small letters", str(caught.exception))
         (self.folder / "loop").mkdir()
         os.symlink(self.folder / "loop", self.folder / "loop" / "back")
         with self.assertRaises(stagecoach.InvalidJob) as caught:

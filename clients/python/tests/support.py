@@ -9,14 +9,13 @@ import shutil
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
-CLIENT = ROOT / "clients" / "python"
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "deploy"), str(CLIENT)]
-import pypi  # noqa: E402
+import environment
 
-BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
-OLDEST = ["grpcio==1.51.0", "protobuf==4.21.12"]  # those of pyproject.toml
-pypi.enter(BIN.parent, "python_client", [*OLDEST, "pyyaml==6.0.2", "numpy==1.26.4"])
+environment.enter()
+from environment import OLDEST, ROOT  # noqa: E402, F401
+
+CLIENT = ROOT / "clients" / "python"
+sys.path[:0] = [str(ROOT / "tests" / "deploy"), str(CLIENT)]
 
 # A developer's own coordinator is none of the tests'.
 for name in [name for name in os.environ if name.startswith("STAGECOACH_")]:

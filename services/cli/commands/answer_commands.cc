@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/threads/clock.h"
+#include "services/cli/client/follow.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
@@ -19,6 +20,18 @@ auto Ask(const CommandContext& context, Call call) -> decltype(call(std::declval
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return client.status();
   return call(**client);
+}
+
+// What the coordinator has in memory it also tells where its store keeps it waiting.
+absl::StatusOr<v1::Job> Described(JobClient& client, const std::string& id) {
+  absl::StatusOr<v1::Job> with_usage = client.GetWithUsage(id);
+  if (!absl::IsDeadlineExceeded(with_usage.status())) return with_usage;
+  absl::StatusOr<v1::Job> job = client.Get(id);
+  if (!job.ok()) return with_usage;
+  if (IsTerminal(job->state())) job->clear_last_checkpoint_step();  // somebody may have removed it
+  job->mutable_usage()->set_checkpoints_error(
+      absl::StrCat("no answer in time (", with_usage.status().message(), ")"));
+  return job;
 }
 
 }  // namespace
@@ -37,7 +50,7 @@ int RunList(CommandContext& context) {
 }
 
 int RunDescribe(const std::string& id, CommandContext& context) {
-  const auto job = Ask(context, [&id](JobClient& client) { return client.GetWithUsage(id); });
+  const auto job = Ask(context, [&id](JobClient& client) { return Described(client, id); });
   if (!job.ok()) return context.console->Fail(job.status());
   context.console->Print(context.output == OutputFormat::kTable
                              ? JobDescription(*job, *context.console)

@@ -154,7 +154,8 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
     absl::StatusOr<v1::Job> job = client.Submit(id, spec);
     if (absl::IsAlreadyExists(job.status())) {
       const std::optional<v1::Job> other = GetOrNothing(client, id);
-      if (!other.has_value()) return job.status();
+      // Without a difference its objects in buckets are others: the coordinator names them.
+      if (!other.has_value() || SpecDifference(other->spec(), spec).empty()) return job.status();
       return ExistsWithAnotherSpec(*other, spec, RemedyOfAnotherSpec(id));
     }
     if (job.ok() || !absl::IsUnavailable(job.status())) return job;

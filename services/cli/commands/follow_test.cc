@@ -272,6 +272,28 @@ TEST_F(CommandTest, TheSameIdWithAnotherSpecShowsTheDifference) {
   EXPECT_THAT(notes_.str(), HasSubstr("differs in\n  training.steps: 61 -> 60\nto run"));
 }
 
+// Symptom: of a job whose bucket did not answer `describe` told nothing at all.
+TEST_F(CommandTest, AJobIsDescribedWithoutAStoreThatDoesNotAnswer) {
+  client_.usage_answer = absl::DeadlineExceededError("coordinator a:1: Deadline Exceeded");
+  client_.job.set_id("mine");
+  client_.job.set_state(v1::JOB_STATE_SUCCEEDED);
+  client_.job.set_last_checkpoint_step(60);
+  EXPECT_EQ(RunDescribe("mine", context_), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("Checkpoint:     not known: the store does not tell: no answer "
+                                    "in time (coordinator a:1: Deadline Exceeded)\n"));
+  EXPECT_THAT(out_.str(), testing::Not(HasSubstr("On disk")));
+  client_.usage_answer = absl::UnavailableError("coordinator a:1: Connection refused");
+  EXPECT_NE(RunDescribe("mine", context_), 0);
+}
+
+TEST_F(CommandTest, TheSameSpecOnOtherObjectsIsToldInTheCoordinatorsWords) {
+  ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  client_.submit_refused = absl::AlreadyExistsError("job mine exists, and s3://a/b has changed");
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("job mine exists, and s3://a/b has changed"));
+  EXPECT_THAT(notes_.str(), testing::Not(HasSubstr("differs in")));
+}
+
 // Seen: 2,600 lines of a job that had ended days ago, as if it trained once more.
 TEST_F(CommandTest, ARerunOfAFinishedJobShowsItsResultAndNotItsHistory) {
   ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);

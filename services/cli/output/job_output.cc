@@ -57,6 +57,18 @@ void AppendField(const std::string& name, const std::string& value, std::string*
   if (!value.empty()) absl::StrAppendFormat(text, "%-15s %s\n", name + ":", value);
 }
 
+// Empty: nothing is known.
+std::string UsageText(const v1::JobUsage& usage) {
+  const std::string others = absl::StrCat("exports ", FormatBytes(usage.export_bytes()),
+                                          ", records ", FormatBytes(usage.record_bytes()));
+  if (!usage.checkpoints_error().empty()) {
+    return TotalBytes(usage) == 0 ? "" : absl::StrCat("checkpoints not known, ", others);
+  }
+  return absl::StrCat(FormatBytes(TotalBytes(usage)), ": ", usage.checkpoints(),
+                      usage.checkpoints() == 1 ? " checkpoint " : " checkpoints ",
+                      FormatBytes(usage.checkpoint_bytes()), ", ", others);
+}
+
 std::string Gigaflops(double flops_per_second) {
   return absl::StrFormat("%g GFLOP/s", flops_per_second / 1e9);
 }
@@ -186,20 +198,18 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   }
   if (!writes) AppendField("Skipped steps", absl::StrCat(job.skipped_steps()), &text);
   AppendField("Recoveries", absl::StrCat(job.recoveries()), &text);
+  const std::string& unlisted = job.usage().checkpoints_error();
   if (job.has_last_checkpoint_step()) {
     AppendField("Checkpoint", absl::StrCat("step ", job.last_checkpoint_step()), &text);
+  } else if (!unlisted.empty()) {
+    AppendField("Checkpoint", absl::StrCat("not known: the store does not tell: ", unlisted),
+                &text);
   }
   if (job.has_snapshot_step()) {
     AppendField("In memory", absl::StrCat("step ", job.snapshot_step(), ", with copies"), &text);
   }
   if (job.has_usage()) {
-    AppendField("On disk",
-                absl::StrCat(FormatBytes(TotalBytes(job.usage())), ": ", job.usage().checkpoints(),
-                             job.usage().checkpoints() == 1 ? " checkpoint " : " checkpoints ",
-                             FormatBytes(job.usage().checkpoint_bytes()), ", exports ",
-                             FormatBytes(job.usage().export_bytes()), ", records ",
-                             FormatBytes(job.usage().record_bytes())),
-                &text);
+    AppendField("On disk", UsageText(job.usage()), &text);
   }
   AppendField("Weights", job.weights_folder(), &text);
   AppendField("Weights digest", job.weights_digest(), &text);

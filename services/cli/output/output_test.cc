@@ -481,6 +481,11 @@ TEST(JobOutput, AJobSaysWhatItOccupies) {
   EXPECT_THAT(JobDescription(job, console),
               HasSubstr("On disk:        4.0 MiB: 2 checkpoints 3.0 MiB, exports 1.0 MiB, records "
                         "512 B\n"));
+  job.mutable_usage()->set_checkpoints_error("s3://bucket: nobody answers");
+  EXPECT_THAT(JobDescription(job, console),
+              testing::AllOf(HasSubstr("Checkpoint:     not known: the store does not tell: "
+                                       "s3://bucket: nobody answers\n"),
+                             HasSubstr("On disk:        checkpoints not known, exports 1.0 MiB")));
 }
 
 TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {

@@ -1,5 +1,6 @@
 // SpecDifference: the differences of two job specs, for people. Both are brought to their full form
-// first, so a field that one leaves out and the other sets to its default is no difference.
+// first, so a field that one leaves out and the other sets to its default is no difference. Nor is a
+// path in a bucket, where the coordinator has put a data set of its objects in its place.
 // Threads:   pure function.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_SPEC_DIFFERENCE_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_SPEC_DIFFERENCE_H_

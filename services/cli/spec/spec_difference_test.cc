@@ -26,6 +26,24 @@ TEST(SpecDifference, ADefaultThatOneSideLeavesOutIsNoDifference) {
   EXPECT_EQ(SpecDifference(there, Tiny()), "  training.steps: 61 -> 60\n");
 }
 
+// Seen: a job whose object was replaced "differs in data.text.path", which was the same one.
+TEST(SpecDifference, ADataSetOfTheSameObjectsIsNoDifference) {
+  v1::JobSpec given = Tiny(), there = Tiny();
+  const std::string set = "store:/data/" + std::string(64, 'a');
+  given.mutable_data()->mutable_text()->set_path("s3://corpora/en/a.txt");
+  given.mutable_initialize()->set_from("s3://weights/gpt/");
+  there.mutable_data()->mutable_text()->set_path(set + "/corpora/en/a.txt");
+  there.mutable_initialize()->set_from(set + "/weights/gpt");
+  EXPECT_EQ(SpecDifference(there, given), "");
+  EXPECT_EQ(SpecDifference(given, there), "");
+  given.mutable_training()->set_steps(61);
+  EXPECT_EQ(SpecDifference(there, given), "  training.steps: 60 -> 61\n");
+  given = there;
+  given.mutable_data()->mutable_text()->set_path("s3://corpora/en/b.txt");
+  EXPECT_EQ(SpecDifference(there, given),
+            "  data.text.path: \"" + set + "/corpora/en/a.txt\" -> \"s3://corpora/en/b.txt\"\n");
+}
+
 TEST(SpecDifference, SpeaksLikeAJobFile) {
   v1::JobSpec changed = Tiny();
   changed.mutable_pipeline()->set_schedule(v1::SCHEDULE_KIND_GPIPE);

@@ -36,7 +36,7 @@ std::string WithoutDotdots(const std::filesystem::path& path) {
 
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
 std::string BesideJobFile(const std::string& file, const std::string& path) {
-  if (IsClusterPath(path)) return path;
+  if (IsClusterPath(path) || IsMisspeltBucketPath(path)) return path;
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   return WithoutDotdots(folder / path);  // an absolute one is left
 }

@@ -26,6 +26,7 @@ class FakeJobClient final : public JobClient {
   };
   std::deque<WatchPlan> watches;
   absl::Status reachable;              // of all calls but Watch
+  absl::Status usage_answer;           // of GetWithUsage
   std::vector<uint64_t> watched_from;  // `after` of every watch
   int submits = 0;
   absl::Status submit_refused;         // of every Submit
@@ -82,6 +83,7 @@ class FakeJobClient final : public JobClient {
     return job;
   }
   absl::StatusOr<v1::Job> GetWithUsage(const std::string& id) override {
+    if (!usage_answer.ok()) return usage_answer;
     for (const v1::Job& one : ended) {
       if (one.id() == id) return one;
     }

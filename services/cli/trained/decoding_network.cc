@@ -5,9 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
 #include "network/names/weight_names.h"
 #include "network/network_kinds.h"
 #include "network/passes/decoding.h"
+#include "plan/data/bucket_path.h"
 #include "plan/data/json_lines.h"
 #include "plan/data/parallel_text.h"
 #include "plan/data/text.h"
@@ -80,6 +82,13 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOfJob(const JobSpec& s
   const std::string of_job = TokenizerPathOf(spec.data);
   const std::string& used = path.empty() ? of_job : path;
   if (used.empty()) return nullptr;
+  if (IsBucketPath(used)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path.empty() ? absl::StrCat("data.", spec.data.kind, ".tokenizer") : "--tokenizer", " = \"",
+        ShownName(used),
+        "\": is in a bucket, which this command does not read; download it, and --tokenizer names "
+        "it on this machine"));
+  }
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
       Tokenizer::Load(*DataRoots::Everything(), used);
   if (tokenizer.ok() && (*tokenizer)->end() < 0) {

@@ -5,14 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/file_text.h"
 #include "base/testing/status_is.h"
 #include "base/testing/temporary_folder.h"
+#include "plan/data/text.h"
 #include "services/cli/data/file_set.h"
 #include "services/cli/data/upload.h"
 #include "services/cli/testing/fake_data_client.h"
+#include "services/cli/trained/decoding_network.h"
 
 namespace stagecoach {
 namespace {
@@ -95,6 +98,19 @@ TEST_F(JobInputsTest, WhatIsGoneNamesTheFieldAndTheRemedy) {
   EXPECT_TRUE(absl::IsNotFound(FetchInputs(client_, {}, to_.path(), &spec)));
   const v1::JobSpec here = Job("/here/pieces.model", "/here/m.safetensors");
   EXPECT_FALSE(InputsAreInCluster(here, {.weights = true, .config = true}));
+}
+
+TEST(TokenizerOfJob, InABucketIsRefusedWithTheRemedy) {
+  JobSpec spec;
+  spec.data = TextData{.path = "a", .tokenizer = "s3://corpora/pieces.model"};
+  for (const auto& [given, field] :
+       {std::pair("", "data.text.tokenizer = \"s3://corpora/pieces"),
+        std::pair("s3://a/b.model", "--tokenizer = \"s3://a/b.model")}) {
+    EXPECT_THAT(TokenizerOfJob(spec, given).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::AllOf(HasSubstr(field), HasSubstr("is in a bucket"),
+                                        HasSubstr("--tokenizer names it on this machine"))));
+  }
 }
 
 }  // namespace

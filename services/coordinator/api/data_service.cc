@@ -13,6 +13,7 @@
 #include "plan/data/data_sets_of.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/api/callers_jobs.h"
+#include "services/coordinator/data/changed_objects.h"
 #include "services/coordinator/store/object_names.h"
 
 namespace stagecoach {
@@ -216,6 +217,14 @@ void DataServiceAdapter::Resolve(const JobCaller& caller, const JobSpec& spec,
         ResolveDataPaths(parts_.catalog, parts_.buckets, caller, spec);
     if (!job.ok()) return done(Told(job.status()));
     done(*std::move(job));
+  });
+}
+
+void DataServiceAdapter::TellChanges(JobSpec then, JobSpec now,
+                                     std::function<void(const std::string&)> done) {
+  Post(links_, [this, then = std::move(then), now = std::move(now),
+                done = std::move(done)](const absl::Status& status) {
+    done(status.ok() ? ChangedObjects(parts_.catalog, then, now) : "");
   });
 }
 

@@ -65,6 +65,8 @@ class DataServiceAdapter final : public v1::DataService::CallbackService {
   // As ResolveDataPaths. `done` may run at once.
   void Resolve(const JobCaller& caller, const JobSpec& spec,
                std::function<void(absl::StatusOr<ResolvedJob>)> done);
+  // As ChangedObjects; empty also if this process is too busy. `done` may run at once.
+  void TellChanges(JobSpec then, JobSpec now, std::function<void(const std::string&)> done);
 
  private:
   using OnReading = std::function<void(const absl::StatusOr<JobsOfSets>&)>;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
+#include "coordinator/loop/hidden_places.h"
 #include "plan/data/data_sets_of.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/convert/fields/known_fields.h"
@@ -83,20 +84,42 @@ void JobServiceAdapter::Resolve(const JobCaller& caller, const absl::StatusOr<Jo
   parts_.data->Resolve(caller, *spec, std::move(then));
 }
 
+void JobServiceAdapter::ReplyExists(
+    const CallersJobs& jobs, const std::string& id, std::shared_ptr<const ResolvedJob> job,
+    const absl::Status& exists, std::function<void(const absl::StatusOr<JobView>&)> reply) const {
+  if (parts_.data == nullptr || DataSetsOf(job->spec).empty()) return reply(exists);
+  jobs.Get(id, [this, id, job, exists, reply](const absl::StatusOr<JobView>& there) {
+    if (!there.ok() || there->spec == nullptr)
+      return reply(exists);  // it is gone, or another user's
+    parts_.data->TellChanges(
+        *there->spec, job->spec, [id, job, exists, reply](const std::string& changes) {
+          if (changes.empty()) return reply(exists);
+          reply(absl::AlreadyExistsError(
+              absl::StrCat("job ", id,
+                           " exists, and the objects that it reads have changed since it was "
+                           "submitted: ",
+                           changes, "; choose another id for a job on what is there now")));
+        });
+  });
+}
+
 grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
                                                        const v1::SubmitJobRequest* request,
                                                        v1::SubmitJobResponse* response) {
   auto* const reactor = new GivenUpReactor();
   const CallersJobs jobs = Jobs(*context);
   Resolve(jobs.caller(), SpecOf(*request),
-          [jobs, reactor, request, response](const absl::StatusOr<ResolvedJob>& job) {
+          [this, jobs, reactor, request, response](const absl::StatusOr<ResolvedJob>& job) {
             const auto reply = ReplyJob<v1::SubmitJobResponse>(reactor, response);
             if (!job.ok()) return reply(job.status());
-            // The sets are held until the manager lists the job, or has refused it.
-            const auto answer = [reply, holds = job->holds](const absl::StatusOr<JobView>& view) {
-              reply(view);
+            // The sets are held until the manager lists the job, or it was refused.
+            const auto held = std::make_shared<const ResolvedJob>(*job);
+            const auto answer = [this, jobs, request, reply,
+                                 held](const absl::StatusOr<JobView>& view) {
+              if (!absl::IsAlreadyExists(view.status())) return reply(view);
+              ReplyExists(jobs, request->id(), held, view.status(), reply);
             };
-            jobs.Submit(request->id(), job->spec, answer, reactor->wanted());
+            jobs.Submit(request->id(), held->spec, answer, reactor->wanted());
           });
   return reactor;
 }
@@ -114,7 +137,8 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetJob(grpc::CallbackServerContext*
                                      reply](const absl::StatusOr<JobView>& view) {
     if (!view.ok()) return reply(view);
     PostWork(reactor, [this, request, response, view = *view] {
-      const JobUsage usage = UsageOf(Files(), request->id());
+      JobUsage usage = UsageOf(Files(), request->id());
+      if (HiddenPlaces::Concern(view.owner)) usage.listed = Told(usage.listed, "list checkpoints");
       *response->mutable_job() = ToProto(CheckpointAsThere(view, usage));
       *response->mutable_job()->mutable_usage() = ToProto(usage);
       return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/threads/task_thread.h"
@@ -107,6 +108,10 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   // Calls `then` with the spec as the manager takes it, at once if no path is in a data set.
   void Resolve(const JobCaller& caller, const absl::StatusOr<JobSpec>& spec,
                std::function<void(absl::StatusOr<ResolvedJob>)> then) const;
+  // Answers a submission under the id of another job: if objects of its buckets have changed, with them.
+  void ReplyExists(const CallersJobs& jobs, const std::string& id,
+                   std::shared_ptr<const ResolvedJob> job, const absl::Status& exists,
+                   std::function<void(const absl::StatusOr<JobView>&)> reply) const;
   // The jobs as the caller may use them; streams have the manager as well, behind a check.
   CallersJobs Jobs(const grpc::CallbackServerContext& context) const;
 

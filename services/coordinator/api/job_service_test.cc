@@ -462,6 +462,22 @@ TEST_F(JobServiceTest, RefusesOneLogReaderTooMany) {
   for (const auto& call : calls) call->context.TryCancel();
 }
 
+// Symptom: `describe` showed a job whose bucket did not answer as one without a checkpoint.
+TEST_F(JobServiceTest, CheckpointsThatCannotBeListedAreNotNone) {
+  ASSERT_TRUE(Await<absl::StatusOr<JobView>>(kPatience, [this](auto done) {
+                manager_->Cancel("job-a", done);
+              })->ok());
+  folder_.Write("checkpoints/job-a", "a file in the place of the folder");
+  v1::GetJobRequest request;
+  request.set_id("job-a");
+  request.set_with_usage(true);
+  grpc::ClientContext context;
+  v1::GetJobResponse response;
+  ASSERT_TRUE(stub_->GetJob(&context, request, &response).ok());
+  EXPECT_THAT(response.job().usage().checkpoints_error(), ::testing::HasSubstr("job-a"));
+  EXPECT_FALSE(response.job().has_last_checkpoint_step());
+}
+
 TEST_F(JobServiceTest, AJobTellsWhatItOccupiesAndIsRid) {
   CommitEmptyCheckpoint("job-a", 3);
   CommitEmptyCheckpoint("job-a", 6);

@@ -239,6 +239,7 @@ v1::JobUsage ToProto(const JobUsage& usage) {
   proto.set_checkpoint_bytes(usage.checkpoint_bytes);
   proto.set_export_bytes(usage.export_bytes);
   proto.set_record_bytes(usage.record_bytes);
+  proto.set_checkpoints_error(std::string(usage.listed.message()));
   return proto;
 }
 

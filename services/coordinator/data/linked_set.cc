@@ -41,6 +41,7 @@ class Links {
     absl::StatusOr<DataBuckets::Object> object = absl::NotFoundError("");
     if (named.file && !path.key.empty()) object = buckets_.Look(path);
     if (object.ok()) {
+      if (object->bytes == 0) return Empty();
       RETURN_IF_ERROR(Take(*std::move(object)));
       return AddBeside(named, path);
     }
@@ -105,17 +106,28 @@ class Links {
   absl::Status AddFolder(const BucketPath& path) {
     ASSIGN_OR_RETURN(std::vector<DataBuckets::Object> objects,
                      buckets_.List(path, /*flat=*/false, kMostLinkedObjects));
-    bool any = false;
+    bool any = false, any_bytes = false;
     for (DataBuckets::Object& object : objects) {
       if (weights_ && !IsOfWeights(object.path.key)) continue;
       any = true;
+      any_bytes = any_bytes || object.bytes > 0;
       RETURN_IF_ERROR(Take(std::move(object)));
     }
-    if (any) return absl::OkStatus();
+    if (any) return any_bytes ? absl::OkStatus() : AllEmpty();
     const bool file = !path.key.empty() && buckets_.Look(path).ok();
     return absl::InvalidArgumentError(
         file ? "the bucket has an object of this name; name its folder"
              : "the bucket has no object below this folder; look with `aws s3 ls`");
+  }
+
+  static absl::Status Empty() {
+    return absl::InvalidArgumentError(
+        "the bucket's object has 0 bytes; put its content there again, or name another object");
+  }
+  static absl::Status AllEmpty() {
+    return absl::InvalidArgumentError(
+        "all objects of the bucket below this folder have 0 bytes; put their content there again, "
+        "or name another folder");
   }
 
   absl::Status NoFile(const BucketPath& path) {

@@ -23,6 +23,7 @@
 #include "services/common/s3/fake_s3_testing.h"
 #include "services/common/store/store_client.h"
 #include "services/common/tls/tls_identity.h"
+#include "services/coordinator/data/changed_objects.h"
 #include "services/coordinator/data/data_resolution.h"
 #include "services/coordinator/data/linked_objects.h"
 #include "services/coordinator/store/store_service.h"
@@ -215,6 +216,35 @@ TEST_F(LinkedSetTest, AnObjectThatWasReplacedOrRemovedIsDataLossNamingIt) {
   }
 }
 
+TEST_F(LinkedSetTest, ASecondSubmissionIsToldWhichObjectsChanged) {
+  const auto resolve = [this](const std::string& folder) {
+    return Resolve(PicturesJob("s3://bucket/data/" + folder)).value().spec;  // held no more
+  };
+  for (const char* const key : {"data/cats/0/1.png", "data/cats/0/2.png", "data/cats/1/3.png"}) {
+    s3_.Set(key, key);
+  }
+  s3_.Set("data/dogs/1.png", "x");
+  const JobSpec then = resolve("cats");
+  EXPECT_EQ(ChangedObjects(catalog_.get(), then, resolve("cats")), "");
+  EXPECT_EQ(ChangedObjects(catalog_.get(), then, resolve("dogs")), "") << "another path";
+  s3_.Set("data/cats/0/1.png", "other content");
+  s3_.Erase("data/cats/0/2.png");
+  s3_.Set("data/cats/1/4.png", "x");
+  const JobSpec now = resolve("cats");
+  EXPECT_THAT(ChangedObjects(catalog_.get(), then, now),
+              testing::MatchesRegex("s3://bucket/data/cats/0/1.png: ETag \".+\" of 17 bytes then, "
+                                    "ETag \".+\" of 13 bytes now; "
+                                    "s3://bucket/data/cats/0/2.png: ETag .+ then, nothing now; "
+                                    "s3://bucket/data/cats/1/4.png: nothing then, ETag .+ now"));
+  s3_.Set("data/cats/1/5.png", "x");
+  EXPECT_THAT(ChangedObjects(catalog_.get(), then, resolve("cats")), testing::EndsWith("; 1 more"));
+  const std::string id = DataSetsOf(then).at(0);
+  ASSERT_TRUE(catalog_->TakeOut(kLinker, id).ok());
+  ASSERT_TRUE(catalog_->Delete(id).ok());
+  EXPECT_THAT(ChangedObjects(catalog_.get(), then, now),
+              AllOf(HasSubstr("not known any more"), HasSubstr(id)));
+}
+
 TEST_F(LinkedSetTest, FaultsOfTheServerChangeNoByte) {
   nth_ = 3;
   for (int round = 0; round < 12; ++round) {
@@ -263,6 +293,12 @@ TEST_F(LinkedSetTest, WhatIsNotThereOrMayNotBeReadNamesFieldAndRemedy) {
       Resolve(PicturesJob("s3://bucket/data"), Buckets({"s3://bucket"}, "wrong").get()).status(),
       StatusIs(StatusCode::kPermissionDenied,
                AllOf(HasSubstr("--data-buckets=s3://bucket"), HasSubstr("credentials"))));
+  s3_.Set("data/empty", "");
+  s3_.Set("data/void/1.png", "");
+  refused(TextJob("s3://bucket/data/empty"), StatusCode::kInvalidArgument, kPath,
+          {"s3://bucket/data/empty", "has 0 bytes", "put its content there again"});
+  refused(PicturesJob("s3://bucket/data/void"), StatusCode::kInvalidArgument,
+          "data.image_folder.train = \"s3://", {"have 0 bytes", "name another folder"});
   EXPECT_THAT(catalog_->List(kLinker), IsEmpty());
   EXPECT_THAT(DataBuckets::Open({.prefixes = {"bucket"}}).status(),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("--data-buckets=bucket")));

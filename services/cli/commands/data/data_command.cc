@@ -8,6 +8,7 @@
 #include "base/errors/status.h"
 #include "base/job_name.h"
 #include "base/utf8.h"
+#include "plan/data/bucket_path.h"
 #include "plan/data/data_set_path.h"
 #include "services/cli/client/fetch_data.h"
 #include "services/cli/commands/commands.h"
@@ -27,6 +28,12 @@ namespace fs = std::filesystem;
 absl::StatusOr<FileSet> FilesToPut(const std::vector<std::string>& paths) {
   FileSet files;
   for (const std::string& given : paths) {
+    if (IsBucketPath(given) || IsMisspeltBucketPath(given)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          ShownName(given),
+          ": is in a bucket, and `data put` takes files of this machine; a job file may name it "
+          "itself, as data.text.path: s3://BUCKET/KEY, or download it and put the files"));
+    }
     std::error_code error;
     const fs::path path = fs::absolute(given).lexically_normal();
     const bool alone = paths.size() == 1 && fs::is_directory(path, error);

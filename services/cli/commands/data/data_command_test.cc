@@ -97,6 +97,11 @@ TEST_F(DataCommandTest, WhatIsNoDataOrNoNameIsRefused) {
   EXPECT_EQ(RunPutData({.paths = {folder_.File("faces")}, .name = "My faces"}, context_),
             kExitUsage);
   EXPECT_THAT(notes_.str(), HasSubstr("--name = My faces"));
+  for (const char* const path : {"s3://corpora/a.txt", "S3://corpora/a.txt"}) {
+    EXPECT_EQ(RunPutData({.paths = {path}}, context_), kExitUsage);
+    EXPECT_THAT(notes_.str(), HasSubstr(std::string(path) + ": is in a bucket"));
+  }
+  EXPECT_THAT(notes_.str(), HasSubstr("data.text.path: s3://BUCKET/KEY"));
   EXPECT_TRUE(fake_.store.parts.empty());
 }
 
