@@ -1,6 +1,6 @@
 // Ids: distinct types for the numbers that must not be mixed up, and the fence every message
 // carries.
-// Units and shapes: stages and micro-batches count from 0; a default id is invalid (-1).
+// Units and shapes: stages, cells and micro-batches count from 0; a default id is invalid (-1).
 #ifndef STAGECOACH_BASE_IDS_H_
 #define STAGECOACH_BASE_IDS_H_
 
@@ -20,6 +20,7 @@ struct Id {
 };
 
 using StageId = Id<struct StageTag>;
+using CellId = Id<struct CellTag>;  // consecutive layers; of the whole pipeline
 using MicroBatchId = Id<struct MicroBatchTag>;
 
 // Fence: the incarnation of a job that a message belongs to (docs/ARCHITECTURE.md, "Recovery").

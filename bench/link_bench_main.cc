@@ -58,7 +58,7 @@ constexpr const char* kVariantNames[] = {"raw", "rawcrc", "link"};
 constexpr int64_t kSizes[] = {256 << 10, 1 << 20, 4 << 20};
 constexpr int64_t kScratchBytes = 256 << 10;
 
-const BoundaryId kBoundary{"bench", 1, 1, StageId(0)};
+const BoundaryId kBoundary{"bench", 1, 1, CellId(0)};
 
 GrpcLinkConnector::Options ConnectorOptions(const Flags& flags) {
   GrpcLinkConnector::Options options;

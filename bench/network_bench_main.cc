@@ -147,9 +147,8 @@ class Trainer {
                       .micro_batches = static_cast<int>(options_.micro_batches)});
     PhaseClock phases(SystemClock::Get());
     StageExecutor executor({.stage = StageId(0),
-                            .stages = 1,
                             .seed = 1,
-                            .cell = cell_.get(),
+                            .cells = {{.id = CellId(0), .cell = cell_.get()}},
                             .backend = &backend_,
                             .data = data_.get(),
                             .network = &network_,

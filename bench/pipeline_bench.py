@@ -79,6 +79,10 @@ def step_peaks(bin_folder, address):
     return [{kind: int(value) for kind, value in stage["memory_peak"].items()} for stage in jobs[0]["stages"]]
 
 
+SCHEDULES = ("gpipe", "one_forward_one_backward", "zero_bubble", "zero_bubble_2", "interleaved", "breadth_first",
+             "zero_bubble_v", "v_min")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default="build/bin", type=pathlib.Path)
@@ -97,7 +101,7 @@ def main():
         print("| schedule | rematerialization | step s | busiest stage s | ideal s | step / ideal | bubble | ideal bubble |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         peaks = {}
-        for schedule in ("gpipe", "one_forward_one_backward", "zero_bubble", "zero_bubble_2"):
+        for schedule in SCHEDULES:
             for mode in ("always", "except_first", "never"):
                 rows = []
                 for _ in range(options.rounds):

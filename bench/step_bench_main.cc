@@ -88,9 +88,8 @@ class Trainer {
                                             .micro_batches = kMicroBatches});
     PhaseClock phases(SystemClock::Get());
     StageExecutor executor({.stage = StageId(0),
-                            .stages = 1,
                             .seed = 1,
-                            .cell = cell_.get(),
+                            .cells = {{.id = CellId(0), .cell = cell_.get()}},
                             .backend = backend_.get(),
                             .data = &data_,
                             .network = &network_,

@@ -44,13 +44,13 @@ absl::StatusOr<std::unique_ptr<std::byte[]>> TakeBytes(int64_t bytes) {
   return absl::ResourceExhaustedError(absl::StrCat("no ", bytes, " bytes of memory are free"));
 }
 
-absl::StatusOr<MemoryShard> MemoryShard::LayOut(int first_layer, int last_layer,
+absl::StatusOr<MemoryShard> MemoryShard::LayOut(const ShardLayers& layers,
                                                 std::vector<TensorSource> tensors,
                                                 MemoryShard* spare) {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorSource& a, const TensorSource& b) { return a.name < b.name; });
   MemoryShard shard;
-  shard.name_ = ShardFileName(first_layer, last_layer);
+  shard.name_ = ShardFileName(layers);
   ASSIGN_OR_RETURN(shard.tensors_, LayOutTensors(tensors));
   ASSIGN_OR_RETURN(const std::string header, FormatSafetensorsHeader(shard.tensors_, Metadata{}));
   shard.buffer_offset_ = kSafetensorsLengthBytes + static_cast<int64_t>(header.size());

@@ -25,10 +25,10 @@ namespace stagecoach {
 
 class MemoryShard {
  public:
-  // Lays out a shard of layers [first, last). Sorts the tensors by name; does not read their bytes.
+  // Lays out a shard. Sorts the tensors by name; does not read their bytes.
   // spare: if its file has the same size, its memory is reused. The spare must not be used
   // afterwards. Null: new memory.
-  static absl::StatusOr<MemoryShard> LayOut(int first_layer, int last_layer,
+  static absl::StatusOr<MemoryShard> LayOut(const ShardLayers& layers,
                                             std::vector<TensorSource> tensors,
                                             MemoryShard* spare = nullptr);
 

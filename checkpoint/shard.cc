@@ -17,19 +17,24 @@ constexpr size_t kShardPieceBytes = size_t{1} << 20;
 
 }  // namespace
 
-std::string ShardFileName(int first_layer, int last_layer) {
-  CHECK(first_layer >= 0 && last_layer > first_layer)
-      << "layers [" << first_layer << ", " << last_layer << ") of a shard";
-  return absl::StrFormat("layer-%04d-%04d.safetensors", first_layer, last_layer);
+std::string ShardFileName(const ShardLayers& layers) {
+  CHECK(!layers.empty()) << "a shard of no layers";
+  std::string name = "layer";
+  for (const LayerRange& cell : layers) {
+    CHECK(cell.first >= 0 && cell.last > cell.first)
+        << "layers [" << cell.first << ", " << cell.last << ") of a shard";
+    absl::StrAppendFormat(&name, "-%04d-%04d", cell.first, cell.last);
+  }
+  return name + ".safetensors";
 }
 
 absl::StatusOr<ShardInfo> WriteShard(FileSystem& file_system, const std::string& folder,
-                                     int first_layer, int last_layer,
+                                     const ShardLayers& layers,
                                      std::vector<TensorSource> tensors) {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorSource& a, const TensorSource& b) { return a.name < b.name; });
   ShardInfo info;
-  info.file = ShardFileName(first_layer, last_layer);
+  info.file = ShardFileName(layers);
   const std::string path = JoinPath(folder, info.file);
   RETURN_IF_ERROR(file_system.RemoveAll(path));
   absl::StatusOr<WrittenFile> written = WriteSafetensors(file_system, path, tensors, Metadata{});

@@ -1,5 +1,6 @@
 // Shard: the file one stage writes of its layers: parameters and optimizer slots, as safetensors
 // with K-free names. Named after its layers ("layer-0000-0007.safetensors"), never after its stage.
+// A stage with several cells names them all ("layer-0000-0002-0004-0006.safetensors").
 #ifndef STAGECOACH_CHECKPOINT_SHARD_H_
 #define STAGECOACH_CHECKPOINT_SHARD_H_
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/layer_range.h"
 #include "checkpoint/safetensors/safetensors.h"
 
 namespace stagecoach {
@@ -27,12 +29,13 @@ struct ShardInfo {
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
-std::string ShardFileName(int first_layer, int last_layer);  // last exclusive
+using ShardLayers = std::vector<LayerRange>;  // of a stage's cells, ascending
+std::string ShardFileName(const ShardLayers& layers);
 
 // Writes the tensors, sorted by name, into folder/ShardFileName(...); a leftover of the same name
 // from an earlier attempt is replaced.
 absl::StatusOr<ShardInfo> WriteShard(FileSystem& file_system, const std::string& folder,
-                                     int first_layer, int last_layer,
+                                     const ShardLayers& layers,
                                      std::vector<TensorSource> tensors);
 
 // Writes the bytes of a shard that lies in memory into folder/info.file. DATA_LOSS unless they have

@@ -11,8 +11,8 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(Shard, IsNamedAfterItsLayers) {
-  EXPECT_EQ(ShardFileName(0, 7), "layer-0000-0007.safetensors");
-  EXPECT_EQ(ShardFileName(7, 12345), "layer-0007-12345.safetensors");
+  EXPECT_EQ(ShardFileName({{0, 7}}), "layer-0000-0007.safetensors");
+  EXPECT_EQ(ShardFileName({{7, 12345}}), "layer-0007-12345.safetensors");
 }
 
 TEST(Shard, HoldsItsTensorsSortedByName) {
@@ -45,7 +45,7 @@ TEST(Shard, TellsWhyATensorCouldNotBeGiven) {
                                  return absl::StatusOr<std::span<const std::byte>>(
                                      absl::ResourceExhaustedError("no memory"));
                                }};
-  const absl::Status status = WriteShard(files, "/f", 0, 1, {broken}).status();
+  const absl::Status status = WriteShard(files, "/f", {{0, 1}}, {broken}).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_NE(status.message().find("model/0000/w"), absl::string_view::npos) << status;
 }

@@ -22,28 +22,67 @@ bool SayTheSame(const Manifest& a, const Manifest& b) {
          a.fingerprint == b.fingerprint;
 }
 
-// Shards from layer 0 to the last one, each beginning where the one before ends. From the end: what
-// a layer is followed by is known when it is looked at.
-std::vector<Told> Tile(const std::vector<Told>& shards, int layers) {
-  std::map<int, Told> from;  // by first layer: one that leads to the end
-  std::set<int> reaches = {layers};
-  std::vector<Told> sorted = shards;
-  std::sort(sorted.begin(), sorted.end(), [](const Told& a, const Told& b) {
-    return a.shard->first_layer > b.shard->first_layer;
-  });
-  for (const Told& told : sorted) {
-    if (told.shard->first_layer >= told.shard->last_layer) continue;
-    if (!reaches.contains(told.shard->last_layer)) continue;
-    if (reaches.insert(told.shard->first_layer).second) from[told.shard->first_layer] = told;
+// Finds shards that together have each of the layers [0, layers) once.
+class Tiling {
+ public:
+  Tiling(const std::vector<Told>& shards, int layers)
+      : covered_(static_cast<size_t>(layers), false) {
+    for (const Told& told : shards) {
+      for (const LayerRange& cell : told.shard->layers) from_[cell.first].push_back(told);
+    }
   }
-  std::vector<Told> tiles;
-  for (int layer = 0; layer < layers; layer = tiles.back().shard->last_layer) {
-    const auto next = from.find(layer);
-    if (next == from.end()) return {};
-    tiles.push_back(next->second);
+
+  // Empty: there are none.
+  std::vector<Told> Find() {
+    return Cover() ? std::move(tiles_) : std::vector<Told>();
   }
-  return tiles;
-}
+
+ private:
+  // Several cuts may be mixed, of recoveries; more tries than that are somebody's nonsense.
+  static constexpr size_t kMostTries = 4096;
+
+  bool Cover() {
+    const auto gap = std::find(covered_.begin(), covered_.end(), false);
+    if (gap == covered_.end()) return true;
+    if (hopeless_.size() >= kMostTries || hopeless_.contains(covered_)) return false;
+    const auto found = from_.find(static_cast<int>(gap - covered_.begin()));
+    if (found == from_.end()) return false;
+    for (const Told& told : found->second) {
+      if (!Fits(*told.shard)) continue;
+      Set(*told.shard, true);
+      tiles_.push_back(told);
+      if (Cover()) return true;
+      tiles_.pop_back();
+      Set(*told.shard, false);
+    }
+    hopeless_.insert(covered_);
+    return false;
+  }
+  bool Fits(const HeldShard& shard) const {
+    int last = 0;
+    for (const LayerRange& cell : shard.layers) {
+      if (cell.first < last || cell.last <= cell.first || cell.last > std::ssize(covered_)) {
+        return false;
+      }
+      last = cell.last;
+      if (std::find(covered_.begin() + cell.first, covered_.begin() + cell.last, true) !=
+          covered_.begin() + cell.last) {
+        return false;
+      }
+    }
+    return true;
+  }
+  void Set(const HeldShard& shard, bool value) {
+    for (const LayerRange& cell : shard.layers) {
+      std::fill(covered_.begin() + cell.first, covered_.begin() + cell.last, value);
+    }
+  }
+
+  std::map<int, std::vector<Told>> from_;  // by the first layer of a cell
+  std::vector<bool> covered_;              // by layer
+  std::vector<Told> tiles_;
+  std::set<std::vector<bool>> hopeless_;
+};
 
 // Those that say the same, by groups, the largest first. Several groups: somebody is wrong, and
 // what is whole in the eyes of most is no worse than a checkpoint.
@@ -99,7 +138,7 @@ std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> h
   }
   for (const auto& [step, all_told] : by_step) {
     for (const std::vector<Told>& told : Agreed(all_told)) {
-      std::vector<Told> tiles = Tile(told, layers);
+      std::vector<Told> tiles = Tiling(told, layers).Find();
       if (tiles.empty()) continue;
       return Whole(std::move(tiles));
     }

@@ -19,8 +19,8 @@ namespace stagecoach {
 // A shard that a stage holds, as the stage reports it.
 struct HeldShard {
   uint64_t step = 0;
-  int first_layer = 0, last_layer = 0;  // [first, last)
-  std::string manifest;                 // as FormatManifest writes it, without shards
+  ShardLayers layers;
+  std::string manifest;  // as FormatManifest writes it, without shards
   ShardInfo info;
   friend bool operator==(const HeldShard&, const HeldShard&) = default;
 };

@@ -15,9 +15,9 @@ using testing::ElementsAre;
 HeldShard ShardOf(uint64_t step, int first, int last, const Manifest& manifest = {.job = "a"}) {
   Manifest own = manifest;
   own.state.step = step;
-  HeldShard shard{.step = step, .first_layer = first, .last_layer = last};
+  HeldShard shard{.step = step, .layers = {{first, last}}};
   shard.manifest = FormatManifest(own);
-  shard.info = {.file = ShardFileName(first, last), .bytes = 10, .sha256 = std::string(64, '0')};
+  shard.info = {.file = ShardFileName({{first, last}}), .bytes = 10, .sha256 = std::string(64, '0')};
   return shard;
 }
 
@@ -36,7 +36,7 @@ TEST(SnapshotTest, TheNewestStepThatIsWholeCounts) {
   EXPECT_EQ(StepOf(held, 0, 3), std::nullopt) << "nobody has recorded so many steps";
   const std::optional<Snapshot> snapshot = NewestSnapshot(held, 6, 0, 100);
   ASSERT_EQ(snapshot->manifest.shards.size(), 2u);
-  EXPECT_EQ(snapshot->manifest.shards[1].file, ShardFileName(3, 6));
+  EXPECT_EQ(snapshot->manifest.shards[1].file, ShardFileName({{3, 6}}));
   EXPECT_THAT(snapshot->holders, ElementsAre(0, 1));
   EXPECT_TRUE(ParseManifest(FormatManifest(snapshot->manifest)).ok());
   EXPECT_EQ(StepOf({}), std::nullopt);
@@ -50,7 +50,7 @@ TEST(SnapshotTest, ShardsOfSeveralCutsCoverTheLayersWithoutGapAndOverlap) {
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 2), ShardOf(4, 2, 5)}, {ShardOf(4, 4, 6)}}), std::nullopt);
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 3), ShardOf(4, 2, 6)}}), std::nullopt);
   HeldShard nothing = ShardOf(4, 3, 4);
-  nothing.last_layer = 3;
+  nothing.layers = {{3, 3}};
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 3), nothing, ShardOf(4, 3, 6)}}), 4u);
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 5)}}), std::nullopt);
 }
@@ -100,7 +100,7 @@ class OneFolder final : public ReadableFiles {
 
 TEST(MemoryShardTest, IsTheFileThatACheckpointWouldHave) {
   auto shard = MemoryShard::LayOut(
-      2, 5,
+      {{2, 5}},
       {{.name = "model/b", .shape = Shape({2, 3})}, {.name = "model/a", .shape = Shape({4})}});
   ASSERT_TRUE(shard.ok()) << shard.status();
   ASSERT_EQ(shard->tensors().size(), 2u);

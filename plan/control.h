@@ -71,18 +71,24 @@ struct SnapshotPlan {
   friend bool operator==(const SnapshotPlan&, const SnapshotPlan&) = default;
 };
 
+// Of one of a stage's cells: the stages of the cells in front of it and behind it, perhaps itself.
+struct CellNeighbours {
+  std::string downstream_address;  // host:port; empty for the last cell
+  std::string upstream_name;       // of the stage that dials; empty for the first cell
+  friend bool operator==(const CellNeighbours&, const CellNeighbours&) = default;
+};
+
 struct LoadCommand {
   Fence fence;   // step: optimizer steps already applied (0, or the checkpoint's)
   JobSpec spec;  // its network is for messages to people; stages build `network`
   std::shared_ptr<const Network> network;  // never null; as the job trains it
   Partition partition;
   StageId stage;
-  std::string downstream_address;  // host:port; empty on the last stage
-  std::string upstream_name;       // of the stage that dials; empty on the first one
-  std::string checkpoint_folder;   // committed step folder to load from; empty: initial weights
-  bool fresh_optimizer = false;    // of the checkpoint, load the weights only
-  DatasetManifest expected_data;   // checked if sha256 is not empty
-  std::string probe_folder;        // probe to answer (checkpoint/folder_probe.h); empty: none
+  std::vector<CellNeighbours> neighbours;  // by cell of the stage
+  std::string checkpoint_folder;  // committed step folder to load from; empty: initial weights
+  bool fresh_optimizer = false;   // of the checkpoint, load the weights only
+  DatasetManifest expected_data;  // checked if sha256 is not empty
+  std::string probe_folder;       // probe to answer (checkpoint/folder_probe.h); empty: none
   SnapshotPlan snapshot;
   // Parameters and states have been trained: they come from a checkpoint or a snapshot.
   bool resumes() const { return !checkpoint_folder.empty() || !snapshot.manifest.empty(); }

@@ -96,18 +96,31 @@ absl::Status ValidateLeastSamples(const TrainingSpec& training, const Network& n
   return absl::OkStatus();
 }
 
+absl::Status CheckCellsPerStage(const PipelineSpec& pipeline) {
+  const CellsPerStage cells = ScheduleKinds().Named(pipeline.schedule).cells_per_stage();
+  const int64_t asked = pipeline.cells_per_stage;
+  if (asked == 0 || (asked >= cells.least && asked <= cells.most)) return absl::OkStatus();
+  return FieldError("pipeline.cells_per_stage", absl::StrCat(asked),
+                    absl::StrCat("schedule ", pipeline.schedule, " has ", cells.least,
+                                 cells.most > cells.least ? absl::StrCat(" to ", cells.most) : "",
+                                 cells.most == 1 ? " cell" : " cells", " a stage"));
+}
+
 absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
   const std::vector<int64_t>& cuts = pipeline.partition.cuts;
   const std::string path = "pipeline.partition.cuts";
+  const auto each =
+      static_cast<uint64_t>(CellsPerStageOf(pipeline.schedule, pipeline.cells_per_stage));
   if (pipeline.stages == 0) {
     return FieldError(
         "pipeline.stages", "auto",
-        absl::StrCat("cuts fix the number of stages: write stages: ", cuts.size() + 1));
+        absl::StrCat("cuts fix the number of stages: write stages: ", (cuts.size() + 1) / each));
   }
-  if (static_cast<int64_t>(cuts.size()) != pipeline.stages - 1) {
-    return FieldError(
-        path, absl::StrCat(cuts.size(), " cuts"),
-        absl::StrCat("must be ", pipeline.stages - 1, " for pipeline.stages = ", pipeline.stages));
+  if (static_cast<int64_t>(cuts.size()) != each * pipeline.stages - 1) {
+    return FieldError(path, absl::StrCat(cuts.size(), " cuts"),
+                      absl::StrCat("must be ", each * pipeline.stages - 1,
+                                   " for pipeline.stages = ", pipeline.stages,
+                                   each > 1 ? absl::StrCat(" of ", each, " cells each") : ""));
   }
   int64_t previous = 0;
   for (size_t i = 0; i < cuts.size(); ++i) {
@@ -125,13 +138,12 @@ absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
 absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
   RETURN_IF_ERROR(ScheduleKinds().Find(pipeline.schedule).status());
   RETURN_IF_ERROR(CheckRanges("pipeline.", pipeline));
-  if (pipeline.stages > layers) {
-    return FieldError("pipeline.stages", absl::StrCat(pipeline.stages),
-                      absl::StrCat("the model has ", layers,
-                                   " layers and a stage needs one: use at most ", layers));
-  }
-  RETURN_IF_ERROR(CheckInteger("pipeline.min_stages", pipeline.min_stages, 0,
-                               pipeline.stages > 0 ? pipeline.stages : layers));
+  RETURN_IF_ERROR(CheckCellsPerStage(pipeline));
+  // Of `auto` there is one at least.
+  RETURN_IF_ERROR(CheckCells(pipeline, std::max<int64_t>(1, pipeline.stages), layers));
+  RETURN_IF_ERROR(
+      CheckInteger("pipeline.min_stages", pipeline.min_stages, 0,
+                   pipeline.stages > 0 ? pipeline.stages : MostStages(pipeline, layers)));
   if (pipeline.partition.kind == PartitionSpec::Kind::kCuts) {
     RETURN_IF_ERROR(ValidateCuts(pipeline, layers));
   } else if (!pipeline.partition.cuts.empty()) {
@@ -291,14 +303,50 @@ absl::Status ValidateInitialize(const JobSpec& spec, const Network& network) {
   return CheckPatterns(initialize.except, "initialize.except");
 }
 
+// Texts go once through all stages for each token: several cells a stage would only add messages.
+absl::Status ValidateCellsOfWriting(const JobSpec& spec) {
+  const PipelineSpec& pipeline = spec.pipeline;
+  const bool writes = spec.write.has_value() || spec.evaluation.translate.has_value();
+  if (!writes || CellsPerStageOf(pipeline.schedule, pipeline.cells_per_stage) == 1) {
+    return absl::OkStatus();
+  }
+  return FieldError("pipeline.schedule", pipeline.schedule,
+                    absl::StrCat("has several cells a stage, and ",
+                                 spec.write.has_value() ? "write" : "evaluation.translate",
+                                 " needs one: use zero_bubble or another with one"));
+}
+
 }  // namespace
 
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
   const int64_t micro_batches = spec.training.micro_batches;
-  if (stages <= 0 || micro_batches <= kMostPlanned / stages) return absl::OkStatus();
+  const int64_t each = CellsPerStageOf(spec.pipeline.schedule, spec.pipeline.cells_per_stage);
+  const int64_t most = stages <= 0 ? micro_batches : kMostPlanned / stages / each;
+  if (micro_batches <= most) return absl::OkStatus();
   return FieldError("training.micro_batches", absl::StrCat(micro_batches),
-                    absl::StrCat("with pipeline.stages=", stages, " at most ",
-                                 kMostPlanned / stages, ": their product may be ", kMostPlanned));
+                    absl::StrCat("with pipeline.stages=", stages,
+                                 each > 1 ? absl::StrCat(" of ", each, " cells each") : "",
+                                 " at most ", most, ": their product may be ", kMostPlanned));
+}
+
+int64_t MostStages(const PipelineSpec& pipeline, int64_t layers) {
+  return layers / CellsPerStageOf(pipeline.schedule, pipeline.cells_per_stage);
+}
+
+absl::Status CheckCells(const PipelineSpec& pipeline, int64_t stages, int64_t layers) {
+  const int64_t each = CellsPerStageOf(pipeline.schedule, pipeline.cells_per_stage);
+  if (stages <= layers / each) return absl::OkStatus();
+  if (each == 1) {
+    return FieldError("pipeline.stages", absl::StrCat(stages),
+                      absl::StrCat("the model has ", layers,
+                                   " layers and a stage needs one: use at most ", layers));
+  }
+  return FieldError(
+      "pipeline.stages", absl::StrCat(stages),
+      absl::StrCat(
+          "the model has ", layers, " layers, and schedule ", pipeline.schedule, " has ", each,
+          " cells of one layer or more on each stage: use ",
+          layers < each ? "another schedule" : absl::StrCat("at most ", layers / each, " stages")));
 }
 
 absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
@@ -322,6 +370,7 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   RETURN_IF_ERROR(ValidateTranslate(spec, network));
+  RETURN_IF_ERROR(ValidateCellsOfWriting(spec));
   RETURN_IF_ERROR(ValidateUntil(spec, network));
   RETURN_IF_ERROR(ValidateResume(spec));
   RETURN_IF_ERROR(ValidateWrite(spec, network));

@@ -11,10 +11,12 @@
 #include "base/errors/status.h"
 #include "base/numbers/saturate.h"
 #include "network/passes/tied.h"
+#include "plan/balanced_cells.h"
 #include "plan/cell_ends.h"
 #include "plan/costs/host_memory.h"
 #include "plan/costs/training_state.h"
 #include "plan/costs/writing_cost.h"
+#include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -31,11 +33,6 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
                             std::span<const LayerProfile> profile, int layers) {
   if (stages < 1) {
     return FieldError("pipeline.stages", absl::StrCat(stages), "must be >= 1 to make a plan");
-  }
-  if (stages > layers) {
-    return FieldError("pipeline.stages", absl::StrCat(stages),
-                      absl::StrCat("the model has ", layers,
-                                   " layers and a stage needs one: use at most ", layers));
   }
   const double flops = assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
   if (!(flops > 0) || !std::isfinite(flops)) {
@@ -97,24 +94,25 @@ void SetRate(const PlanAssumptions& assumptions, std::span<const LayerProfile> p
   plan->flops_per_second = assumptions.flops_per_second.value_or(kAssumedFlopsPerSecond);
 }
 
-// By stage, the part of its forwards that the schedule runs a second time. The last stage has none:
-// it computes nothing in a forward that it will recompute.
+// By cell, the part of its forwards that the schedule runs a second time. The last cell has none: it
+// computes nothing in a forward that it will recompute.
 std::vector<double> RecomputedShares(const Schedule& schedule) {
-  std::vector<double> shares;
+  std::vector<double> shares(static_cast<size_t>(schedule.options.cells()), 0.0);
   for (const StageProgram& program : schedule.programs) {
-    const auto recomputes = std::count_if(
-        program.instructions.begin(), program.instructions.end(),
-        [](const Instruction& instruction) { return instruction.op == Opcode::kRecompute; });
-    shares.push_back(static_cast<double>(recomputes) / schedule.options.micro_batches);
+    for (const Instruction& instruction : program.instructions) {
+      if (instruction.op != Opcode::kRecompute) continue;
+      shares[static_cast<size_t>(instruction.cell.value)] += 1.0 / schedule.options.micro_batches;
+    }
   }
+  for (double& share : shares) share = std::min(share, 1.0);  // sums of fractions
   shares.back() = 0;
   return shares;
 }
 
-absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int stages) {
-  if (static_cast<int>(cuts.size()) + 1 != stages) {
+absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int cells) {
+  if (static_cast<int>(cuts.size()) + 1 != cells) {
     return FieldError("pipeline.partition.cuts", absl::StrCat(cuts.size(), " cuts"),
-                      absl::StrCat("must be ", stages - 1, " for ", stages, " stages"));
+                      absl::StrCat("must be ", cells - 1, " for ", cells, " cells"));
   }
   Partition partition{.first_layers = {0}};
   for (int64_t cut : cuts) partition.first_layers.push_back(static_cast<int>(cut));
@@ -141,16 +139,16 @@ CutCosts CostsToCut(const Seconds& seconds) {
 absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
                                                            const Schedule& schedule,
                                                            const Seconds& seconds) {
-  const int stages = schedule.options.stages;
+  const int cells = schedule.options.cells();
   std::vector<Partition> candidates;
   if (spec.pipeline.partition.kind == PartitionSpec::Kind::kCuts) {
     ASSIGN_OR_RETURN(candidates.emplace_back(),
-                     PartitionByCuts(spec.pipeline.partition.cuts, stages));
+                     PartitionByCuts(spec.pipeline.partition.cuts, cells));
     return candidates;
   }
   if (spec.pipeline.partition.kind == PartitionSpec::Kind::kUniform) {
     ASSIGN_OR_RETURN(candidates.emplace_back(),
-                     UniformPartition(static_cast<int>(seconds.layers.size()), stages));
+                     UniformPartition(static_cast<int>(seconds.layers.size()), cells));
     return candidates;
   }
   const CutCosts costs = CostsToCut(seconds);
@@ -159,6 +157,11 @@ absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
   std::fill(shares.begin(), shares.end(), shares.front());
   ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs.once, costs.again, shares));
   if (candidates[0] == candidates[1]) candidates.pop_back();
+  if (schedule.options.placement.empty()) return candidates;
+  candidates.push_back(candidates.front());
+  candidates.back().placement = schedule.options.placement;
+  candidates.back() =
+      BalanceStages(candidates.back(), costs.once, costs.again, RecomputedShares(schedule));
   return candidates;
 }
 
@@ -192,43 +195,45 @@ HostProfile HostOf(const PlanAssumptions& assumptions, int stage) {
 }
 
 StageMemory MemoryOfStage(const JobSpec& spec, const Network& network, const Programs& programs,
-                          int first, int last, const PlanAssumptions& assumptions, int stage) {
+                          std::vector<LayerRange> cells, const CellPlacement& placement,
+                          const PlanAssumptions& assumptions, int stage) {
   const std::optional<CardProfile> card = CardOf(assumptions, stage);
   if (!card) {
     return ForecastOnHost(spec, network, programs.training, programs.evaluation,
                           {.stage = stage,
-                           .first_layer = first,
-                           .last_layer = last,
+                           .cells = std::move(cells),
                            .limit = assumptions.stage_memory_limit_bytes,
                            .host = HostOf(assumptions, stage),
                            .decoding = programs.decodings(),
-                           .batch_size = ComputedSamples(spec, network)})
+                           .batch_size = ComputedSamples(spec, network),
+                           .placement = placement})
         .memory;
   }
   return ForecastStageMemory(network, programs.training, stage,
-                             {.first_layer = first,
-                              .last_layer = last,
+                             {.cells = std::move(cells),
                               .batch_size = ComputedSamples(spec, network),
                               .micro_batches = spec.training.micro_batches,
                               .optimizer = spec.training.optimizer,
                               .average = spec.training.average.decay > 0,
                               .card = card,
                               .evaluation = programs.evaluation,
-                              .decoding = programs.decodings()});
+                              .decoding = programs.decodings(),
+                              .placement = placement});
 }
 
 StagePlan PlanStage(const JobSpec& spec, const Network& network, const Plan& plan,
                     const Programs& programs, const Seconds& seconds, int stage,
                     const PlanAssumptions& assumptions) {
   StagePlan result;
-  result.first_layer = plan.partition.first(stage);
-  result.last_layer = plan.partition.last(stage, static_cast<int>(network.layers.size()));
-  for (int i = result.first_layer; i < result.last_layer; ++i) {
-    result.forward_seconds += seconds.layers[i].forward_seconds;
-    result.backward_seconds += seconds.layers[i].backward_seconds;
-    result.parameters += OwnElements(network.layers[i]);
+  result.cells = plan.partition.LayersOf(stage, static_cast<int>(network.layers.size()));
+  for (const LayerRange& cell : result.cells) {
+    for (int i = cell.first; i < cell.last; ++i) {
+      result.forward_seconds += seconds.layers[i].forward_seconds;
+      result.backward_seconds += seconds.layers[i].backward_seconds;
+      result.parameters += OwnElements(network.layers[i]);
+    }
   }
-  result.memory = MemoryOfStage(spec, network, programs, result.first_layer, result.last_layer,
+  result.memory = MemoryOfStage(spec, network, programs, result.cells, plan.partition.placement,
                                 assumptions, stage);
   return result;
 }
@@ -238,8 +243,8 @@ void ForecastProcesses(const JobSpec& spec, const Network& network,
                        const PlanAssumptions& assumptions, Plan* plan) {
   const int stages = static_cast<int>(plan->stages.size());
   const auto state = [&](int stage) {
-    const StagePlan& one = plan->stages[static_cast<size_t>(stage)];
-    return TrainingStateBytes(network, spec.training, one.first_layer, one.last_layer);
+    return TrainingStateBytes(network, spec.training,
+                              plan->stages[static_cast<size_t>(stage)].cells);
   };
   for (int stage = 0; stage < stages; ++stage) {
     if (CardOf(assumptions, stage)) continue;
@@ -253,6 +258,14 @@ void ForecastProcesses(const JobSpec& spec, const Network& network,
 
 std::string Mebibytes(int64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string LayersText(const std::vector<LayerRange>& cells) {
+  std::string text;
+  for (const LayerRange& cell : cells) {
+    absl::StrAppend(&text, text.empty() ? "[" : " and [", cell.first, ", ", cell.last, ")");
+  }
+  return text;
 }
 
 std::string Remedy(const JobSpec& spec, const StageMemory& memory) {
@@ -274,10 +287,10 @@ absl::Status CheckMemory(const JobSpec& spec, const Plan& plan, int64_t limit) {
     const StagePlan& s = plan.stages[stage];
     if (s.memory.total() <= limit) continue;
     return absl::ResourceExhaustedError(
-        absl::StrCat("plan: stage ", stage, " with layers [", s.first_layer, ", ", s.last_layer,
-                     ") needs ", Mebibytes(s.memory.total()), " (parameters ",
-                     Mebibytes(s.memory.parameters), ", gradients ", Mebibytes(s.memory.gradients),
-                     ", optimizer ", Mebibytes(s.memory.optimizer), ", activations ",
+        absl::StrCat("plan: stage ", stage, " with layers ", LayersText(s.cells), " needs ",
+                     Mebibytes(s.memory.total()), " (parameters ", Mebibytes(s.memory.parameters),
+                     ", gradients ", Mebibytes(s.memory.gradients), ", optimizer ",
+                     Mebibytes(s.memory.optimizer), ", activations ",
                      Mebibytes(s.memory.activations), "), a stage has ", Mebibytes(limit),
                      " (--memory-per-stage, or --memory-limit-bytes of the stage servers); use ",
                      Remedy(spec, s.memory)));
@@ -289,26 +302,32 @@ absl::Status CheckKernelsOfStages(const JobSpec& spec, const Network& network, c
                                   const PlanAssumptions& assumptions) {
   const size_t known = std::min(assumptions.kernels.size(), plan.stages.size());
   for (size_t stage = 0; stage < known; ++stage) {
-    RETURN_IF_ERROR(CheckKernels(spec, network, plan.stages[stage].first_layer,
-                                 plan.stages[stage].last_layer, static_cast<int>(stage),
-                                 assumptions.kernels[stage]));
+    for (const LayerRange& cell : plan.stages[stage].cells) {
+      RETURN_IF_ERROR(CheckKernels(spec, network, cell.first, cell.last, static_cast<int>(stage),
+                                   assumptions.kernels[stage]));
+    }
   }
   return absl::OkStatus();
 }
 
-std::vector<StageCost> CostsOfStages(const Plan& plan, const Network& network,
-                                     const Seconds& seconds, int64_t sequences) {
-  std::vector<StageCost> costs;
-  for (const StagePlan& stage : plan.stages) {
-    const CellWires wires = WiresOfCell(network, stage.first_layer, stage.last_layer);
-    const CellTies ties = TiesOfCell(network, stage.first_layer, stage.last_layer);
-    costs.push_back({.forward_seconds = stage.forward_seconds,
-                     .backward_seconds = stage.backward_seconds,
-                     .recompute_seconds = stage.forward_seconds,
-                     .activation_bytes = sequences * WireBytes(network, wires.sent),
-                     .gradient_bytes = sequences * WireBytes(network, wires.received_gradients),
-                     .tied_value_bytes = ValueBytes(network, ties.sent_values),
-                     .tied_gradient_bytes = GradientBytes(network, ties.received_gradients)});
+std::vector<CellCost> CostsOfCells(const Partition& partition, const Network& network,
+                                   const Seconds& seconds, int64_t sequences) {
+  std::vector<CellCost> costs;
+  for (int cell = 0; cell < partition.cells(); ++cell) {
+    const int first = partition.first(cell);
+    const int last = partition.last(cell, static_cast<int>(network.layers.size()));
+    const CellWires wires = WiresOfCell(network, first, last);
+    const CellTies ties = TiesOfCell(network, first, last);
+    CellCost cost{.activation_bytes = sequences * WireBytes(network, wires.sent),
+                  .gradient_bytes = sequences * WireBytes(network, wires.received_gradients),
+                  .tied_value_bytes = ValueBytes(network, ties.sent_values),
+                  .tied_gradient_bytes = GradientBytes(network, ties.received_gradients)};
+    for (int i = first; i < last; ++i) {
+      cost.forward_seconds += seconds.layers[i].forward_seconds;
+      cost.backward_seconds += seconds.layers[i].backward_seconds;
+    }
+    cost.recompute_seconds = cost.forward_seconds;
+    costs.push_back(cost);
   }
   costs.back().loss_seconds = seconds.loss;
   return costs;
@@ -320,10 +339,11 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
   Plan plan;
   plan.precision = network.precision;
   plan.partition = partition;
+  plan.partition.placement = schedule.options.placement;
   plan.schedule = schedule;
-  const ScheduleOptions options = FitToNetwork(network, partition, schedule.options);
+  const ScheduleOptions options = FitToNetwork(network, plan.partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
-  const int stages = partition.stages();
+  const int stages = schedule.options.stages;
   const Programs programs = ProgramsOf(spec, options, DecodingSizesOf(spec, network));
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, network, plan, programs, seconds, stage, assumptions));
@@ -333,7 +353,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
   const LinkCost link{.bytes_per_second = assumptions.link_bytes_per_second,
                       .latency_seconds = assumptions.link_latency_seconds};
-  const std::vector<StageCost> costs = CostsOfStages(plan, network, seconds, sequences);
+  const std::vector<CellCost> costs = CostsOfCells(plan.partition, network, seconds, sequences);
   ASSIGN_OR_RETURN(plan.timeline, Simulate(plan.schedule, costs, link, PipelineLimits{}));
   plan.step_seconds = plan.timeline.step_seconds;
   plan.bubble = plan.timeline.Bubble();
@@ -368,6 +388,7 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& net
                                          const Schedule& schedule,
                                          std::optional<int> first_backward) {
   const int stages = schedule.options.stages, layers = static_cast<int>(network.layers.size());
+  if (!schedule.options.placement.empty()) return std::nullopt;  // by cells alone it would not do
   if (!IsSearched(first_backward.has_value() ? stages : 1, stages, layers,
                   spec.training.micro_batches)) {
     return std::nullopt;
@@ -384,8 +405,8 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& net
       options.first_backward = *first_backward;
     }
     const Programs programs = ProgramsOf(spec, std::move(options), decoding);
-    return MemoryOfStage(spec, network, programs, first, last, assumptions, stage).total() <=
-           assumptions.stage_memory_limit_bytes;
+    return MemoryOfStage(spec, network, programs, {{first, last}}, {}, assumptions, stage)
+               .total() <= assumptions.stage_memory_limit_bytes;
   };
   const CutCosts costs = CostsToCut(seconds);
   return MinimizeSlowestThatFits(costs.once, costs.again, RecomputedShares(schedule),
@@ -396,40 +417,51 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& net
 
 namespace {
 
-std::vector<int> LoadingStages(const Network& network, const Partition& partition) {
-  std::vector<int> stages;
+std::vector<int> LoadingCells(const Network& network, const Partition& partition) {
+  std::vector<int> cells;
   const int layers = static_cast<int>(network.layers.size());
-  for (int k = 1; k < partition.stages(); ++k) {
-    const CellWires wires = WiresOfCell(network, partition.first(k), partition.last(k, layers));
-    if (!wires.loaded.empty()) stages.push_back(k);
+  for (int c = 1; c < partition.cells(); ++c) {
+    const CellWires wires = WiresOfCell(network, partition.first(c), partition.last(c, layers));
+    if (!wires.loaded.empty()) cells.push_back(c);
   }
-  return stages;
+  return cells;
 }
 
-int FirstBackwardStage(const Network& network, const Partition& partition) {
+int FirstBackwardCell(const Network& network, const Partition& partition) {
   const int layer = FirstTrainedLayer(network);
-  int stage = 0;
-  while (stage + 1 < partition.stages() && partition.first(stage + 1) <= layer) ++stage;
-  return stage;
+  int cell = 0;
+  while (cell + 1 < partition.cells() && partition.first(cell + 1) <= layer) ++cell;
+  return cell;
 }
 
 void SetTied(const Network& network, const Partition& partition, ScheduleOptions* options) {
   options->tied_cuts.clear();
   options->tied_owners.clear();
   const int layers = static_cast<int>(network.layers.size());
-  for (int k = 0; k < partition.stages(); ++k) {
-    const CellTies ties = TiesOfCell(network, partition.first(k), partition.last(k, layers));
-    if (!ties.owned.empty()) options->tied_owners.push_back(k);
-    if (!ties.sent_values.empty()) options->tied_cuts.push_back(k);
+  for (int c = 0; c < partition.cells(); ++c) {
+    const CellTies ties = TiesOfCell(network, partition.first(c), partition.last(c, layers));
+    if (!ties.owned.empty()) options->tied_owners.push_back(c);
+    if (!ties.sent_values.empty()) options->tied_cuts.push_back(c);
   }
 }
 
 }  // namespace
 
+int Partition::stages() const {
+  return placement.empty() ? cells() : *std::max_element(placement.begin(), placement.end()) + 1;
+}
+
+std::vector<LayerRange> Partition::LayersOf(int stage, int layers) const {
+  std::vector<LayerRange> ranges;
+  for (const int cell : CellsOfStage(stage)) ranges.push_back({first(cell), last(cell, layers)});
+  return ranges;
+}
+
 ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
                              ScheduleOptions options) {
-  options.loading = LoadingStages(network, partition);
-  options.first_backward = FirstBackwardStage(network, partition);
+  options.placement = partition.placement;
+  options.loading = LoadingCells(network, partition);
+  options.first_backward = FirstBackwardCell(network, partition);
   SetTied(network, partition, &options);
   return options;
 }
@@ -441,14 +473,16 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));
   const int layers = static_cast<int>(network.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
+  RETURN_IF_ERROR(CheckCells(spec.pipeline, stages, layers));
 
   const Seconds seconds = EstimateSeconds(spec, network, assumptions, profile);
-  const Schedule schedule =
-      MakeSchedule({.kind = spec.pipeline.schedule,
-                    .rematerialization = spec.pipeline.rematerialization,
-                    .stages = stages,
-                    .micro_batches = static_cast<int>(spec.training.micro_batches),
-                    .forward_only = spec.write.has_value()});
+  const Schedule schedule = MakeSchedule(
+      {.kind = spec.pipeline.schedule,
+       .rematerialization = spec.pipeline.rematerialization,
+       .stages = stages,
+       .micro_batches = static_cast<int>(spec.training.micro_batches),
+       .forward_only = spec.write.has_value(),
+       .placement = PlacementOf(spec.pipeline.schedule, stages, spec.pipeline.cells_per_stage)});
   ASSIGN_OR_RETURN(const std::vector<Partition> candidates,
                    CandidatePartitions(spec, schedule, seconds));
   // The fastest that fits, of stages that have the kernels; if none does, why the first one does not.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/layer_range.h"
 #include "devices/card/card_profile.h"
 #include "devices/host/host_profile.h"
 #include "network/network.h"
@@ -22,32 +23,38 @@
 
 namespace stagecoach {
 
-// first_layers[k] = first layer of stage k; first_layers[0] == 0; stage k holds
-// [first_layers[k], first_layers[k + 1]) and the last one up to the number of layers.
+// first_layers[c] = first layer of cell c; first_layers[0] == 0; cell c holds
+// [first_layers[c], first_layers[c + 1]) and the last one up to the number of layers.
 struct Partition {
   std::vector<int> first_layers;
-  int stages() const { return static_cast<int>(first_layers.size()); }
-  int first(int stage) const { return first_layers[stage]; }
-  int last(int stage, int layers) const {
-    return stage + 1 < stages() ? first_layers[stage + 1] : layers;
+  CellPlacement placement = {};  // of the cells
+  int cells() const { return static_cast<int>(first_layers.size()); }
+  int stages() const;
+  int first(int cell) const { return first_layers[cell]; }
+  int last(int cell, int layers) const {
+    return cell + 1 < cells() ? first_layers[cell + 1] : layers;
   }
+  std::vector<int> CellsOfStage(int stage) const { return CellsOf(placement, stage); }
+  // Of the stage's cells, ascending. layers: of the network.
+  std::vector<LayerRange> LayersOf(int stage, int layers) const;
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// Adds to the options what the network and its cut ask of a schedule: which stages load, where the
-// first backward is, and where tied parameters pass.
+// Adds to the options what the network and its cut ask of a schedule: where cells are, which load,
+// where the first backward is, and where tied parameters pass.
 ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
                              ScheduleOptions options);
 
-// Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell;
+// Contiguous partition of costs into `cells` non-empty cells that minimises the largest cell;
 // among those the one with the smallest sum of squares (the paper's variance), then the earliest
-// cuts. `repeats` and `shares`: layer i costs costs[i] + shares[k] * repeats[i] on stage k (shares
-// in [0, 1], one per stage), as a forward that only some stages run a second time.
-absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages);
+// cuts. `repeats` and `shares`: layer i costs costs[i] + shares[k] * repeats[i] in cell k (shares
+// in [0, 1], one per cell), as a forward that only some cells run a second time. Placements are
+// empty: each cell has a stage of its own.
+absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int cells);
 absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs,
                                           std::span<const double> repeats,
                                           std::span<const double> shares);
-absl::StatusOr<Partition> UniformPartition(int layers, int stages);
+absl::StatusOr<Partition> UniformPartition(int layers, int cells);
 
 // What the planner knows of the machines; defaults are a 2-core x86 machine on a 10 Gbit/s network.
 struct PlanAssumptions {
@@ -65,7 +72,7 @@ struct PlanAssumptions {
 };
 
 struct StagePlan {
-  int first_layer = 0, last_layer = 0;  // [first, last)
+  std::vector<LayerRange> cells;  // ascending
   int64_t parameters = 0;
   double forward_seconds = 0, backward_seconds = 0;  // of one full micro-batch
   StageMemory memory;
@@ -95,7 +102,7 @@ struct Plan {
   RateSource rate_source = RateSource::kAssumed;
   double flops_per_second = 0;  // of a stage; 0 with a profile
   double bubble = 0;            // forecast: 1 - busy / (K * step)
-  double bubble_ideal = 0;      // (K - 1) / (M + K - 1)
+  double bubble_ideal = 0;      // of the schedule's kind
 };
 
 // network: the job's. profile: empty for costs from the cost model. stages: > 0; the caller

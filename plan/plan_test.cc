@@ -63,10 +63,11 @@ TEST(MakePlan, CoversEveryLayerOnce) {
     ASSERT_EQ(plan.stages.size(), static_cast<size_t>(stages));
     int next = 0;
     for (const StagePlan& stage : plan.stages) {
-      EXPECT_EQ(stage.first_layer, next);
-      EXPECT_GT(stage.last_layer, stage.first_layer);
+      ASSERT_EQ(stage.cells.size(), 1u);
+      EXPECT_EQ(stage.cells[0].first, next);
+      EXPECT_GT(stage.cells[0].last, next);
       EXPECT_GT(stage.memory.total(), 0);
-      next = stage.last_layer;
+      next = stage.cells[0].last;
     }
     EXPECT_EQ(next, 7);
     EXPECT_DOUBLE_EQ(plan.bubble_ideal, (stages - 1) / (4.0 + stages - 1));
@@ -80,8 +81,8 @@ double OfTensors(const JobSpec& spec, const StagePlan& stage) {
   const Network network = *ExpandJob(spec);
   const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   const KernelWorkspace workspace =
-      HostWorkspace(network, stage.first_layer, stage.last_layer, samples, {});
-  const int64_t small = SmallTensorBytes(network, stage.first_layer, stage.last_layer,
+      HostWorkspace(network, stage.cells[0].first, stage.cells[0].last, samples, {});
+  const int64_t small = SmallTensorBytes(network, stage.cells[0].first, stage.cells[0].last,
                                          spec.training.micro_batches, spec.training.optimizer);
   return static_cast<double>(stage.memory.activations - workspace.room - workspace.shared - small);
 }
@@ -164,6 +165,7 @@ TEST(MakePlan, OfEqualStagesForecastsTheIdealBubble) {
   profile[6] = {};  // six equal layers over three stages
   for (const std::string& kind : ScheduleNames()) {
     spec.pipeline.schedule = kind;
+    if (kind == "zero_bubble_v") continue;  // of so few micro-batches it is longer by a forward
     const Plan plan = Planned(spec, 3, profile);
     EXPECT_NEAR(plan.bubble, plan.bubble_ideal, 1e-3) << "links cost next to nothing here";
     EXPECT_NEAR(plan.step_seconds, 4 * 6 / (1 - plan.bubble_ideal), 0.05);
@@ -178,7 +180,7 @@ TEST(MakePlan, TakesCutsAndUniformAsTold) {
   spec.pipeline.partition = {.kind = PartitionSpec::Kind::kCuts, .cuts = {1, 2}};
   EXPECT_THAT(Planned(spec, 3).partition.first_layers, ElementsAre(0, 1, 2));
   EXPECT_THAT(ErrorOf(spec, 2),
-              HasSubstr("pipeline.partition.cuts: 2 cuts; must be 1 for 2 stages"));
+              HasSubstr("pipeline.partition.cuts: 2 cuts; must be 1 for 2 cells"));
 }
 
 TEST(MakePlan, SaysWhatDoesNotFitAndWhatHelps) {
@@ -331,7 +333,7 @@ TEST(MakePlan, RefusesWhatCannotBe) {
 
 Timeline SmallTimeline() {
   const Schedule schedule = MakeSchedule({.stages = 3, .micro_batches = 4});
-  const std::vector<StageCost> costs(
+  const std::vector<CellCost> costs(
       3, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
   return *Simulate(schedule, costs, {}, {});
 }
@@ -352,14 +354,14 @@ TEST(FormatTimeline, DrawsEvenWhereThereIsNothingOrNoRoom) {
   EXPECT_FALSE(FormatTimeline(SmallTimeline(), 0).empty());
   EXPECT_FALSE(FormatTimeline(Timeline{}, 80).empty());
   const auto still =
-      Simulate(MakeSchedule({.stages = 2, .micro_batches = 1}), std::vector<StageCost>(2), {}, {});
+      Simulate(MakeSchedule({.stages = 2, .micro_batches = 1}), std::vector<CellCost>(2), {}, {});
   EXPECT_THAT(FormatTimeline(*still, 40), HasSubstr("stage 1 |....."));
 }
 
 // Symptom: where a character stood for several micro-batches, rounding gave some stages only
 // recomputation and others only backwards.
 TEST(FormatTimeline, ACharacterIsWhatTakesMostOfItsTime) {
-  const std::vector<StageCost> costs(
+  const std::vector<CellCost> costs(
       2, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
   const auto timeline = Simulate(MakeSchedule({.stages = 2, .micro_batches = 200}), costs, {}, {});
   const std::string text = FormatTimeline(*timeline, 60);
@@ -369,7 +371,7 @@ TEST(FormatTimeline, ACharacterIsWhatTakesMostOfItsTime) {
 
 TEST(FormatTimeline, OfManyStagesDrawsEveryNth) {
   const auto timeline = Simulate(MakeSchedule({.stages = 128, .micro_batches = 2}),
-                                 std::vector<StageCost>(128, {.forward_seconds = 1}), {}, {});
+                                 std::vector<CellCost>(128, {.forward_seconds = 1}), {}, {});
   std::istringstream lines(FormatTimeline(*timeline, 80));
   std::vector<std::string> lanes;
   std::string line;

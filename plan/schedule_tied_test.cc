@@ -68,7 +68,9 @@ TEST(TiedSchedule, IsAcceptedAndRunsToItsEndForEveryKindModeAndCapacity) {
         for (const int capacity : {1, 2, 8}) {
           ScheduleOptions options{
               .kind = kind, .rematerialization = mode, .stages = stages, .micro_batches = 5};
-          for (int cut = 0; cut + 1 < stages; ++cut) options.tied_cuts.push_back(cut);
+          options.placement = PlacementOf(kind, stages, 0);
+          if (!options.placement.empty() && capacity < kLinkCapacity) continue;
+          for (int cut = 0; cut + 1 < options.cells(); ++cut) options.tied_cuts.push_back(cut);
           options.tied_owners = {0};
           const Schedule schedule = MakeSchedule(options);
           const absl::Status valid = ValidateSchedule(schedule, {.link_capacity = capacity});
@@ -117,9 +119,9 @@ TEST(TiedSchedule, FollowsFromTheCut) {
 
 // A step longer by the values on their way down and the gradients on theirs up, hop by hop.
 TEST(TiedSchedule, TakesTheTimeOfItsMessages) {
-  const std::vector<StageCost> without(3, {.forward_seconds = 1, .backward_seconds = 2});
-  std::vector<StageCost> with = without;
-  for (StageCost& cost : with) cost.tied_value_bytes = 2, cost.tied_gradient_bytes = 4;
+  const std::vector<CellCost> without(3, {.forward_seconds = 1, .backward_seconds = 2});
+  std::vector<CellCost> with = without;
+  for (CellCost& cost : with) cost.tied_value_bytes = 2, cost.tied_gradient_bytes = 4;
   const LinkCost link{.bytes_per_second = 1, .latency_seconds = 0};
   const Schedule schedule = MakeSchedule(FirstToLast());
   const auto slow = Simulate(schedule, with, link, {}),

@@ -83,7 +83,7 @@ inline absl::StatusOr<ShardInfo> WriteToyShard(FileSystem& files, const std::str
                          return std::span<const std::byte>(tensor.bytes);
                        }});
   }
-  return WriteShard(files, folder, first, last, std::move(sources));
+  return WriteShard(files, folder, {{first, last}}, std::move(sources));
 }
 
 // A whole save as the coordinator and two stages (or one) do it.

@@ -14,7 +14,7 @@ int Needed(const WaitingJob& job) {
 
 // How many of `ready` stages the job takes now; 0: it waits.
 int Share(const WaitingJob& job, int ready) {
-  const int useful = std::min(ready, job.layers);
+  const int useful = std::min(ready, job.useful);
   if (job.wanted > 0 && useful >= job.wanted) return job.wanted;
   return useful >= Needed(job) ? useful : 0;
 }

@@ -23,7 +23,7 @@ namespace stagecoach {
 struct WaitingJob {
   std::string id;
   int wanted = 0;  // 0: all free stages, at least `least`
-  int layers = 1;  // more stages than this are of no use
+  int useful = 1;  // more stages than this are of no use
   bool recovering = false;
   bool accepts_fewer = false;         // than wanted: down to `least`
   std::vector<std::string> suspects;  // names to take only if there is no other

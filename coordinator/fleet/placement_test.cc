@@ -25,7 +25,7 @@ WaitingJob Job(const std::string& id, int wanted) {
   WaitingJob job;
   job.id = id;
   job.wanted = wanted;
-  job.layers = 10;
+  job.useful = 10;
   return job;
 }
 
@@ -86,7 +86,7 @@ TEST(PlacementTest, KeepsFreeStagesForARecoveringJobThatSavesMeanwhile) {
 TEST(PlacementTest, GivesAnAutoJobEveryFreeStageButNotMoreThanLayers) {
   EXPECT_EQ(Place(FleetOf(3), {Job("a", 0)}), "a: s0 s1 s2; ");
   WaitingJob shallow = Job("a", 0);
-  shallow.layers = 2;
+  shallow.useful = 2;
   EXPECT_EQ(Place(FleetOf(3), {shallow}), "a: s0 s1; ");
   EXPECT_EQ(Place(FleetOf(0), {Job("a", 0)}), "a lacks 0/1; ");
 }

@@ -92,7 +92,8 @@ bool CheckpointDue(const JobState& state) {
 }
 
 int64_t CheckpointBytes(const JobState& state) {
-  return TrainingStateBytes(state.job->network, state.job->spec.training, 0, LayersOf(state));
+  return TrainingStateBytes(state.job->network, state.job->spec.training,
+                            {{0, LayersOf(state)}});
 }
 
 void JobTransition::StartCheckpoint() {

@@ -35,6 +35,12 @@ class JsonWriter {
       row.Field(1, measure.value);
     });
   }
+  void Cells(const std::vector<LayerRange>& cells) {
+    List("cells", cells, [](JsonWriter row, const LayerRange& cell) {
+      row.Field(0, cell.first);
+      row.Field(1, cell.last);
+    });
+  }
   template <typename T, typename Visit>
   void List(const char* key, const std::vector<T>& values, Visit visit) {
     Json& list = json_[key] = Json::array();
@@ -66,6 +72,12 @@ class JsonReader {
       if (row.at(1).is_number()) measures.push_back({row.at(0), row.at(1)});
     }
   }
+  void Cells(std::vector<LayerRange>& cells) {
+    List("cells", cells, [](JsonReader row, LayerRange& cell) {
+      row.Field(0, cell.first);
+      row.Field(1, cell.last);
+    });
+  }
   template <typename T, typename Visit>
   void List(const char* key, std::vector<T>& values, Visit visit) {
     for (const Json& entry : json_.at(key)) visit(JsonReader(&entry), values.emplace_back());
@@ -87,8 +99,7 @@ void VisitPlacement(Visitor& visit, State& state) {
     stage.Field("name", slot.stage.name);
     stage.Field("address", slot.stage.address);
     stage.Field("place", slot.place);
-    stage.Field("first_layer", slot.first_layer);
-    stage.Field("last_layer", slot.last_layer);
+    stage.Cells(slot.cells);
   });
   auto data = visit.Object("data");
   data.Field("bytes", state.found.data.bytes);

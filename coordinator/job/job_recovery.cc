@@ -69,7 +69,8 @@ std::string GoesOnText(const JobState& state) {
       !state.job->spec.pipeline.mixed_devices && state.stages.ready_count >= LeastStages(state);
   if (!fewer) return absl::StrCat(text, " when they are back:  stagecoach resume ", state.job->id);
   return absl::StrCat(text, " with those that are ready:  stagecoach resume ", state.job->id,
-                      " --stages ", std::min(state.stages.ready_count, LayersOf(state)));
+                      " --stages ", std::min<int64_t>(state.stages.ready_count,
+                                         MostStages(state.job->spec.pipeline, LayersOf(state))));
 }
 
 // Last of all, as suspects, and with no other they have to answer once more.

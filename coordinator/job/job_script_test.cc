@@ -30,7 +30,7 @@ struct ActionText {
     return absl::StrCat("load stage=", a.stage, " at=", a.to.address,
                         " step=", a.command.fence.step,
                         " from=", Quoted(a.command.checkpoint_folder),
-                        " downstream=", Quoted(a.command.downstream_address), SnapshotText(a));
+                        " downstream=", Quoted(a.command.neighbours.at(0).downstream_address), SnapshotText(a));
   }
   static std::string SnapshotText(const SendLoad& a) {
     const SnapshotPlan& plan = a.command.snapshot;
@@ -333,11 +333,11 @@ std::string JobScript::Apply(const decltype(JobEvent::kind)& kind) {
 
 // Of training as the script's jobs do it.
 HeldShard JobScript::HeldShardOf(uint64_t step, int first, int last) const {
-  HeldShard held{.step = step, .first_layer = first, .last_layer = last};
+  HeldShard held{.step = step, .layers = {{first, last}}};
   Manifest manifest{.job = "a", .model_sha256 = state_->job->model_sha256};
   manifest.state = {.step = step, .batch_size = 4, .micro_batches = 2, .last_loss = 2};
   held.manifest = FormatManifest(manifest);
-  held.info = {.file = ShardFileName(first, last), .bytes = 9, .sha256 = std::string(64, '0')};
+  held.info = {.file = ShardFileName({{first, last}}), .bytes = 9, .sha256 = std::string(64, '0')};
   for (int layer = first; layer < last; ++layer) {
     for (const ParameterSpec& parameter : state_->job->network.layers[layer].parameters) {
       for (const OptimizerState& kept :
@@ -536,7 +536,7 @@ std::string JobScript::Run(const std::string& line) {
     }
     if (state_->activity == Activity::kTrain && stage() < static_cast<int>(state_->slots.size())) {
       const StageSlot& slot = state_->slots[stage()];
-      report.layer_squared_norms.assign(size_t(slot.last_layer - slot.first_layer), 0.2);
+      report.layer_squared_norms.assign(size_t(slot.cells[0].last - slot.cells[0].first), 0.2);
     }
     return Apply(
         Reported{EventFence(), stage(), Answer(kReports.contains(third) ? "" : third, report)});

@@ -51,7 +51,7 @@ int64_t SnapshotEvery(const JobState& state) {
     int64_t most = 0;
     for (const StageSlot& slot : state.slots) {
       most = std::max(most, TrainingStateBytes(state.job->network, state.job->spec.training,
-                                               slot.first_layer, slot.last_layer));
+                                               slot.cells));
     }
     seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
   }

@@ -291,14 +291,49 @@ void JobTransition::On(const Planned& event) {
   }
   if (!status.ok()) return Fail(AnnotateAt(status, Place(state_)));
   for (int k = 0; k < stages; ++k) {
-    state_.slots[k].first_layer = event.plan->partition.first(k);
-    state_.slots[k].last_layer = event.plan->partition.last(k, LayersOf(state_));
+    state_.slots[k].cells = event.plan->partition.LayersOf(k, LayersOf(state_));
   }
   state_.results.forecast_step_seconds = event.plan->step_seconds;
   state_.results.bubble_ideal = event.plan->bubble_ideal;
   Enter(JobPhase::kLoading, "");
   AskForFolder();
 }
+
+namespace {
+
+Partition PartitionOf(const JobState& state) {
+  std::map<int, int> stages;  // by first layer of a cell
+  bool one_each = true;
+  for (size_t k = 0; k < state.slots.size(); ++k) {
+    const std::vector<LayerRange>& cells = state.slots[k].cells;
+    one_each = one_each && cells.size() == 1;
+    for (const LayerRange& cell : cells) stages[cell.first] = static_cast<int>(k);
+  }
+  Partition partition;
+  for (const auto& [first, stage] : stages) {
+    partition.first_layers.push_back(first);
+    if (!one_each) partition.placement.push_back(stage);
+  }
+  return partition;
+}
+
+std::vector<CellNeighbours> NeighboursOf(const JobState& state, const Partition& partition,
+                                         int stage) {
+  std::vector<CellNeighbours> all;
+  for (const int cell : partition.CellsOfStage(stage)) {
+    CellNeighbours& neighbours = all.emplace_back();
+    const auto slot_of = [&](int other) -> const StageSlot& {
+      return state.slots[static_cast<size_t>(StageOf(partition.placement, other))];
+    };
+    if (cell > 0) neighbours.upstream_name = slot_of(cell - 1).stage.name;
+    if (cell + 1 < partition.cells()) {
+      neighbours.downstream_address = slot_of(cell + 1).stage.address;
+    }
+  }
+  return all;
+}
+
+}  // namespace
 
 void JobTransition::SendLoads() {
   BeginOperation(Activity::kLoad, state_.limits.load_deadline_seconds);
@@ -311,13 +346,10 @@ void JobTransition::SendLoads() {
   command.fresh_optimizer = state_.source.fresh_optimizer;
   command.expected_data = state_.found.data;
   command.probe_folder = state_.checkpoints.probe.folder;
-  for (const StageSlot& slot : state_.slots) {
-    command.partition.first_layers.push_back(slot.first_layer);
-  }
+  command.partition = PartitionOf(state_);
   for (int k = 0; k < stages; ++k) {
     command.stage = StageId(k);
-    command.downstream_address = k + 1 < stages ? state_.slots[k + 1].stage.address : "";
-    command.upstream_name = k > 0 ? state_.slots[k - 1].stage.name : "";
+    command.neighbours = NeighboursOf(state_, command.partition, k);
     command.snapshot = SnapshotPlanOf(state_, static_cast<size_t>(k));
     actions_.push_back(SendLoad{k, state_.slots[k].stage, command});
   }

@@ -47,6 +47,21 @@ int LeastStages(const JobState& state) {
   return std::max(1, static_cast<int>(state.job->spec.pipeline.min_stages));
 }
 
+size_t SlotOfLastCell(const JobState& state) {
+  size_t last = state.slots.size() - 1;
+  for (size_t k = 0; k < state.slots.size(); ++k) {
+    const std::vector<LayerRange>&cells = state.slots[k].cells, &most = state.slots[last].cells;
+    if (!cells.empty() && (most.empty() || cells.back().last > most.back().last)) last = k;
+  }
+  return last;
+}
+
+std::vector<std::vector<LayerRange>> CellsOfSlots(const JobState& state) {
+  std::vector<std::vector<LayerRange>> cells;
+  for (const StageSlot& slot : state.slots) cells.push_back(slot.cells);
+  return cells;
+}
+
 bool WaitsForStages(const JobState& state) { return state.activity == Activity::kWaitStages; }
 
 JobView ViewOf(const JobState& state) {
@@ -77,8 +92,7 @@ JobView ViewOf(const JobState& state) {
   view.submitted_unix_seconds = state.job->submitted_unix_seconds;
   view.owner = state.job->owner;
   for (const StageSlot& slot : state.slots) {
-    view.stages.push_back({slot.stage.name, slot.stage.address, slot.first_layer, slot.last_layer,
-                           slot.phases, slot.memory_peak, slot.place});
+    view.stages.push_back({slot.stage.name, slot.stage.address, slot.cells, slot.phases, slot.memory_peak, slot.place});
   }
   view.pipeline_stages = state.stages.wanted;
   return view;

@@ -86,7 +86,7 @@ struct JobLimits {
 struct StageSlot {
   StageRegistration stage;
   int place = 0;  // in the pipeline; a lost slot leaves the others where they are
-  int first_layer = 0, last_layer = 0;
+  std::vector<LayerRange> cells;  // ascending
   bool answered = false;
   StepReport report;  // of the last Run
   // Of the last training step: what people look at.
@@ -218,7 +218,9 @@ Fence FenceOf(const JobState& state);
 JobView ViewOf(const JobState& state);
 // Whether the job waits for stages. Other jobs need not be offered any.
 bool WaitsForStages(const JobState& state);
-int LeastStages(const JobState& state);  // never fewer, 1 at least
+int LeastStages(const JobState& state);
+size_t SlotOfLastCell(const JobState& state);  // which has the loss
+std::vector<std::vector<LayerRange>> CellsOfSlots(const JobState& state);  // never fewer, 1 at least
 // Names of stages that are left of the placement and may have a snapshot of the job in memory.
 std::vector<std::string> HoldersOf(const JobState& state);
 

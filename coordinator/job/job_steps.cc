@@ -240,12 +240,13 @@ void JobTransition::On(const Reported& event) {
 void JobTransition::FinishTrain() {
   const std::vector<StepReport> reports = ReportsOf(state_.slots);
   absl::StatusOr<StepDecision> decision =
-      DecideStep(reports, LayersOf(state_), spec().training.gradient_clip_norm);
+      DecideStep(reports, CellsOfSlots(state_), LayersOf(state_),
+                 spec().training.gradient_clip_norm);
   if (!decision.ok()) {
     return StageFailed({}, TextAt(decision.status().ToString(), Place(state_)));
   }
 
-  AddMeanIou(state_.job->network.objective, reports.back().class_counts, &decision->measures);
+  AddMeanIou(state_.job->network.objective, reports[SlotOfLastCell(state_)].class_counts, &decision->measures);
 
   const int64_t index = static_cast<int64_t>(state_.step);
   ApplyDecision apply;
@@ -296,7 +297,7 @@ void JobTransition::StartEvaluation(bool average) {
 }
 
 void JobTransition::FinishEvaluationBatch() {
-  const StepReport& last = state_.slots.back().report;
+  const StepReport& last = state_.slots[SlotOfLastCell(state_)].report;
   JobEvaluation& evaluation = state_.evaluation;
   evaluation.held_out.Add(last);
   if (evaluation.half.batch < evaluation.batches) {

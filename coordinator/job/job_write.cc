@@ -149,7 +149,7 @@ void JobTransition::SendWrite() {
 }
 
 void JobTransition::FinishWrite() {
-  StageSlot& last = state_.slots.back();
+  StageSlot& last = state_.slots[SlotOfLastCell(state_)];
   std::vector<WrittenPiece> pieces = std::exchange(last.report.written, {});
   const bool over = last.report.write_over;
   JobWriting& writing = state_.writing;

@@ -51,7 +51,7 @@ absl::Status CheckData(const JobState& state) {
   };
   for (const StageSlot& slot : state.slots) {
     const std::string& other = slot.loaded.data.sha256;
-    const bool reads = !other.empty() || &slot == &state.slots.back();
+    const bool reads = !other.empty() || &slot == &state.slots[SlotOfLastCell(state)];
     if (!reads || other == read) continue;
     return differ(
         absl::StrCat(first.stage.name, " and ", slot.stage.name, " read different data sets"), read,

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/check.h"
+#include "base/errors/status.h"
 
 namespace stagecoach {
 
@@ -15,20 +18,42 @@ double WithoutSign(double loss) {
   return std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss;
 }
 
+// Added layer by layer, in order.
+absl::StatusOr<double> SquaredNorm(std::span<const StepReport> reports,
+                                   std::span<const std::vector<LayerRange>> cells, int layers) {
+  CHECK_EQ(reports.size(), cells.size()) << "cells of each stage";
+  std::vector<double> norms;
+  std::vector<bool> seen(static_cast<size_t>(layers), false);
+  norms.resize(seen.size());
+  int reported = 0;
+  for (size_t k = 0; k < reports.size(); ++k) {
+    auto next = reports[k].layer_squared_norms.begin();
+    reported += static_cast<int>(reports[k].layer_squared_norms.size());
+    for (const LayerRange& cell : cells[k]) {
+      for (int i = cell.first; i < cell.last; ++i) {
+        if (next == reports[k].layer_squared_norms.end() || i >= layers) break;
+        norms[static_cast<size_t>(i)] = *next++;
+        seen[static_cast<size_t>(i)] = true;
+      }
+    }
+  }
+  if (reported != layers || std::find(seen.begin(), seen.end(), false) != seen.end()) {
+    return absl::InternalError(absl::StrCat("stages reported gradient norms of ", reported,
+                                            " layers, the model has ", layers));
+  }
+  return std::accumulate(norms.begin(), norms.end(), 0.0);
+}
+
 }  // namespace
 
-absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
+absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports,
+                                        std::span<const std::vector<LayerRange>> cells, int layers,
                                         double gradient_clip_norm) {
   StepDecision decision;
-  double squared_norm = 0;
-  int layers_seen = 0;
+  ASSIGN_OR_RETURN(const double squared_norm, SquaredNorm(reports, cells, layers));
   bool has_loss = false;
   for (const StepReport& report : reports) {
     decision.finite = decision.finite && report.finite;
-    for (double layer : report.layer_squared_norms) {  // stages in order, so layers in order
-      squared_norm += layer;
-      ++layers_seen;
-    }
     if (!report.has_loss) continue;
     if (report.targets <= 0) return absl::InternalError("a stage reported the loss of no target");
     has_loss = true;
@@ -43,10 +68,6 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
     }
   }
   if (!has_loss) return absl::InternalError("no stage reported a loss");
-  if (layers_seen != layers) {
-    return absl::InternalError(absl::StrCat("stages reported gradient norms of ", layers_seen,
-                                            " layers, the model has ", layers));
-  }
   decision.gradient_norm = std::sqrt(squared_norm);
   if (!std::isfinite(decision.loss) || !std::isfinite(decision.gradient_norm)) {
     decision.finite = false;

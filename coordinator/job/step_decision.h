@@ -1,8 +1,8 @@
 // StepDecision: the coordinator's result from the reports of one step. Only here numbers of
 // different stages meet. They are added by layer index and never by stage. So the result has the
 // same bits for every partition.
-// Units and shapes: reports are in stage order. Their layer_squared_norms together are the layers
-//            of the network in order. Times are in seconds.
+// Units and shapes: reports are in stage order, `cells` the layers of each one's cells. Times are in
+//            seconds.
 // Errors:    INTERNAL: a report does not fit the partition (count of layers, loss from no stage).
 #ifndef STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
 #define STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
@@ -25,7 +25,8 @@ struct StepDecision {
   double gradient_scale = 1;      // min(1, clip / norm)
 };
 
-absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
+absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports,
+                                        std::span<const std::vector<LayerRange>> cells, int layers,
                                         double gradient_clip_norm);
 
 // Means of a report's sums; those that are no number are left out.

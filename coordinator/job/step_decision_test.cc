@@ -10,6 +10,19 @@
 namespace stagecoach {
 namespace {
 
+// Stages with one cell each, of as many layers as they report.
+absl::StatusOr<StepDecision> Decide(const std::vector<StepReport>& reports, int layers,
+                                    double clip) {
+  std::vector<std::vector<LayerRange>> cells;
+  int first = 0;
+  for (const StepReport& report : reports) {
+    const int last = first + static_cast<int>(report.layer_squared_norms.size());
+    cells.push_back({{first, last}});
+    first = last;
+  }
+  return DecideStep(reports, cells, layers, clip);
+}
+
 using ::testing::HasSubstr;
 
 StepReport Report(std::vector<double> norms) {
@@ -31,7 +44,7 @@ TEST(StepDecisionTest, AMiniBatchWithoutTermsIsSkippedAndNothingIsWrong) {
   StepReport none = LastReport({0, 0}, 0, 8);
   none.terms = 0;
   none.measures = {{"accuracy", 0}};
-  const absl::StatusOr<StepDecision> decision = DecideStep(std::vector{none}, 2, 0);
+  const absl::StatusOr<StepDecision> decision = Decide(std::vector{none}, 2, 0);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_TRUE(decision->empty);
   EXPECT_FALSE(decision->finite);
@@ -42,7 +55,7 @@ TEST(StepDecisionTest, MeasuresAreMeansOverTheTerms) {
   StepReport report = LastReport({1}, 12, 8);
   report.terms = 6;
   report.measures = {{"accuracy", 3}, {"top_5", 6}};
-  const absl::StatusOr<StepDecision> decision = DecideStep(std::vector{report}, 1, 0);
+  const absl::StatusOr<StepDecision> decision = Decide(std::vector{report}, 1, 0);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->loss, 2);
   EXPECT_EQ(decision->targets, 8);
@@ -53,16 +66,16 @@ TEST(StepDecisionTest, PaddingIsAShareOfThePositionsWhereLengthsVary) {
   StepReport report = LastReport({1}, 12, 8);
   report.measures = {{"accuracy", 4}};
   report.padding = {.positions = 40, .padded = 10};
-  absl::StatusOr<StepDecision> decision = DecideStep(std::vector{report}, 1, 0);
+  absl::StatusOr<StepDecision> decision = Decide(std::vector{report}, 1, 0);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"padding", 0.25}}));
   report.padding.padded = 0;
-  decision = DecideStep(std::vector{report}, 1, 0);
+  decision = Decide(std::vector{report}, 1, 0);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"padding", 0}}))
       << "pairs of one length have none, which is worth a number";
   report.padding = {};
-  decision = DecideStep(std::vector{report}, 1, 0);
+  decision = Decide(std::vector{report}, 1, 0);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}}));
 }
@@ -81,7 +94,7 @@ TEST(StepDecisionTest, GivesTheSameNormBitForBitForEveryPartition) {
       first = cut;
     }
     reports.push_back(LastReport({norms.begin() + first, norms.end()}, 10, 5));
-    return DecideStep(reports, 24, 0.5).value();
+    return Decide(reports, 24, 0.5).value();
   };
   const StepDecision whole = norm({});
   EXPECT_EQ(whole.loss, 2.0);
@@ -98,12 +111,12 @@ TEST(StepDecisionTest, GivesTheSameNormBitForBitForEveryPartition) {
 
 TEST(StepDecisionTest, ClipsByTheGlobalNormOnly) {
   const std::vector<StepReport> reports = {Report({9}), LastReport({16}, 1, 1)};
-  EXPECT_EQ(DecideStep(reports, 2, 0).value().gradient_scale, 1);
-  EXPECT_EQ(DecideStep(reports, 2, 5).value().gradient_scale, 1);
-  EXPECT_EQ(DecideStep(reports, 2, 2.5).value().gradient_scale, 0.5);
-  EXPECT_EQ(DecideStep(reports, 2, 2.5).value().gradient_norm, 5);
+  EXPECT_EQ(Decide(reports, 2, 0).value().gradient_scale, 1);
+  EXPECT_EQ(Decide(reports, 2, 5).value().gradient_scale, 1);
+  EXPECT_EQ(Decide(reports, 2, 2.5).value().gradient_scale, 0.5);
+  EXPECT_EQ(Decide(reports, 2, 2.5).value().gradient_norm, 5);
   const std::vector<StepReport> zero = {LastReport({0}, 1, 1)};
-  EXPECT_EQ(DecideStep(zero, 1, 1).value().gradient_scale, 1) << "no division by a norm of zero";
+  EXPECT_EQ(Decide(zero, 1, 1).value().gradient_scale, 1) << "no division by a norm of zero";
 }
 
 TEST(StepDecisionTest, CallsAStepNonFiniteForAnyBadNumberAnywhere) {
@@ -113,17 +126,17 @@ TEST(StepDecisionTest, CallsAStepNonFiniteForAnyBadNumberAnywhere) {
   for (const StepReport& bad : {LastReport({std::nan("")}, 1, 1), LastReport({inf}, 1, 1),
                                 LastReport({1}, inf, 1), flagged}) {
     const std::vector<StepReport> reports = {Report({1}), bad};
-    EXPECT_FALSE(DecideStep(reports, 2, 1).value().finite);
+    EXPECT_FALSE(Decide(reports, 2, 1).value().finite);
   }
 }
 
 TEST(StepDecisionTest, RefusesReportsThatDoNotFitTheModel) {
   const std::vector<StepReport> missing = {Report({1}), LastReport({1}, 1, 1)};
-  EXPECT_THAT(DecideStep(missing, 3, 0).status().message(), HasSubstr("2 layers, the model has 3"));
+  EXPECT_THAT(Decide(missing, 3, 0).status().message(), HasSubstr("2 layers, the model has 3"));
   const std::vector<StepReport> no_loss = {Report({1})};
-  EXPECT_THAT(DecideStep(no_loss, 1, 0).status().message(), HasSubstr("no stage reported a loss"));
+  EXPECT_THAT(Decide(no_loss, 1, 0).status().message(), HasSubstr("no stage reported a loss"));
   const std::vector<StepReport> no_token = {LastReport({1}, 1, 0)};
-  EXPECT_FALSE(DecideStep(no_token, 1, 0).ok());
+  EXPECT_FALSE(Decide(no_token, 1, 0).ok());
 }
 
 TEST(StepDecisionTest, MeasuresTheBubbleOverAllStages) {

@@ -125,7 +125,8 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
   for (const Job* job : waiting) {
     const JobState& state = job->state;
     jobs.push_back(
-        {state.job->id, state.stages.wanted, static_cast<int>(state.job->network.layers.size()),
+        {state.job->id, state.stages.wanted,
+         static_cast<int>(MostStages(state.job->spec.pipeline, LayersOf(state))),
          state.phase == JobPhase::kRecovering, state.stages.accepts_fewer, state.stages.suspects,
          LeastStages(state), state.stages.unfit, HoldersOf(state), state.snapshots.save.on});
   }

@@ -25,7 +25,8 @@ absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const Network& network,
         "pipeline.stages=auto plans for the stages that are free, at least ", least, ", and ",
         stages, stages == 1 ? " is" : " are", " registered; start stage servers or give a number"));
   }
-  return std::min(stages, static_cast<int>(network.layers.size()));
+  return static_cast<int>(std::min<int64_t>(
+      stages, std::max<int64_t>(1, MostStages(spec.pipeline, std::ssize(network.layers)))));
 }
 
 absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {

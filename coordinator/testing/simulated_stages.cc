@@ -20,6 +20,11 @@ float Draw(uint64_t seed, uint64_t step, int layer, int operation) {
   return static_cast<float>(RandomBits(stream, 0) % 10007) / 10007.0f;
 }
 
+bool HasLastCell(const LoadCommand& command) {
+  return StageOf(command.partition.placement, command.partition.cells() - 1) ==
+         command.stage.value;
+}
+
 float Gradient(float weight, uint64_t step, int layer) {
   return 0.1f * weight + Draw(7, step, layer, 2);
 }
@@ -76,7 +81,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
   RETURN_IF_ERROR(ReadLayers(stage));
   result.fingerprint = stage.fingerprint;
   const int k = command.stage.value;
-  if (k == 0 || k + 1 == command.partition.stages()) {
+  if (k == 0 || HasLastCell(command)) {
     result.data = {1000, stage.data_sha256, 100, 5};
     if (!command.expected_data.sha256.empty() && !(command.expected_data == result.data)) {
       return absl::FailedPreconditionError("the data set changed");
@@ -96,8 +101,8 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage) {
   const Network& network = *command.network;
   const int k = command.stage.value, layers = static_cast<int>(network.layers.size());
   stage.layers.clear();
-  for (int l = command.partition.first(k); l < command.partition.last(k, layers); ++l) {
-    stage.layers[l] = Draw(command.spec.seed, 0, l, 1);
+  for (const LayerRange& cell : command.partition.LayersOf(k, layers)) {
+    for (int l = cell.first; l < cell.last; ++l) stage.layers[l] = Draw(command.spec.seed, 0, l, 1);
   }
   if (command.checkpoint_folder.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(command.checkpoint_folder));
@@ -210,7 +215,7 @@ void SimulatedCluster::FinishPass(const std::string& key, const RunCommand& comm
   for (const auto& [k, cell] : cells) {
     if (command.work == WorkKind::kTrain) cell->undecided = command.fence.step;
     StepReport report = ReportOf(*cell, command, loss);
-    const bool last = k + 1 == cell->command.partition.stages();
+    const bool last = HasLastCell(cell->command);
     if (command.work == WorkKind::kWrite && last) Write(*cell, command, loss, &report);
     After(kLatency * (1 + k), [done = pass.waiting[k], report] { done(report); });
   }
@@ -234,7 +239,7 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
     }
   }
   if (command.work == WorkKind::kWrite) return report;
-  if (stage.command.stage.value + 1 == stage.command.partition.stages()) {
+  if (HasLastCell(stage.command)) {
     report.has_loss = true;
     report.targets = 16;
     report.terms = 16;
@@ -343,7 +348,8 @@ absl::StatusOr<ShardInfo> WriteLayers(FileSystem& files, const LoadCommand& load
       }
     }
   }
-  return WriteShard(files, folder, layers.begin()->first, layers.rbegin()->first + 1,
+  const int all = static_cast<int>(loaded.network->layers.size());
+  return WriteShard(files, folder, loaded.partition.LayersOf(loaded.stage.value, all),
                     std::move(tensors));
 }
 

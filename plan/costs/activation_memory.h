@@ -22,9 +22,9 @@ struct ActivationPeak {
   int64_t bytes = 0;
   StageMoment moment;
 };
-// programs: of all stages, for an evaluation or a training step.
+// programs: of all stages, for an evaluation or a training step. tied: by cell of the stage.
 ActivationPeak PeakOfActivations(const Network& network, std::span<const StageProgram> programs,
-                                 int stage, bool evaluation, const TiedBytes& tied,
+                                 int stage, bool evaluation, std::span<const TiedBytes> tied,
                                  const StageMemoryQuery& query);
 
 // Whether the head goes by chunks on this stage.

@@ -42,8 +42,7 @@ Network CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
 // What a card needs more than the same stage elsewhere, the workspace left out, and what waits in
 // links, whose memory is the host's.
 int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, int64_t batch_size) {
-  StageMemoryQuery query{.first_layer = first,
-                         .last_layer = last,
+  StageMemoryQuery query{.cells = {{first, last}},
                          .batch_size = batch_size,
                          .micro_batches = options.micro_batches,
                          .optimizer = AdamWSpec{},
@@ -93,8 +92,7 @@ TEST(CardMemory, OfAHeadAloneIsOneChunkOfItsLogits) {
   const Network network = *ExpandNetwork(gpt, Precision::kBfloat16);
   const std::vector<StageProgram> programs =
       MakeSchedule({.stages = 2, .micro_batches = 1}).programs;
-  StageMemoryQuery query{.first_layer = 4,
-                         .last_layer = 5,
+  StageMemoryQuery query{.cells = {{4, 5}},
                          .batch_size = 32,
                          .micro_batches = 1,
                          .optimizer = AdamWSpec{},
@@ -144,7 +142,7 @@ TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
 
 TEST(CardMemory, TheForecastCountsBothWorkspaces) {
   const Network network = CardGpt(Precision::kBfloat16);
-  StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
+  StageMemoryQuery query{.cells = {{0, 9}}, .batch_size = 64, .micro_batches = 1};
   const auto programs = MakeSchedule({.stages = 1, .micro_batches = 1}).programs;
   const int64_t host = ForecastStageMemory(network, programs, 0, query).activations;
   const int64_t read_by_head = 64 * 2 * kCardContext * kCardWidth;
@@ -166,7 +164,7 @@ TEST(CardMemory, TheForecastCountsThePaddingOfLogits) {
                                                    .context = kCardContext,
                                                    .vocabulary = vocabulary},
                                            Precision::kBfloat16);
-    StageMemoryQuery query{.last_layer = static_cast<int>(network.layers.size()),
+    StageMemoryQuery query{.cells = {{0, static_cast<int>(network.layers.size())}},
                            .batch_size = 64,
                            .micro_batches = 1};
     const int64_t host = ForecastStageMemory(network, programs, 0, query).activations;
@@ -178,8 +176,7 @@ TEST(CardMemory, TheForecastCountsThePaddingOfLogits) {
 
 TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
   const int64_t most = std::numeric_limits<int64_t>::max();
-  StageMemoryQuery query{.first_layer = 1,
-                         .last_layer = 7,
+  StageMemoryQuery query{.cells = {{1, 7}},
                          .batch_size = int64_t{1} << 50,
                          .micro_batches = 4,
                          .card = kCard};

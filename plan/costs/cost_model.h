@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "devices/card/card_profile.h"
+#include "base/layer_range.h"
 #include "network/network.h"
 #include "network/passes/head_chunks.h"
 #include "plan/costs/decoding_memory.h"
@@ -54,10 +55,10 @@ double ModelFlopsPerToken(const Network& network);
 // neighbours' programs are done. The stage may be within its next one.
 struct StageMoment {
   bool evaluation = false;  // of its programs; else of the training's
-  size_t position = 0, upstream = 0, downstream = 0;
+  size_t position = 0, upstream = 0, downstream = 0;  // of a stage with one cell the last two
 };
 
-// Memory of one stage at its peak, by kind, for layers [first, last).
+// Memory of one stage at its peak, by kind, for the layers of its cells.
 struct StageMemory {
   int64_t parameters = 0;
   int64_t gradients = 0;
@@ -75,8 +76,8 @@ struct StageMemory {
 // host memory. Copies to and from it count as if each ran as late as it may. The standing workspace
 // and what a call takes beyond it (plan/costs/card_memory.h) count too.
 struct StageMemoryQuery {
-  int first_layer = 0, last_layer = 0;  // [first, last)
-  int64_t batch_size = 0;               // N
+  std::vector<LayerRange> cells;  // of the stage, ascending
+  int64_t batch_size = 0;         // N
   int64_t micro_batches = 0;            // M
   OptimizerSpec optimizer;
   bool average = false;                           // of the weights, beside them
@@ -85,6 +86,7 @@ struct StageMemoryQuery {
   HeadChunkLimits head_chunks = kCardHeadChunks;  // on a card
   std::span<const StageProgram> evaluation;       // of all stages; empty: there is none
   const DecodingSizes* decoding = nullptr;        // of its translations; null: there are none
+  CellPlacement placement = {};                       // of the programs
 };
 // programs: of a training step, of all stages; empty: evaluations alone count.
 StageMemory ForecastStageMemory(const Network& network, std::span<const StageProgram> programs,

@@ -106,8 +106,7 @@ TEST(ModelCosts, DropoutKeepsNothing) {
 StageMemory Forecast(const ScheduleOptions& options, int stage, int first, int last,
                      int64_t batch_size, const OptimizerSpec& optimizer = AdamWSpec{}) {
   return ForecastStageMemory(Gpt(), MakeSchedule(options).programs, stage,
-                             {.first_layer = first,
-                              .last_layer = last,
+                             {.cells = {{first, last}},
                               .batch_size = batch_size,
                               .micro_batches = options.micro_batches,
                               .optimizer = optimizer});
@@ -131,7 +130,7 @@ TEST(StageMemory, InBfloat16WeightsHaveACopyOfTwoBytesAndTheRestOfTheirKindStays
   const int64_t elements = kWidth * kVocabulary + 2 * kWidth;
   const StageMemory memory =
       ForecastStageMemory(Gpt(0, Precision::kBfloat16), MakeSchedule({}).programs, 0,
-                          {.first_layer = 7, .last_layer = 9, .batch_size = 1, .micro_batches = 1});
+                          {.cells = {{7, 9}}, .batch_size = 1, .micro_batches = 1});
   EXPECT_EQ(memory.parameters, 6 * elements);
   EXPECT_EQ(memory.gradients, 4 * elements);
   EXPECT_EQ(memory.optimizer, 2 * 4 * elements);
@@ -183,7 +182,7 @@ TEST(StageMemory, IsThatOfAnEvaluationWhereItTakesMore) {
   const auto training = MakeSchedule(options).programs;
   options.forward_only = true;
   const auto evaluation = MakeSchedule(options).programs;
-  StageMemoryQuery query{.first_layer = 7, .last_layer = 8, .batch_size = 16, .micro_batches = 16};
+  StageMemoryQuery query{.cells = {{7, 8}}, .batch_size = 16, .micro_batches = 16};
   for (const int capacity : {1, 2, 16}) {
     query.link_capacity = capacity;
     query.evaluation = {};

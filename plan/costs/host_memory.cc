@@ -44,7 +44,16 @@ KernelWorkspace WorkspaceOfLists(const LayerLists& lists, int64_t samples, DType
 KernelWorkspace WorkspaceOfStep(const Network& network, const HostQuery& query, int64_t batch_size,
                                 int64_t micro_batches) {
   const auto of = [&](int64_t samples) {
-    return HostWorkspace(network, query.first_layer, query.last_layer, samples, query.host);
+    KernelWorkspace all;
+    for (const LayerRange& cell : query.cells) {
+      const KernelWorkspace one =
+          HostWorkspace(network, cell.first, cell.last, samples, query.host);
+      all.room = std::max(all.room, one.room);
+      all.shared = std::max(all.shared, one.shared);
+      all.kept = SaturatingAdd(all.kept, one.kept);
+      all.kept_constant = SaturatingAdd(all.kept_constant, one.kept_constant);
+    }
+    return all;
   };
   const int64_t most = MicroBatchSize(batch_size, micro_batches, 0);
   const int64_t least = MicroBatchSize(batch_size, micro_batches, micro_batches - 1);
@@ -96,23 +105,25 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& network,
                             std::span<const StageProgram> programs,
                             std::span<const StageProgram> evaluation, const HostQuery& query) {
   const TrainingSpec& training = spec.training;
-  const int first = query.first_layer, last = query.last_layer;
   const int64_t batch_size = query.batch_size > 0 ? query.batch_size : training.batch_size;
   HostForecast forecast{.memory = ForecastStageMemory(network, programs, query.stage,
-                                                      {.first_layer = first,
-                                                       .last_layer = last,
+                                                      {.cells = query.cells,
                                                        .batch_size = batch_size,
                                                        .micro_batches = training.micro_batches,
                                                        .optimizer = training.optimizer,
                                                        .average = training.average.decay > 0,
                                                        .evaluation = evaluation,
-                                                       .decoding = query.decoding})};
+                                                       .decoding = query.decoding,
+                                                       .placement = query.placement})};
   int64_t& activations = forecast.memory.activations;
   const auto add = [&](int64_t bytes) { activations = SaturatingAdd(activations, bytes); };
   const KernelWorkspace workspace =
       WorkspaceOfStep(network, query, batch_size, training.micro_batches);
   const int64_t threads = std::max(1, query.host.threads);
-  add(SmallTensorBytes(network, first, last, training.micro_batches, training.optimizer));
+  for (const LayerRange& cell : query.cells) {
+    add(SmallTensorBytes(network, cell.first, cell.last, training.micro_batches,
+                         training.optimizer));
+  }
   add(SaturatingAdd(workspace.shared, workspace.room));
   add(kSmallRoomBytes * (threads - 1));
   const int64_t needed = forecast.memory.total();
@@ -146,7 +157,7 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t 
   for (int layer = 0; layer < layers; ++layer) {
     const StageMemory one = ForecastStageMemory(
         network, schedule.programs, 0,
-        {.first_layer = layer, .last_layer = layer + 1, .batch_size = samples, .micro_batches = 1});
+        {.cells = {{layer, layer + 1}}, .batch_size = samples, .micro_batches = 1});
     most = std::max(most, one.total());
     packed = std::max(packed, HostWorkspace(network, layer, layer + 1, samples, host).kept);
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "devices/host/host_profile.h"
 #include "network/network.h"
@@ -38,11 +39,13 @@ struct HostForecast {
   SpareMemory spare;
 };
 struct HostQuery {
-  int stage = 0, first_layer = 0, last_layer = 0;  // [first, last)
-  int64_t limit = 0;                               // bytes; 0: none
+  int stage = 0;
+  std::vector<LayerRange> cells;  // of the stage, ascending
+  int64_t limit = 0;              // bytes; 0: none
   HostProfile host;
   const DecodingSizes* decoding = nullptr;  // of texts that are written; null: there are none
   int64_t batch_size = 0;  // decoding_memory.h, ComputedSamples; 0: training.batch_size
+  CellPlacement placement = {};  // of the programs
 };
 // Packed weights and rooms of further threads are dropped before a plan is refused. Packed weights
 // are kept if they fit beside the rest and a twentieth, the margin for the forecast's error. Those of

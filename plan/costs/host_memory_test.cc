@@ -58,7 +58,7 @@ TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   const StageMemory of_layers =
       ForecastStageMemory(network, plan->schedule.programs, 0,
-                          {.last_layer = layers, .batch_size = 8, .micro_batches = 2});
+                          {.cells = {{0, layers}}, .batch_size = 8, .micro_batches = 2});
   const KernelWorkspace workspace = HostWorkspace(network, 0, layers, 4, {});
   EXPECT_EQ(plan->stages[0].memory.activations,
             of_layers.activations + workspace.room + workspace.shared +
@@ -75,7 +75,7 @@ TEST(HostMemory, PackedWeightsAreKeptWhereAStageHasRoomBesideTheRest) {
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 2});
   const auto of = [&](int64_t limit) {
     return ForecastOnHost(spec, network, schedule.programs, {},
-                          {.last_layer = layers, .limit = limit});
+                          {.cells = {{0, layers}}, .limit = limit});
   };
   const int64_t packed = HostWorkspace(network, 0, layers, 4, {}).kept;
   const HostForecast unlimited = of(0);
@@ -101,7 +101,7 @@ TEST(HostMemory, LinearMapsStayPackedWhereAJobWritesManyRowsAndHasRoom) {
   const auto of = [&](int64_t batch_size, int64_t limit) {
     spec.training.batch_size = batch_size;
     return ForecastOnHost(spec, network, schedule.programs, {},
-                          {.last_layer = layers, .limit = limit});
+                          {.cells = {{0, layers}}, .limit = limit});
   };
   const int64_t packed = HostWorkspace(network, 0, layers, 64, {}).kept_constant;
   ASSERT_GE(packed, 4 * 2 * (3 + 1 + 4 + 4) * 64 * 64);
@@ -161,9 +161,9 @@ TEST(HostMemory, CountsMicroBatchesWithASampleLess) {
     spec.training.batch_size = batch_size;
     const StageMemory tensors =
         ForecastStageMemory(network, schedule.programs, 0,
-                            {.last_layer = 1, .batch_size = batch_size, .micro_batches = 2});
+                            {.cells = {{0, 1}}, .batch_size = batch_size, .micro_batches = 2});
     return ForecastOnHost(spec, network, schedule.programs, {},
-                          {.last_layer = 1, .limit = 1, .host = {.avx512 = false}})
+                          {.cells = {{0, 1}}, .limit = 1, .host = {.avx512 = false}})
                .memory.activations -
            tensors.activations;
   };

@@ -19,11 +19,11 @@ struct Done {
 };
 
 // The beginning, and then one for each message.
-std::vector<Done> DoneAt(int boundary, const StageProgram& program) {
+std::vector<Done> DoneAt(int edge, const StageProgram& program) {
   std::vector<Done> all(1);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    const std::optional<LinkEnd> end = LinkEndOf(program.instructions[i].op, program.stage.value);
-    if (!end.has_value() || end->boundary != boundary) continue;
+    const std::optional<LinkEnd> end = LinkEndOf(program.instructions[i]);
+    if (!end.has_value() || end->edge != edge) continue;
     Done next = all.back();
     ++(end->sends ? next.sent : next.received);
     next.position = i + 1;
@@ -41,10 +41,9 @@ int64_t BytesOf(const std::vector<LinkMessage>& messages, size_t first, size_t l
 
 }  // namespace
 
-std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
+std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour, int edge,
                                  const BoundaryMessages& messages, int capacity) {
-  const int boundary = std::min(stage.stage.value, neighbour.stage.value);
-  const std::vector<Done> ours = DoneAt(boundary, stage), theirs = DoneAt(boundary, neighbour);
+  const std::vector<Done> ours = DoneAt(edge, stage), theirs = DoneAt(edge, neighbour);
   CHECK_EQ(messages.sent.size(), ours.back().sent) << "messages sent";
   CHECK_EQ(messages.received.size(), ours.back().received) << "messages received";
   const size_t room = static_cast<size_t>(capacity);

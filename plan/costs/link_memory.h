@@ -46,9 +46,9 @@ struct LinkPeak {
   size_t neighbour = 0;  // its position at this peak
 };
 
-// Peaks by position of the stage's program, its end included. capacity: messages that a link takes
-// in each direction.
-std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
+// Peaks by position of the stage's program, its end included. edge: between a cell of the stage and
+// one of the neighbour. capacity: messages that a link takes in each direction.
+std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour, int edge,
                                  const BoundaryMessages& messages, int capacity);
 
 // The largest messages that reach a cell, layers [first, last), with micro-batches of at most

@@ -23,8 +23,8 @@ struct Passed {
 Passed PassedAt(const StageProgram& program, size_t position, int boundary) {
   Passed passed;
   for (size_t i = 0; i < position; ++i) {
-    const auto end = LinkEndOf(program.instructions[i].op, program.stage.value);
-    if (!end.has_value() || end->boundary != boundary) continue;
+    const auto end = LinkEndOf(program.instructions[i]);
+    if (!end.has_value() || end->edge != boundary) continue;
     ++(end->sends ? passed.sent : passed.received);
   }
   return passed;
@@ -34,11 +34,11 @@ bool CanMove(const std::vector<StageProgram>& programs, const Positions& at, int
              size_t capacity) {
   const StageProgram& program = programs[stage];
   if (at[stage] == program.instructions.size()) return false;
-  const auto end = LinkEndOf(program.instructions[at[stage]].op, stage);
+  const auto end = LinkEndOf(program.instructions[at[stage]]);
   if (!end.has_value()) return true;
-  const int other = end->boundary == stage ? stage + 1 : end->boundary;
-  const Passed ours = PassedAt(program, at[stage], end->boundary);
-  const Passed theirs = PassedAt(programs[other], at[other], end->boundary);
+  const int other = end->edge == stage ? stage + 1 : end->edge;
+  const Passed ours = PassedAt(program, at[stage], end->edge);
+  const Passed theirs = PassedAt(programs[other], at[other], end->edge);
   return end->sends ? ours.sent < theirs.received + capacity : theirs.sent > ours.received;
 }
 
@@ -101,7 +101,8 @@ void ExpectTheMostThatIsReached(const Schedule& schedule, int capacity) {
     std::map<int, std::vector<LinkPeak>> peaks;
     for (const int other : others) {
       messages[other] = MessagesOf(programs[stage], std::min(stage, other));
-      peaks[other] = MostInLink(programs[stage], programs[other], messages[other], capacity);
+      peaks[other] = MostInLink(programs[stage], programs[other], std::min(stage, other),
+                                messages[other], capacity);
       for (size_t i = 0; i <= end; ++i) forecast[i] += peaks[other][i].bytes;
     }
     for (const Positions& at : reachable) {
@@ -121,8 +122,17 @@ void ExpectTheMostThatIsReached(const Schedule& schedule, int capacity) {
   }
 }
 
+// Of two edges between the same stages each may be at its fullest at another time.
+std::vector<std::string> KindsWithOneCellAStage() {
+  std::vector<std::string> names = ScheduleNames();
+  std::erase_if(names, [](const std::string& name) {
+    return ScheduleKinds().Named(name).cells_per_stage().usual > 1;
+  });
+  return names;
+}
+
 TEST(LinkMemory, IsTheMostOfAllThatStagesCanDo) {
-  for (const std::string& kind : ScheduleNames()) {
+  for (const std::string& kind : KindsWithOneCellAStage()) {
     for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
       for (const bool forward_only : {false, true}) {
         for (int stages = 2; stages <= 3; ++stages) {
@@ -141,7 +151,7 @@ TEST(LinkMemory, IsTheMostOfAllThatStagesCanDo) {
 }
 
 TEST(LinkMemory, CountsMessagesOfTiedParametersAndStagesWithoutABackward) {
-  for (const std::string& kind : ScheduleNames()) {
+  for (const std::string& kind : KindsWithOneCellAStage()) {
     for (const int capacity : {1, 2}) {
       ExpectTheMostThatIsReached(MakeSchedule({.kind = kind,
                                                .stages = 3,
@@ -164,7 +174,7 @@ TEST(LinkMemory, GradientsWaitWhereTheNeighbourIsAhead) {
   const StageProgram& first = schedule.programs[0];
   const BoundaryMessages messages{std::vector<LinkMessage>(4, {1}),
                                   std::vector<LinkMessage>(4, {10})};
-  const std::vector<LinkPeak> most = MostInLink(first, schedule.programs[1], messages, 2);
+  const std::vector<LinkPeak> most = MostInLink(first, schedule.programs[1], 0, messages, 2);
   for (size_t i = 0; i < first.instructions.size(); ++i) {
     const Instruction& instruction = first.instructions[i];
     if (instruction.op != Opcode::kBackward) continue;
@@ -180,7 +190,7 @@ TEST(LinkMemory, OfAbsurdSizesIsTooMuchNotNegative) {
   const BoundaryMessages messages{std::vector<LinkMessage>(2, {most}),
                                   std::vector<LinkMessage>(2, {most})};
   int64_t fullest = 0;
-  for (const LinkPeak& peak : MostInLink(schedule.programs[0], schedule.programs[1], messages, 2)) {
+  for (const LinkPeak& peak : MostInLink(schedule.programs[0], schedule.programs[1], 0, messages, 2)) {
     EXPECT_GE(peak.bytes, 0);
     fullest = std::max(fullest, peak.bytes);
   }

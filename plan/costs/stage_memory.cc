@@ -53,6 +53,45 @@ TiedBytes TiedBytesOf(const Network& network, int first, int last) {
   return bytes;
 }
 
+// What layers keep from step to step.
+struct Kept {
+  int64_t parameters = 0, gradients = 0, trained = 0, states = 0, optimizer = 0;  // elements
+  int64_t base = 0, accumulators = 0;                                             // bytes
+};
+
+void AddLayer(const NetworkLayer& layer, const OptimizerSpec& optimizer, DType dtype, Kept* kept) {
+  for (size_t k = 0; k < layer.parameters.size(); ++k) {
+    const ParameterSpec& parameter = layer.parameters[k];
+    const int64_t elements = parameter.shape.elements();
+    if (parameter.part == ParameterSpec::Part::kBase && !parameter.tied()) {
+      const ValueType& type = layer.lists->value(layer.lists->parameters[k]).type;
+      kept->base += elements * DTypeSize(ElementDType(type.element, dtype));
+    } else if (!parameter.tied()) {
+      kept->parameters += elements;
+      if (parameter.trained) {
+        kept->trained += elements;
+        kept->optimizer += OptimizerElements(optimizer, parameter.shape);
+      }
+    }
+    if (layer.lists->parameter_gradients[k].valid()) kept->gradients += elements;
+  }
+  for (const StateSpec& state : layer.states) kept->states += state.shape.elements();
+  kept->accumulators += AccumulatorBytes(*layer.lists);
+}
+
+// Beyond the layers' own, of the largest call and of all paddings.
+int64_t BesideOnCard(const Network& network, const StageMemoryQuery& query) {
+  int64_t call = 0, padding = 0;
+  for (const LayerRange& cell : query.cells) {
+    call = std::max(call, CallBytesOnCard(*query.card, network, cell.first, cell.last,
+                                          query.batch_size, query.micro_batches));
+    padding = SaturatingAdd(padding,
+                            PaddingBytes(network, cell.first, cell.last, query.batch_size));
+  }
+  const int64_t bytes = SaturatingAdd(kCardWorkspaceBytes, call);
+  return HasChunkedHead(network, query) ? bytes : SaturatingAdd(bytes, padding);  // a chunk has its own
+}
+
 }  // namespace
 
 StageMemory ForecastStageMemory(const Network& network, std::span<const StageProgram> programs,
@@ -60,48 +99,34 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
   const size_t stages = std::max(programs.size(), query.evaluation.size());
   CHECK(0 <= stage && stage < static_cast<int>(stages)) << "stage " << stage << " of " << stages;
   const int layers = static_cast<int>(network.layers.size());
-  CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
-        query.last_layer <= layers)
-      << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
-  int64_t parameters = 0, gradients = 0, trained = 0, states = 0, optimizer = 0;  // elements
-  int64_t base = 0, accumulators = 0;                                             // bytes
+  CHECK(!query.cells.empty()) << "a stage has a cell";
   const DType dtype = ComputeDType(network.precision);
-  for (int i = query.first_layer; i < query.last_layer; ++i) {
-    const NetworkLayer& layer = network.layers[i];
-    for (size_t k = 0; k < layer.parameters.size(); ++k) {
-      const ParameterSpec& parameter = layer.parameters[k];
-      const int64_t elements = parameter.shape.elements();
-      if (parameter.part == ParameterSpec::Part::kBase && !parameter.tied()) {
-        const ValueType& type = layer.lists->value(layer.lists->parameters[k]).type;
-        base += elements * DTypeSize(ElementDType(type.element, dtype));
-      } else if (!parameter.tied()) {
-        parameters += elements;
-        if (parameter.trained) {
-          trained += elements;
-          optimizer += OptimizerElements(query.optimizer, parameter.shape);
-        }
-      }
-      if (layer.lists->parameter_gradients[k].valid()) gradients += elements;
+  Kept kept;
+  StageMemory memory;
+  std::vector<TiedBytes> tied;
+  for (const LayerRange& cell : query.cells) {
+    CHECK(0 <= cell.first && cell.first < cell.last && cell.last <= layers)
+        << "layers [" << cell.first << ", " << cell.last << ") of " << layers;
+    for (int i = cell.first; i < cell.last; ++i) {
+      AddLayer(network.layers[static_cast<size_t>(i)], query.optimizer, dtype, &kept);
     }
-    for (const StateSpec& state : layer.states) states += state.shape.elements();
-    accumulators += AccumulatorBytes(*layer.lists);
+    memory.parameters += ValueBytes(network, CopiedValues(network, cell.first, cell.last));
+    tied.push_back(TiedBytesOf(network, cell.first, cell.last));
   }
   const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
-  StageMemory memory;
-  memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes + base;
   memory.parameters +=
-      ValueBytes(network, CopiedValues(network, query.first_layer, query.last_layer));
-  memory.gradients = gradients * kFloatBytes + accumulators;
-  const int64_t averaged = query.average ? trained + states : 0;
-  memory.optimizer = (optimizer + averaged) * kFloatBytes;
-  const TiedBytes tied = TiedBytesOf(network, query.first_layer, query.last_layer);
+      kept.parameters * (kFloatBytes + copy) + kept.states * kFloatBytes + kept.base;
+  memory.gradients = kept.gradients * kFloatBytes + kept.accumulators;
+  const int64_t averaged = query.average ? kept.trained + kept.states : 0;
+  memory.optimizer = (kept.optimizer + averaged) * kFloatBytes;
   for (const bool evaluation : {false, true}) {
     const std::span<const StageProgram> walked = evaluation ? query.evaluation : programs;
     if (walked.empty()) continue;
     const ActivationPeak peak = PeakOfActivations(network, walked, stage, evaluation, tied, query);
     int64_t bytes = peak.bytes;
     if (evaluation && query.decoding != nullptr) {
-      bytes = query.decoding->Of(query.first_layer, query.last_layer, bytes);
+      CHECK_EQ(query.cells.size(), size_t{1}) << "cells of a stage that writes";
+      bytes = query.decoding->Of(query.cells.front().first, query.cells.front().last, bytes);
     }
     if (evaluation && bytes <= memory.activations) continue;
     memory.decoding = bytes - peak.bytes;
@@ -109,15 +134,7 @@ StageMemory ForecastStageMemory(const Network& network, std::span<const StagePro
     memory.fullest = peak.moment;
   }
   if (query.card) {
-    const int64_t call = CallBytesOnCard(*query.card, network, query.first_layer, query.last_layer,
-                                         query.batch_size, query.micro_batches);
-    memory.activations =
-        SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, call));
-    if (!HasChunkedHead(network, query)) {  // a chunk has its own
-      memory.activations = SaturatingAdd(
-          memory.activations,
-          PaddingBytes(network, query.first_layer, query.last_layer, query.batch_size));
-    }
+    memory.activations = SaturatingAdd(memory.activations, BesideOnCard(network, query));
   }
   return memory;
 }

@@ -19,33 +19,40 @@ struct Sum {
   }
 };
 
-Sum SumOf(const Network& network, const TrainingSpec& training, int first, int last) {
-  const bool averages = training.average.decay > 0;
-  Sum sum;
-  for (int layer = first; layer < last; ++layer) {
-    const NetworkLayer& one = network.layers[static_cast<size_t>(layer)];
-    for (const ParameterSpec& parameter : one.parameters) {
-      if (!IsStored(parameter)) continue;
-      sum.Add(parameter.shape, 1);
-      if (!parameter.trained) continue;
-      for (const OptimizerState& state : TrainingStates(training, parameter.shape)) {
-        sum.Add(state.shape, 1);
-      }
+void AddLayer(const NetworkLayer& layer, const TrainingSpec& training, Sum* sum) {
+  for (const ParameterSpec& parameter : layer.parameters) {
+    if (!IsStored(parameter)) continue;
+    sum->Add(parameter.shape, 1);
+    if (!parameter.trained) continue;
+    for (const OptimizerState& state : TrainingStates(training, parameter.shape)) {
+      sum->Add(state.shape, 1);
     }
-    for (const StateSpec& state : one.states) sum.Add(state.shape, averages ? 2 : 1);
+  }
+  const bool averages = training.average.decay > 0;
+  for (const StateSpec& state : layer.states) sum->Add(state.shape, averages ? 2 : 1);
+}
+
+Sum SumOf(const Network& network, const TrainingSpec& training,
+          const std::vector<LayerRange>& cells) {
+  Sum sum;
+  for (const LayerRange& cell : cells) {
+    for (int layer = cell.first; layer < cell.last; ++layer) {
+      AddLayer(network.layers[static_cast<size_t>(layer)], training, &sum);
+    }
   }
   return sum;
 }
 
 }  // namespace
 
-int64_t TrainingStateBytes(const Network& network, const TrainingSpec& training, int first,
-                           int last) {
-  return SaturatingMultiply(SumOf(network, training, first, last).elements, kElementBytes);
+int64_t TrainingStateBytes(const Network& network, const TrainingSpec& training,
+                           const std::vector<LayerRange>& cells) {
+  return SaturatingMultiply(SumOf(network, training, cells).elements, kElementBytes);
 }
 
-int64_t MostShardBytes(const Network& network, const TrainingSpec& training, int first, int last) {
-  const Sum sum = SumOf(network, training, first, last);
+int64_t MostShardBytes(const Network& network, const TrainingSpec& training,
+                       const std::vector<LayerRange>& cells) {
+  const Sum sum = SumOf(network, training, cells);
   return SaturatingAdd(SaturatingMultiply(sum.elements, kElementBytes),
                        SaturatingMultiply(sum.tensors + 1, kEntryBytes));
 }

@@ -6,18 +6,21 @@
 #define STAGECOACH_PLAN_COSTS_TRAINING_STATE_H_
 
 #include <cstdint>
+#include <vector>
 
+#include "base/layer_range.h"
 #include "network/network.h"
 #include "plan/job/job_spec.h"
 
 namespace stagecoach {
 
-// Bytes of layers [first, last). Tied parameters count for their owner.
-int64_t TrainingStateBytes(const Network& network, const TrainingSpec& training, int first,
-                           int last);
+// Bytes of a stage's cells. Tied parameters count for their owner.
+int64_t TrainingStateBytes(const Network& network, const TrainingSpec& training,
+                           const std::vector<LayerRange>& cells);
 
 // Upper bound of a shard file of these layers, with its header.
-int64_t MostShardBytes(const Network& network, const TrainingSpec& training, int first, int last);
+int64_t MostShardBytes(const Network& network, const TrainingSpec& training,
+                       const std::vector<LayerRange>& cells);
 
 }  // namespace stagecoach
 

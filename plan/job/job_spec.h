@@ -29,6 +29,7 @@ inline constexpr double kMinEpochs = 1e-6, kMaxEpochs = 1e6;
 inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 inline constexpr int64_t kMaxMicroBatches = int64_t{1} << 16;
 inline constexpr int64_t kMaxStages = 1024;
+inline constexpr int kMaxCellsPerStage = 16;
 // Lower bound; 0 stands for epochs that are not given, and errors do not name it.
 inline double LeastEpochs(double epochs) { return epochs == 0 ? 0 : kMinEpochs; }
 
@@ -126,7 +127,7 @@ enum class Rematerialization { kAlways, kExceptFirst, kNever };
 struct PartitionSpec {
   enum class Kind { kAuto, kUniform, kCuts };
   Kind kind = Kind::kAuto;
-  std::vector<int64_t> cuts;  // kCuts: first layer of stages 1, 2, ...; strictly ascending
+  std::vector<int64_t> cuts;  // kCuts: first layer of cells 1, 2, ...; strictly ascending
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Choice("rule", kind, {"auto", "uniform", ""});  // cuts stand for their rule
@@ -139,6 +140,7 @@ struct PipelineSpec {
   int64_t stages = 0;              // 0 = auto: those that are free when the job is placed
   int64_t min_stages = 0;          // fewest to run on, for auto and after a loss; 0 is 1
   std::string schedule = "gpipe";  // of plan/schedules/schedule_kinds.h
+  int64_t cells_per_stage = 0;     // v; 0: as many as the schedule usually has
   Rematerialization rematerialization = Rematerialization::kAlways;
   PartitionSpec partition;
   // If stages are missing for longer than replacement_timeout_seconds: fail (false), or
@@ -153,6 +155,7 @@ struct PipelineSpec {
     visit.Count("stages", stages, 0, kMaxStages);
     visit.Field("min_stages", min_stages);
     visit.Field("schedule", schedule);
+    visit.Count("cells_per_stage", cells_per_stage, 0, kMaxCellsPerStage);
     visit.Choice("rematerialization", rematerialization, {"always", "except_first", "never"});
     visit.Field("partition", partition);
     visit.Flag("continue_with_fewer_stages", continue_with_fewer_stages);
@@ -345,6 +348,10 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 // sets the stages, ValidateJob checks. MakePlan checks always.
 inline constexpr int64_t kMostPlanned = int64_t{1} << 18;
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);
+// Whether so many stages get the cells that the schedule wants of these layers. 0: not known yet.
+absl::Status CheckCells(const PipelineSpec& pipeline, int64_t stages, int64_t layers);
+// Most stages that so many layers are enough for.
+int64_t MostStages(const PipelineSpec& pipeline, int64_t layers);
 
 // Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
 int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);

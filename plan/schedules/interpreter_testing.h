@@ -18,7 +18,7 @@ namespace stagecoach {
 
 // The sums of a step.
 struct Sums {
-  std::vector<std::vector<std::string>> gradients;  // by stage: what is added, in order
+  std::vector<std::vector<std::string>> gradients;  // by cell: what is added, in order
   std::vector<std::string> losses;
   friend bool operator==(const Sums&, const Sums&) = default;
 };
@@ -28,22 +28,22 @@ class Interpreter {
   Interpreter(const Schedule& schedule, size_t link_capacity)
       : schedule_(schedule),
         capacity_(link_capacity),
-        down_(schedule.programs.size()),
-        up_(schedule.programs.size()),
-        slots_(schedule.programs.size()) {
-    sums_.gradients.resize(schedule.programs.size());
+        down_(static_cast<size_t>(schedule.options.cells())),
+        up_(down_.size()),
+        slots_(down_.size()) {
+    sums_.gradients.resize(down_.size());
   }
 
   // nullopt: an instruction found no operand, a wait never ended, or something was left over.
   std::optional<Sums> Run() {
-    std::vector<size_t> next(slots_.size(), 0);
+    std::vector<size_t> next(schedule_.programs.size(), 0);
     bool progress = true;
     while (progress && !failed_) {
       progress = false;
       for (size_t stage = 0; stage < next.size(); ++stage) {
         const auto& instructions = schedule_.programs[stage].instructions;
         while (!failed_ && next[stage] < instructions.size() &&
-               Execute(stage, instructions[next[stage]])) {
+               Execute(instructions[next[stage]])) {
           ++next[stage];
           progress = true;
         }
@@ -51,10 +51,14 @@ class Interpreter {
     }
     for (size_t stage = 0; stage < next.size(); ++stage) {
       if (next[stage] < schedule_.programs[stage].instructions.size()) failed_ = true;
-      for (const auto& [m, slot] : slots_[stage]) {
-        if (slot.output || slot.gradient || slot.stash || slot.input_gradient) failed_ = true;
+    }
+    for (size_t cell = 0; cell < slots_.size(); ++cell) {
+      for (const auto& [m, slot] : slots_[cell]) {
+        if (slot.input || slot.output || slot.gradient || slot.stash || slot.input_gradient) {
+          failed_ = true;
+        }
       }
-      if (!down_[stage].empty() || !up_[stage].empty()) failed_ = true;
+      if (!down_[cell].empty() || !up_[cell].empty()) failed_ = true;
     }
     if (failed_) return std::nullopt;
     return sums_;
@@ -80,19 +84,20 @@ class Interpreter {
     return true;
   }
 
-  bool Execute(size_t stage, const Instruction& instruction) {
+  bool Execute(const Instruction& instruction) {
     const int m = instruction.micro_batch.value;
-    const bool last = stage + 1 == slots_.size();
-    Slot& slot = slots_[stage][m];
+    const auto cell = static_cast<size_t>(instruction.cell.value);
+    const bool last = cell + 1 == slots_.size();
+    Slot& slot = slots_[cell][m];
     switch (instruction.op) {
       case Opcode::kLoadInput:
         slot.input = absl::StrCat("in", m);
         return true;
       case Opcode::kReceiveActivation:
-        if (stage == 0) return Fail();
-        return Receive(&down_[stage - 1], &slot.input);
+        if (cell == 0) return Fail();
+        return Receive(&down_[cell - 1], &slot.input);
       case Opcode::kForward:
-        return Forward(stage, instruction.micro_batch, &slot);
+        return Forward(cell, instruction.micro_batch, &slot);
       case Opcode::kRecompute: {
         const std::string x = Take(&slot.boundary);
         slot.stash = x;
@@ -101,8 +106,8 @@ class Interpreter {
       }
       case Opcode::kSendActivation:
         if (last) return Fail();
-        if (down_[stage].size() == capacity_) return false;
-        return Push(&down_[stage], Take(&slot.output));
+        if (down_[cell].size() == capacity_) return false;
+        return Push(&down_[cell], Take(&slot.output));
       case Opcode::kLoadTarget:
         slot.target = absl::StrCat("t", m);
         return true;
@@ -115,46 +120,46 @@ class Interpreter {
       }
       case Opcode::kReceiveGradient:
         if (last) return Fail();
-        return Receive(&up_[stage + 1], &slot.gradient);
+        return Receive(&up_[cell + 1], &slot.gradient);
       case Opcode::kBackward:
       case Opcode::kBackwardInput: {
         const std::string x = Take(&slot.stash);
         const std::string pair = absl::StrCat("(", x, ",", Take(&slot.gradient), ")");
-        if (schedule_.options.SendsGradient(static_cast<int>(stage)))
-          slot.input_gradient = "dx" + pair;
+        if (schedule_.options.GivesGradient(static_cast<int>(cell)))
+          GiveGradient(cell, m, "dx" + pair);
         slot.weight_part = "dw" + pair;
         if (instruction.op == Opcode::kBackward)
-          sums_.gradients[stage].push_back(Take(&slot.weight_part));
+          sums_.gradients[cell].push_back(Take(&slot.weight_part));
         return true;
       }
       case Opcode::kBackwardWeight:
-        sums_.gradients[stage].push_back(Take(&slot.weight_part));
+        sums_.gradients[cell].push_back(Take(&slot.weight_part));
         return true;
       case Opcode::kSendGradient:
-        if (stage == 0) return Fail();
-        if (up_[stage].size() == capacity_) return false;
-        return Push(&up_[stage], Take(&slot.input_gradient));
+        if (cell == 0) return Fail();
+        if (up_[cell].size() == capacity_) return false;
+        return Push(&up_[cell], Take(&slot.input_gradient));
       case Opcode::kReceiveTiedValues:
-        return Receive(&down_[stage - 1], &tied_);
+        return Receive(&down_[cell - 1], &tied_);
       case Opcode::kSendTiedValues:
-        return down_[stage].size() < capacity_ && Push(&down_[stage], "v");
+        return down_[cell].size() < capacity_ && Push(&down_[cell], "v");
       case Opcode::kReceiveTiedGradients:
-        return Receive(&up_[stage + 1], &tied_);
+        return Receive(&up_[cell + 1], &tied_);
       case Opcode::kSendTiedGradients:
-        return up_[stage].size() < capacity_ && Push(&up_[stage], "c");
+        return up_[cell].size() < capacity_ && Push(&up_[cell], "c");
       case Opcode::kAddTiedGradients:
-        sums_.gradients[stage].push_back("c");
+        sums_.gradients[cell].push_back("c");
         return true;
     }
     return Fail();
   }
-  bool Forward(size_t stage, MicroBatchId micro_batch, Slot* slot) {
-    const bool last = stage + 1 == slots_.size();
+  bool Forward(size_t cell, MicroBatchId micro_batch, Slot* slot) {
+    const bool last = cell + 1 == slots_.size();
     const std::string x = Take(&slot->input);
     const std::string y = absl::StrCat("f(", x, ")");
-    if (!last) slot->output = y;
-    if (schedule_.options.HasBackward(static_cast<int>(stage))) {
-      if (!KeepsStash(schedule_.programs[stage], micro_batch)) {
+    if (!last) GiveOutput(cell, micro_batch.value, y);
+    if (schedule_.options.HasBackward(static_cast<int>(cell))) {
+      if (!KeepsStash(ProgramOf(cell), CellId(static_cast<int>(cell)), micro_batch)) {
         slot->boundary = x;
         return true;
       }
@@ -162,6 +167,18 @@ class Interpreter {
     }
     if (last) slot->logits = y;
     return true;
+  }
+  // To a message, or to the next cell of the same stage.
+  void GiveOutput(size_t cell, int m, const std::string& y) {
+    const bool local = schedule_.options.IsLocal(static_cast<int>(cell));
+    (local ? slots_[cell + 1][m].input : slots_[cell][m].output) = y;
+  }
+  void GiveGradient(size_t cell, int m, const std::string& dx) {
+    const bool local = schedule_.options.IsLocal(static_cast<int>(cell) - 1);
+    (local ? slots_[cell - 1][m].gradient : slots_[cell][m].input_gradient) = dx;
+  }
+  const StageProgram& ProgramOf(size_t cell) const {
+    return schedule_.programs[schedule_.options.StageOfCell(static_cast<int>(cell))];
   }
   bool Fail() {
     failed_ = true;
@@ -176,8 +193,8 @@ class Interpreter {
 
   const Schedule& schedule_;
   const size_t capacity_;
-  std::vector<std::deque<std::string>> down_, up_;  // by the sending stage
-  std::vector<std::map<int, Slot>> slots_;
+  std::vector<std::deque<std::string>> down_, up_;  // by the sending cell
+  std::vector<std::map<int, Slot>> slots_;  // by cell
   Symbol tied_;  // that arrived last
   Sums sums_;
   bool failed_ = false;

@@ -12,12 +12,13 @@ struct LinkCount {
 
 class Walk {
  public:
-  Walk(const std::vector<StageProgram>& programs, int link_capacity,
-       const std::function<void(const WalkStep&)>& visit)
-      : programs_(programs),
+  Walk(const ScheduleOptions& options, const std::vector<StageProgram>& programs,
+       int link_capacity, const std::function<void(const WalkStep&)>& visit)
+      : options_(options),
+        programs_(programs),
         capacity_(static_cast<size_t>(link_capacity)),
         visit_(visit),
-        links_(2 * programs.size()),
+        links_(2 * static_cast<size_t>(options.cells())),
         positions_(programs.size(), 0),
         queued_(programs.size(), false) {}
 
@@ -44,23 +45,25 @@ class Walk {
     const std::vector<Instruction>& instructions = programs_[stage].instructions;
     const size_t position = positions_[stage];
     if (position == instructions.size()) return false;
-    const std::optional<LinkEnd> end = LinkEndOf(instructions[position].op, stage);
+    const std::optional<LinkEnd> end = LinkEndOf(instructions[position]);
     size_t message = 0;
     if (end.has_value()) {
-      CHECK(end->boundary >= 0 && end->boundary + 1 < static_cast<int>(programs_.size()))
-          << "stage " << stage << " has no neighbour for " << position;
+      CHECK(end->edge >= 0 && end->edge + 1 < options_.cells())
+          << "no other cell for instruction " << position << " of stage " << stage;
       LinkCount& link = links_[end->index()];
       if (end->sends ? link.sent - link.received >= capacity_ : link.sent == link.received) {
         return false;
       }
       message = end->sends ? link.sent++ : link.received++;
-      Wake(end->boundary == stage ? stage + 1 : end->boundary);
+      const bool at_first = end->sends == end->activations;
+      Wake(options_.StageOfCell(at_first ? end->edge + 1 : end->edge));
     }
     visit_({.stage = stage, .position = position, .message = message});
     ++positions_[stage];
     return true;
   }
 
+  const ScheduleOptions& options_;
   const std::vector<StageProgram>& programs_;
   const size_t capacity_;
   const std::function<void(const WalkStep&)>& visit_;
@@ -72,24 +75,25 @@ class Walk {
 
 }  // namespace
 
-std::optional<LinkEnd> LinkEndOf(Opcode op, int stage) {
-  switch (op) {
+std::optional<LinkEnd> LinkEndOf(const Instruction& instruction) {
+  const int cell = instruction.cell.value;
+  switch (instruction.op) {
     case Opcode::kSendActivation:
-      return LinkEnd{.sends = true, .activations = true, .boundary = stage};
+      return LinkEnd{.sends = true, .activations = true, .edge = cell};
     case Opcode::kReceiveActivation:
-      return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1};
+      return LinkEnd{.sends = false, .activations = true, .edge = cell - 1};
     case Opcode::kSendGradient:
-      return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1};
+      return LinkEnd{.sends = true, .activations = false, .edge = cell - 1};
     case Opcode::kReceiveGradient:
-      return LinkEnd{.sends = false, .activations = false, .boundary = stage};
+      return LinkEnd{.sends = false, .activations = false, .edge = cell};
     case Opcode::kSendTiedValues:
-      return LinkEnd{.sends = true, .activations = true, .boundary = stage, .tied = true};
+      return LinkEnd{.sends = true, .activations = true, .edge = cell, .tied = true};
     case Opcode::kReceiveTiedValues:
-      return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1, .tied = true};
+      return LinkEnd{.sends = false, .activations = true, .edge = cell - 1, .tied = true};
     case Opcode::kSendTiedGradients:
-      return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1, .tied = true};
+      return LinkEnd{.sends = true, .activations = false, .edge = cell - 1, .tied = true};
     case Opcode::kReceiveTiedGradients:
-      return LinkEnd{.sends = false, .activations = false, .boundary = stage, .tied = true};
+      return LinkEnd{.sends = false, .activations = false, .edge = cell, .tied = true};
     case Opcode::kAddTiedGradients:
     case Opcode::kLoadInput:
     case Opcode::kForward:
@@ -104,10 +108,11 @@ std::optional<LinkEnd> LinkEndOf(Opcode op, int stage) {
   return std::nullopt;
 }
 
-std::vector<size_t> WalkPipeline(const std::vector<StageProgram>& programs, int link_capacity,
+std::vector<size_t> WalkPipeline(const ScheduleOptions& options,
+                                 const std::vector<StageProgram>& programs, int link_capacity,
                                  const std::function<void(const WalkStep&)>& visit) {
   CHECK(link_capacity >= 1) << "link capacity " << link_capacity;
-  return Walk(programs, link_capacity, visit).Run();
+  return Walk(options, programs, link_capacity, visit).Run();
 }
 
 }  // namespace stagecoach

@@ -1,7 +1,9 @@
 // Schedule: what every stage does in one step, in order; a value without pointers, tensors or time.
 // A pure generator makes it, ValidateSchedule accepts it, Simulate times it, FormatSchedule shows
 // it. The executor interprets it and knows no schedule by name.
-// Units and shapes: stages and micro-batches count from 0.
+// Units and shapes: stages, cells and micro-batches count from 0. A stage holds one cell or more;
+//         edge c lies between cells c and c + 1. Between two cells of one stage nothing is sent: a
+//         forward leaves its outputs to the next cell, a backward its gradients to the one before.
 // Errors: Validate and Parse return INVALID_ARGUMENT and quote the program with the bad place
 //         marked.
 // See: GPipe section 2.3, figure 2; docs/ARCHITECTURE.md, "Schedules".
@@ -15,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "plan/job/job_spec.h"
+#include "plan/schedules/cell_placement.h"
 
 namespace stagecoach {
 
@@ -42,10 +45,12 @@ enum class Opcode : uint8_t {
 inline constexpr size_t kOpcodes = static_cast<size_t>(Opcode::kSendTiedGradients) + 1;
 constexpr bool IsOfMicroBatch(Opcode op) { return op < Opcode::kReceiveTiedValues; }
 
-// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Opcode.
+// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Opcode. Where stages
+// have several cells the cell stands before the micro-batch: F2.0 is of cell 2, and <v2.
 struct Instruction {
   Opcode op;
   MicroBatchId micro_batch = MicroBatchId(0);  // 0 where it is of none
+  CellId cell = CellId(0);
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
@@ -61,20 +66,36 @@ struct ScheduleOptions {
   int stages = 1;             // K
   int micro_batches = 1;      // M
   bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
-  // Stages behind the first whose layers read the data source too; ascending. They load after they
+  // Cells behind the first whose layers read the data source too; ascending. They load after they
   // receive.
   std::vector<int> loading = {};
-  // The first stage that trains anything: none in front of it has a backward, and nothing comes
+  // The first cell that trains anything: none in front of it has a backward, and nothing comes
   // back to them.
   int first_backward = 0;
-  // For tied parameters that are trained. tied_cuts: stages where a cut follows that has an owner
-  // in front of it and a user behind it. tied_owners: stages with an owner. Both ascending.
+  // For tied parameters that are trained. tied_cuts: cells behind which an edge follows that has an
+  // owner in front of it and a user behind it. tied_owners: cells with an owner. Both ascending.
   std::vector<int> tied_cuts = {}, tied_owners = {};
-  bool Loads(int stage) const;
-  bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
-  bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
-  // Whether the stage has this instruction: Opcode::kReceiveTiedValues or one of those behind it.
-  bool HasTied(Opcode op, int stage) const;
+  CellPlacement placement = {};  // of all cells; empty: of the kind's usual number
+  int cells() const { return placement.empty() ? stages : static_cast<int>(placement.size()); }
+  int StageOfCell(int cell) const { return StageOf(placement, cell); }
+  std::vector<int> CellsOfStage(int stage) const { return CellsOf(placement, stage); }
+  bool IsLast(int cell) const { return cell + 1 == cells(); }
+  // Whether both cells of the edge are on one stage.
+  bool IsLocal(int edge) const {
+    return edge >= 0 && edge + 1 < cells() && StageOfCell(edge) == StageOfCell(edge + 1);
+  }
+  bool Loads(int cell) const;
+  bool HasBackward(int cell) const { return !forward_only && cell >= first_backward; }
+  // Whether its backward gives a gradient to the cell before, on whichever stage.
+  bool GivesGradient(int cell) const { return !forward_only && cell > first_backward; }
+  // Messages of the cell, and none where the other cell is on the same stage.
+  bool ReceivesActivation(int cell) const { return cell > 0 && !IsLocal(cell - 1); }
+  bool SendsActivation(int cell) const { return !IsLast(cell) && !IsLocal(cell); }
+  bool ReceivesGradient(int cell) const { return HasBackward(cell) && SendsActivation(cell); }
+  bool SendsGradient(int cell) const { return GivesGradient(cell) && !IsLocal(cell - 1); }
+  // Whether the cell has this instruction: Opcode::kReceiveTiedValues or one of those behind it.
+  // Those have one at local edges too.
+  bool HasTied(Opcode op, int cell) const;
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
 
@@ -96,11 +117,13 @@ struct PipelineLimits {
 // accumulates gradients in the same order and gives the same bits. Recompute stands before the wait
 // for its gradient. A micro-batch is never recomputed if its backward follows its forward with no
 // other forward or backward between. Its stash is the only one alive, so this costs no memory.
-Schedule MakeSchedule(const ScheduleOptions& options);
+// Where stages have several cells, receives come early enough that no sender waits for room
+// (plan/schedules/receive_early.h).
+Schedule MakeSchedule(ScheduleOptions options);
 
-// Every F and B comes once, F before B, backwards ascending. Sends match the neighbour's receives
-// in order. The stash is present at B (F of a kept micro-batch, or R). Loss comes before the last
-// stage's B. Live micro-batches stay within the limit. The whole runs to completion with links of
+// For each cell, every F and B comes once, F before B, backwards ascending. Sends match the receives
+// of the edge's other stage in order. The stash is present at B (F of a kept micro-batch, or R). Loss comes before the last
+// cell's B. Live micro-batches stay within the limit. The whole runs to completion with links of
 // the given capacity.
 absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& limits);
 
@@ -109,14 +132,19 @@ absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& li
 StageProgram WithoutTiedValues(StageProgram program);
 
 // True if the micro-batch's forward must keep its stash: it has a backward and no recompute.
-bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);
-// By micro-batch: does its forward compute nothing, as the last stage's does before a recompute?
-std::vector<bool> EmptyForwards(const Schedule& schedule, int stage);
+bool KeepsStash(const StageProgram& program, CellId cell, MicroBatchId micro_batch);
+// By micro-batch: does its forward by the last cell compute nothing, as before a recompute?
+std::vector<bool> EmptyForwards(const Schedule& schedule);
 
-std::string FormatInstruction(const Instruction& instruction);
+// with_cell: as of a stage with several cells.
+std::string FormatInstruction(const Instruction& instruction, bool with_cell = false);
 // One line a stage: "stage 0: in0 F0 >a0 ...".
 std::string FormatSchedule(const Schedule& schedule);
-absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text);
+// placement: of the schedule. Without one all instructions are of the stage's only cell.
+absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text,
+                                                        const CellPlacement& placement = {});
+// Whether a program's text names cells.
+bool NamesCells(const StageProgram& program);
 
 }  // namespace stagecoach
 

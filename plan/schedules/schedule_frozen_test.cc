@@ -41,8 +41,11 @@ TEST(FrozenSchedule, IsAcceptedForEveryKindModeAndCapacityAndKeepsStashesWhereTh
     for (const auto mode :
          {Rematerialization::kAlways, Rematerialization::kExceptFirst, Rematerialization::kNever}) {
       for (int stages = 1; stages <= 4; ++stages) {
-        for (int first = 0; first < stages; ++first) {
+        const CellPlacement placement = PlacementOf(kind, stages, 0);
+        const int cells = placement.empty() ? stages : static_cast<int>(placement.size());
+        for (int first = 0; first < cells; ++first) {
           for (const int capacity : {1, 2, 8}) {
+            if (!placement.empty() && capacity < kLinkCapacity) continue;
             ScheduleOptions options{
                 .kind = kind, .rematerialization = mode, .stages = stages, .micro_batches = 5};
             options.first_backward = first;
@@ -50,7 +53,8 @@ TEST(FrozenSchedule, IsAcceptedForEveryKindModeAndCapacityAndKeepsStashesWhereTh
             const absl::Status valid = ValidateSchedule(schedule, {.link_capacity = capacity});
             EXPECT_TRUE(valid.ok()) << valid;
             for (int k = 0; k < first; ++k) {
-              EXPECT_FALSE(KeepsStash(schedule.programs[k], MicroBatchId(0)));
+              EXPECT_FALSE(KeepsStash(schedule.programs[StageOf(placement, k)], CellId(k),
+                                      MicroBatchId(0)));
             }
           }
         }
@@ -82,7 +86,7 @@ TEST(FrozenSchedule, ABackwardOrAGradientTooManyOrTooFewIsRefused) {
 
 TEST(FrozenSchedule, TakesTheTimeOfWhatIsComputed) {
   const Schedule schedule = MakeSchedule(FromStage(2, "gpipe", Rematerialization::kNever));
-  const std::vector<StageCost> costs(3, {.forward_seconds = 1, .backward_seconds = 2});
+  const std::vector<CellCost> costs(3, {.forward_seconds = 1, .backward_seconds = 2});
   const auto timeline = Simulate(schedule, costs, {}, {});
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_NEAR(timeline->step_seconds, 2 + 2 * 1 + 2 * 2, 1e-2);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/errors/check.h"
 #include "base/listed.h"
 
 namespace stagecoach {
@@ -9,7 +10,17 @@ namespace stagecoach {
 // Each has a file in plan/schedules, which defines `const ScheduleKind* GpipeScheduleKind()`, and a
 // value of the enum ScheduleKind in proto/stagecoach/v1/model.proto.
 STAGECOACH_LISTED(Giver<const ScheduleKind*>, ScheduleKind,  //
-                  Gpipe, OneForwardOneBackward, ZeroBubble, ZeroBubble2)
+                  BreadthFirst, Gpipe, Interleaved, OneForwardOneBackward, VMin, ZeroBubble, ZeroBubble2,
+                  ZeroBubbleV)
+
+namespace {
+
+// Forwards of a stage: v M.
+double WorkOfStage(const ScheduleOptions& options) {
+  return static_cast<double>(options.cells()) / options.stages * options.micro_batches;
+}
+
+}  // namespace
 
 std::vector<StageWork> RunAhead(int forwards, int micro_batches) {
   std::vector<StageWork> order;
@@ -41,17 +52,40 @@ std::vector<StageWork> SplitBackwards(const std::vector<StageWork>& whole, int p
 }
 
 double FilledBubble(const ScheduleOptions& options) {
-  return (options.stages - 1) / (3.0 * options.micro_batches + options.stages - 1);
+  const int wait = options.stages - 1;
+  return wait / (3.0 * WorkOfStage(options) + wait);
+}
+
+std::vector<StageWork> ScheduleKind::Order(const ScheduleOptions&, int) const {
+  CHECK(false) << name() << " tells neither a stage's order nor that of all";
+  return {};
+}
+
+std::vector<std::vector<StageWork>> ScheduleKind::Orders(const ScheduleOptions& options) const {
+  std::vector<std::vector<StageWork>> orders;
+  for (int stage = 0; stage < options.stages; ++stage) orders.push_back(Order(options, stage));
+  return orders;
 }
 
 double ScheduleKind::IdealBubble(const ScheduleOptions& options) const {
-  return static_cast<double>(options.stages - 1) / (options.micro_batches + options.stages - 1);
+  const int wait = options.stages - 1;
+  return wait / (WorkOfStage(options) + wait);
 }
 
 const KindList<ScheduleKind>& ScheduleKinds() {
   static const auto* const list =
       new KindList<ScheduleKind>("pipeline.schedule", "schedule", CallEach(kListedScheduleKind));
   return *list;
+}
+
+int64_t CellsPerStageOf(const std::string& kind, int64_t cells_per_stage) {
+  return cells_per_stage > 0 ? cells_per_stage
+                             : ScheduleKinds().Named(kind).cells_per_stage().usual;
+}
+
+CellPlacement PlacementOf(const std::string& kind, int stages, int64_t cells_per_stage) {
+  return ScheduleKinds().Named(kind).Place(
+      stages, static_cast<int>(CellsPerStageOf(kind, cells_per_stage)));
 }
 
 std::vector<std::string> ScheduleNames() {

@@ -33,10 +33,10 @@ std::vector<ScheduleOptions> AllOptions(int max_stages, int max_micro_batches) {
   return all;
 }
 
-std::vector<int> MicroBatchesOf(const StageProgram& program, Opcode op) {
+std::vector<int> MicroBatchesOf(const StageProgram& program, int cell, Opcode op) {
   std::vector<int> found;
   for (const Instruction& instruction : program.instructions) {
-    if (instruction.op == op) found.push_back(instruction.micro_batch.value);
+    if (instruction.op == op && instruction.cell.value == cell) found.push_back(instruction.micro_batch.value);
   }
   return found;
 }
@@ -75,14 +75,16 @@ TEST(GoldenSchedule, TextsStayAsTheyAre) {
 
 TEST(Generator, RunsForwardsAndBackwardsOnceAndAscending) {
   for (const ScheduleOptions& options : AllOptions(6, 8)) {
-    for (const StageProgram& program : MakeSchedule(options).programs) {
+    const Schedule schedule = MakeSchedule(options);
+    for (int cell = 0; cell < schedule.options.cells(); ++cell) {
+      const StageProgram& program = schedule.programs[schedule.options.StageOfCell(cell)];
       const std::vector<int> all = UpTo(options.micro_batches);
       const std::vector<int> none, backwards = options.forward_only ? none : all;
-      const bool whole = MicroBatchesOf(program, Opcode::kBackwardInput).empty();
-      EXPECT_EQ(MicroBatchesOf(program, Opcode::kForward), all);
-      EXPECT_EQ(MicroBatchesOf(program, Opcode::kBackward), whole ? backwards : none);
-      EXPECT_EQ(MicroBatchesOf(program, Opcode::kBackwardInput), whole ? none : backwards);
-      EXPECT_EQ(MicroBatchesOf(program, Opcode::kBackwardWeight), whole ? none : backwards);
+      const bool whole = MicroBatchesOf(program, cell, Opcode::kBackwardInput).empty();
+      EXPECT_EQ(MicroBatchesOf(program, cell, Opcode::kForward), all);
+      EXPECT_EQ(MicroBatchesOf(program, cell, Opcode::kBackward), whole ? backwards : none);
+      EXPECT_EQ(MicroBatchesOf(program, cell, Opcode::kBackwardInput), whole ? none : backwards);
+      EXPECT_EQ(MicroBatchesOf(program, cell, Opcode::kBackwardWeight), whole ? none : backwards);
     }
   }
 }
@@ -149,7 +151,8 @@ TEST(Generator, NeverRecomputesWhatWasForwardedLast) {
       Instruction last_work{Opcode::kLoadInput, MicroBatchId()};
       for (const Instruction& instruction : program.instructions) {
         if (instruction.op == Opcode::kRecompute) {
-          EXPECT_FALSE(last_work == (Instruction{Opcode::kForward, instruction.micro_batch}))
+          EXPECT_FALSE(last_work == (Instruction{Opcode::kForward, instruction.micro_batch,
+                                                 instruction.cell}))
               << FormatSchedule({options, {program}});
         }
         if (instruction.op == Opcode::kForward || instruction.op == Opcode::kBackward ||
@@ -168,7 +171,7 @@ TEST(Generator, RecomputesBeforeItWaitsForTheGradient) {
     for (size_t i = 0; i < instructions.size(); ++i) {
       if (instructions[i].op != Opcode::kRecompute) continue;
       EXPECT_EQ(instructions[i + 1],
-                (Instruction{Opcode::kReceiveGradient, instructions[i].micro_batch}));
+                (Instruction{Opcode::kReceiveGradient, instructions[i].micro_batch, CellId(stage)}));
     }
   }
 }
@@ -178,7 +181,9 @@ TEST(Generator, KeepsStashesAsTheModeSays) {
     const Schedule schedule =
         MakeSchedule({.rematerialization = mode, .stages = 2, .micro_batches = 3});
     std::vector<bool> result;
-    for (int m = 0; m < 3; ++m) result.push_back(KeepsStash(schedule.programs[0], MicroBatchId(m)));
+    for (int m = 0; m < 3; ++m) {
+      result.push_back(KeepsStash(schedule.programs[0], CellId(0), MicroBatchId(m)));
+    }
     return result;
   };
   EXPECT_EQ(kept(Rematerialization::kAlways), (std::vector<bool>{false, false, false}));
@@ -186,9 +191,12 @@ TEST(Generator, KeepsStashesAsTheModeSays) {
   EXPECT_EQ(kept(Rematerialization::kNever), (std::vector<bool>{true, true, true}));
 }
 
+// Where stages have several cells, receives are placed for links as they are.
 TEST(Validator, AcceptsEveryGeneratedScheduleOnLinksOfOneMessage) {
   for (const ScheduleOptions& options : AllOptions(8, 12)) {
-    const absl::Status status = ValidateSchedule(MakeSchedule(options), {.link_capacity = 1});
+    const Schedule schedule = MakeSchedule(options);
+    const int capacity = schedule.options.placement.empty() ? 1 : kLinkCapacity;
+    const absl::Status status = ValidateSchedule(schedule, {.link_capacity = capacity});
     ASSERT_TRUE(status.ok()) << status;
   }
 }
@@ -197,10 +205,10 @@ TEST(Text, ParsesBackWhatItPrinted) {
   for (const ScheduleOptions& options : AllOptions(4, 5)) {
     const Schedule schedule = MakeSchedule(options);
     const std::string text = FormatSchedule(schedule);
-    const auto programs = ParsePrograms(text);
+    const auto programs = ParsePrograms(text, schedule.options.placement);
     ASSERT_TRUE(programs.ok()) << programs.status();
     EXPECT_EQ(*programs, schedule.programs);
-    EXPECT_EQ(FormatSchedule({options, *programs}), text);
+    EXPECT_EQ(FormatSchedule({schedule.options, *programs}), text);
   }
 }
 

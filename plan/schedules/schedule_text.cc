@@ -29,16 +29,36 @@ std::optional<int32_t> ParseNumber(std::string_view text) {
   return value;
 }
 
-std::optional<Instruction> ParseInstruction(std::string_view text) {
-  for (size_t op = 0; op < kOpcodes; ++op) {
-    if (!text.starts_with(kOpText[op])) continue;
-    if (!IsOfMicroBatch(static_cast<Opcode>(op))) {
-      if (text != kOpText[op]) return std::nullopt;
-      return Instruction{static_cast<Opcode>(op)};
-    }
-    const std::optional<int32_t> number = ParseNumber(text.substr(kOpText[op].size()));
-    if (!number.has_value()) return std::nullopt;
-    return Instruction{static_cast<Opcode>(op), MicroBatchId(*number)};
+// "3" of the stage's only cell, or "2.3" of cell 2.
+struct Numbers {
+  std::optional<int32_t> cell, micro_batch;
+};
+
+std::optional<Numbers> ParseNumbers(std::string_view text, bool of_micro_batch) {
+  Numbers numbers;
+  const size_t point = text.find('.');
+  if (of_micro_batch && point != std::string_view::npos) {
+    numbers.cell = ParseNumber(text.substr(0, point));
+    if (!numbers.cell.has_value()) return std::nullopt;
+    text.remove_prefix(point + 1);
+  }
+  if (!of_micro_batch && text.empty()) return numbers;
+  std::optional<int32_t>& last = of_micro_batch ? numbers.micro_batch : numbers.cell;
+  last = ParseNumber(text);
+  if (!last.has_value()) return std::nullopt;
+  return numbers;
+}
+
+// `only`: the stage's only cell; nullopt: it has several, and each word names one.
+std::optional<Instruction> ParseInstruction(std::string_view text, std::optional<int> only) {
+  for (size_t i = 0; i < kOpcodes; ++i) {
+    if (!text.starts_with(kOpText[i])) continue;
+    const Opcode op = static_cast<Opcode>(i);
+    const std::optional<Numbers> numbers =
+        ParseNumbers(text.substr(kOpText[i].size()), IsOfMicroBatch(op));
+    if (!numbers.has_value() || numbers->cell.has_value() == only.has_value()) return std::nullopt;
+    return Instruction{op, MicroBatchId(numbers->micro_batch.value_or(0)),
+                       CellId(only.has_value() ? *only : *numbers->cell)};
   }
   return std::nullopt;
 }
@@ -49,7 +69,8 @@ absl::Status ParseError(int stage, const std::vector<std::string>& words, size_t
       absl::StrCat("schedule text: ", what, "\n", MarkWord(StageLabel(stage), words, bad)));
 }
 
-absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage) {
+absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage,
+                                       const CellPlacement& placement) {
   const std::string label = StageLabel(stage);
   const std::string text(absl::StripAsciiWhitespace(line));
   if (!text.starts_with(label)) {
@@ -60,13 +81,17 @@ absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage) {
   StageProgram program{.stage = StageId(stage), .instructions = {}};
   const std::vector<std::string> words =
       absl::StrSplit(text.substr(label.size()), absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  const std::optional<int> only = placement.empty() ? std::optional(stage) : std::nullopt;
   for (size_t i = 0; i < words.size(); ++i) {
-    const std::optional<Instruction> instruction = ParseInstruction(words[i]);
+    const std::optional<Instruction> instruction = ParseInstruction(words[i], only);
     if (!instruction.has_value()) {
       return ParseError(stage, words, i,
                         absl::StrCat("stage ", stage, ": \"", words[i].substr(0, 40),
-                                     "\" is no instruction; want in <a F >a t L <g R B I W >g and "
-                                     "the number of a micro-batch, or <v >v <c T >c"));
+                                     "\" is no instruction; want in <a F >a t L <g R B I W >g and ",
+                                     only.has_value()
+                                         ? "the number of a micro-batch, or <v >v <c T >c"
+                                         : "the numbers of a cell and a micro-batch, as F2.0, or "
+                                           "<v >v <c T >c and the number of a cell"));
     }
     program.instructions.push_back(*instruction);
   }
@@ -97,21 +122,30 @@ std::string MarkWord(const std::string& label, const std::vector<std::string>& w
   return line;
 }
 
+bool NamesCells(const StageProgram& program) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(),
+                     [&program](const Instruction& instruction) {
+                       return instruction.cell.value != program.stage.value;
+                     });
+}
+
 std::string MarkInstruction(const StageProgram& program, size_t bad) {
   std::vector<std::string> words;
   words.reserve(program.instructions.size());
+  const bool with_cell = NamesCells(program);
   for (const Instruction& instruction : program.instructions) {
-    words.push_back(FormatInstruction(instruction));
+    words.push_back(FormatInstruction(instruction, with_cell));
   }
   return MarkWord(StageLabel(program.stage.value), words, bad);
 }
 
-std::string FormatInstruction(const Instruction& instruction) {
+std::string FormatInstruction(const Instruction& instruction, bool with_cell) {
   const size_t op = static_cast<size_t>(instruction.op);
-  const std::string text(op < kOpcodes ? kOpText[op] : "?");
-  return IsOfMicroBatch(instruction.op) || op >= kOpcodes
-             ? absl::StrCat(text, instruction.micro_batch.value)
-             : text;
+  std::string text(op < kOpcodes ? kOpText[op] : "?");
+  const bool of_micro_batch = IsOfMicroBatch(instruction.op) || op >= kOpcodes;
+  if (with_cell) absl::StrAppend(&text, instruction.cell.value, of_micro_batch ? "." : "");
+  if (of_micro_batch) absl::StrAppend(&text, instruction.micro_batch.value);
+  return text;
 }
 
 std::string FormatSchedule(const Schedule& schedule) {
@@ -119,18 +153,21 @@ std::string FormatSchedule(const Schedule& schedule) {
   for (const StageProgram& program : schedule.programs) {
     absl::StrAppend(&text, StageLabel(program.stage.value));
     for (const Instruction& instruction : program.instructions) {
-      absl::StrAppend(&text, " ", FormatInstruction(instruction));
+      absl::StrAppend(&text, " ",
+                      FormatInstruction(instruction, !schedule.options.placement.empty()));
     }
     absl::StrAppend(&text, "\n");
   }
   return text;
 }
 
-absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text) {
+absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text,
+                                                        const CellPlacement& placement) {
   std::vector<StageProgram> programs;
   for (const std::string& line :
        std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipWhitespace()))) {
-    ASSIGN_OR_RETURN(StageProgram program, ParseLine(line, static_cast<int>(programs.size())));
+    ASSIGN_OR_RETURN(StageProgram program,
+                     ParseLine(line, static_cast<int>(programs.size()), placement));
     programs.push_back(std::move(program));
   }
   if (programs.empty()) return absl::InvalidArgumentError("schedule text: no program");

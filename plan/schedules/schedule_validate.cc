@@ -1,6 +1,7 @@
-// ValidateSchedule: first every program by itself (the life of each micro-batch), then neighbours
-// against each other, then all together on links of limited room. Messages of tied parameters stand
-// first or last in every program, so their order on a link is right if each program is.
+// ValidateSchedule: first every program by itself (the life of each micro-batch in each cell), then
+// both ends of each edge against each other, then all together on links of limited room. Messages of
+// tied parameters stand first or last in every program, so their order on a link is right if each
+// program is.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -21,7 +22,39 @@ absl::Status Bad(const StageProgram& program, size_t position, const std::string
                                                  what, "\n", MarkInstruction(program, position)));
 }
 
-// Follows one stage's program and knows what lives of every micro-batch.
+// A cell of the stage, and what lives of every micro-batch in it.
+struct CellCheck {
+  struct MicroBatch {
+    std::array<bool, kOpcodes> done{};
+    bool recomputed = false;  // an R of it stands in the program
+    bool stash = false;
+    bool logits = false;  // in the last cell
+    bool has(Opcode op) const { return done[static_cast<size_t>(op)]; }
+    bool has_backward() const { return has(Opcode::kBackward) || has(Opcode::kBackwardInput); }
+  };
+
+  CellCheck(const ScheduleOptions& options, int number)
+      : cell(number),
+        first(number == 0),
+        last(options.IsLast(number)),
+        loads(options.Loads(number)),
+        receives(options.ReceivesActivation(number)),
+        sends(options.SendsActivation(number)),
+        backward(options.HasBackward(number)),
+        receives_gradient(options.ReceivesGradient(number)),
+        sends_gradient(options.SendsGradient(number)),
+        gives_gradient(options.GivesGradient(number)),
+        batches(static_cast<size_t>(options.micro_batches)) {}
+
+  int cell;
+  bool first, last, loads, receives, sends, backward, receives_gradient, sends_gradient,
+      gives_gradient;
+  std::vector<MicroBatch> batches;
+  std::array<bool, kOpcodes> tied_done{};
+  int losses = 0, input_parts = 0, weight_parts = 0;  // the next ones
+};
+
+// Follows one stage's program and knows what lives.
 class ProgramCheck {
  public:
   ProgramCheck(const ScheduleOptions& options, const PipelineLimits& limits,
@@ -30,15 +63,15 @@ class ProgramCheck {
         limits_(limits),
         program_(program),
         training_(!options.forward_only),
-        backward_(options.HasBackward(program.stage.value)),
-        sends_gradient_(options.SendsGradient(program.stage.value)),
-        first_(program.stage.value == 0),
-        loads_(options.Loads(program.stage.value)),
-        last_(program.stage.value == options.stages - 1),
-        batches_(options.micro_batches) {
+        with_cell_(!options.placement.empty()) {
+    for (const int cell : options.CellsOfStage(program.stage.value)) {
+      cells_.emplace_back(options, cell);
+    }
     for (const Instruction& instruction : program.instructions) {
-      if (instruction.op == Opcode::kRecompute && InRange(instruction.micro_batch)) {
-        batches_[instruction.micro_batch.value].recomputed = true;
+      CellCheck* const cell = CellOf(instruction.cell);
+      if (cell != nullptr && instruction.op == Opcode::kRecompute &&
+          InRange(instruction.micro_batch)) {
+        cell->batches[instruction.micro_batch.value].recomputed = true;
       }
     }
   }
@@ -48,93 +81,126 @@ class ProgramCheck {
       const std::string problem = Step(program_.instructions[i]);
       if (!problem.empty()) {
         return Bad(program_, i,
-                   absl::StrCat(FormatInstruction(program_.instructions[i]), ": ", problem));
+                   absl::StrCat(Text(program_.instructions[i]), ": ", problem));
       }
     }
     return CheckComplete();
   }
 
  private:
-  struct MicroBatch {
-    std::array<bool, kOpcodes> done{};
-    bool recomputed = false;  // an R of it stands in the program
-    bool stash = false;
-    bool logits = false;  // on the last stage
-    bool has(Opcode op) const { return done[static_cast<size_t>(op)]; }
-  };
+  using MicroBatch = CellCheck::MicroBatch;
 
+  std::string Text(const Instruction& instruction) const {
+    return FormatInstruction(instruction, with_cell_);
+  }
+  CellCheck* CellOf(CellId id) {
+    for (CellCheck& cell : cells_) {
+      if (cell.cell == id.value) return &cell;
+    }
+    return nullptr;
+  }
   bool InRange(MicroBatchId id) const { return id.value >= 0 && id.value < options_.micro_batches; }
 
   // Empty if the instruction may stand here, else why not.
   std::string Step(const Instruction& instruction) {
     const int m = instruction.micro_batch.value;
     if (static_cast<size_t>(instruction.op) >= kOpcodes) return "no such instruction";
-    if (!IsOfMicroBatch(instruction.op)) return StepTied(instruction.op);
-    if (turn_ > kTurnOfMicroBatches) return "after the gradients of tied parameters";
-    turn_ = kTurnOfMicroBatches;
+    CellCheck* const cell = CellOf(instruction.cell);
+    if (cell == nullptr) return NotHere(instruction.cell);
+    if (!IsOfMicroBatch(instruction.op)) return StepTied(*cell, instruction.op);
+    if (turn_ > TurnOfMicroBatches()) return "after the gradients of tied parameters";
+    turn_ = TurnOfMicroBatches();
     if (!InRange(instruction.micro_batch)) {
       return absl::StrCat("micro-batches count from 0 to ", options_.micro_batches - 1);
     }
-    MicroBatch& batch = batches_[m];
+    MicroBatch& batch = cell->batches[m];
     if (batch.has(instruction.op)) return "a second time";
-    std::string problem = WrongPlace(instruction.op);
-    if (problem.empty()) problem = Missing(instruction.op, batch);
-    if (problem.empty()) problem = WrongOrder(instruction.op, m);
+    std::string problem = WrongPlace(*cell, instruction.op);
+    if (problem.empty()) problem = Missing(*cell, instruction.op, m);
+    if (problem.empty()) problem = WrongOrder(*cell, instruction.op, m);
     if (!problem.empty()) return problem;
     batch.done[static_cast<size_t>(instruction.op)] = true;
-    return Keep(instruction.op, batch);
+    return Keep(*cell, instruction.op, batch);
   }
 
-  // Values of tied parameters come first and their gradients last, in the order of Opcode.
-  static constexpr int kTurnOfMicroBatches = 3;
-  std::string StepTied(Opcode op) {
-    if (!options_.HasTied(op, program_.stage.value)) {
-      return "no tied parameter asks for it on this stage";
+  std::string NotHere(CellId cell) const {
+    if (cell.value < 0 || cell.value >= options_.cells()) {
+      return absl::StrCat("cells count from 0 to ", options_.cells() - 1);
     }
-    const int behind = static_cast<int>(op) - static_cast<int>(Opcode::kReceiveTiedValues);
-    const int turn = op < Opcode::kReceiveTiedGradients ? behind + 1 : behind + 2;
+    return absl::StrCat("cell ", cell.value, " is on stage ", options_.StageOfCell(cell.value));
+  }
+
+  // Values of tied parameters come first, cell by cell down the network. Their gradients come last,
+  // up the network. Each cell has them in the order of Opcode.
+  int TurnOfMicroBatches() const { return 2 * static_cast<int>(cells_.size()) + 1; }
+  std::string StepTied(CellCheck& cell, Opcode op) {
+    if (!options_.HasTied(op, cell.cell)) {
+      return with_cell_ ? "no tied parameter asks for it in this cell"
+                        : "no tied parameter asks for it on this stage";
+    }
+    const bool values = op < Opcode::kReceiveTiedGradients;
+    const int place = static_cast<int>(&cell - cells_.data());
+    const int behind = values ? static_cast<int>(op) - static_cast<int>(Opcode::kReceiveTiedValues)
+                              : static_cast<int>(op) - static_cast<int>(Opcode::kReceiveTiedGradients);
+    const int turn = values ? 2 * place + behind + 1
+                            : TurnOfMicroBatches() + 1 +
+                                  3 * (static_cast<int>(cells_.size()) - 1 - place) + behind;
     if (turn == turn_) return "a second time";
-    if (turn < turn_) return turn_ == kTurnOfMicroBatches ? "values come first" : "out of order";
+    if (turn < turn_) {
+      return values && turn_ == TurnOfMicroBatches() ? "values come first" : "out of order";
+    }
     turn_ = turn;
-    tied_done_[static_cast<size_t>(op)] = true;
+    cell.tied_done[static_cast<size_t>(op)] = true;
     return "";
   }
 
-  // Instructions that this stage or this kind of schedule does not have.
-  std::string WrongPlace(Opcode op) const {
+  // Instructions that this cell or this kind of schedule does not have.
+  std::string WrongPlace(const CellCheck& cell, Opcode op) const {
+    const bool before = cell.first || cell.receives, behind = cell.last || cell.sends;
     switch (op) {
       case Opcode::kLoadInput:
-        return loads_ ? "" : "this stage's layers read nothing of the data source";
+        return cell.loads ? "" : "this stage's layers read nothing of the data source";
       case Opcode::kReceiveActivation:
-        return first_ ? "the first stage has no stage before it" : "";
+        if (!before) return OnThisStage(cell.cell - 1);
+        return cell.first ? "the first stage has no stage before it" : "";
       case Opcode::kSendActivation:
-        return last_ ? "the last stage has no stage after it" : "";
+        if (!behind) return OnThisStage(cell.cell + 1);
+        return cell.last ? "the last stage has no stage after it" : "";
       case Opcode::kLoadTarget:
       case Opcode::kLoss:
-        return last_ ? "" : "only the last stage has targets and the loss";
+        return cell.last ? "" : "only the last stage has targets and the loss";
       case Opcode::kForward:
         return "";
       default:
         break;
     }
     if (!training_) return "a forward-only schedule has no backward part";
-    if (!backward_) return "nothing is trained up to this stage";
-    if (op == Opcode::kReceiveGradient && last_) return "the last stage has no stage after it";
-    if (op == Opcode::kSendGradient && first_) return "the first stage has no stage before it";
-    if (op == Opcode::kSendGradient && !sends_gradient_)
-      return "nothing is trained before this stage";
+    if (!cell.backward) return "nothing is trained up to this stage";
+    if (op == Opcode::kReceiveGradient) {
+      if (!behind) return OnThisStage(cell.cell + 1);
+      if (cell.last) return "the last stage has no stage after it";
+    }
+    if (op == Opcode::kSendGradient) {
+      if (!before) return OnThisStage(cell.cell - 1);
+      if (cell.first) return "the first stage has no stage before it";
+      if (!cell.gives_gradient) return "nothing is trained before this stage";
+    }
     if (op == Opcode::kRecompute && options_.rematerialization == Rematerialization::kNever) {
       return "rematerialization is never";
     }
     return "";
   }
 
+  static std::string OnThisStage(int cell) {
+    return absl::StrCat("cell ", cell, " is on this stage too: between them nothing is sent");
+  }
+
   // What the instruction needs and does not find.
-  std::string Missing(Opcode op, const MicroBatch& batch) const {
+  std::string Missing(const CellCheck& cell, Opcode op, int m) {
+    const MicroBatch& batch = cell.batches[m];
     switch (op) {
       case Opcode::kForward:
-        return (!loads_ || batch.has(Opcode::kLoadInput)) &&
-                       (first_ || batch.has(Opcode::kReceiveActivation))
+        return HasInput(cell, m) && (!cell.loads || batch.has(Opcode::kLoadInput))
                    ? ""
                    : "its input is not there yet";
       case Opcode::kSendActivation:
@@ -144,58 +210,65 @@ class ProgramCheck {
         return batch.logits ? "" : "its logits are not there: its forward or recompute comes later";
       case Opcode::kRecompute:
         if (!batch.has(Opcode::kForward)) return "its forward has not run";
-        return batch.has(Opcode::kBackward) || batch.has(Opcode::kBackwardInput)
-                   ? "after its backward"
-                   : "";
+        return batch.has_backward() ? "after its backward" : "";
       case Opcode::kBackward:
       case Opcode::kBackwardInput:
-        if (batch.has(Opcode::kBackward) || batch.has(Opcode::kBackwardInput))
-          return "a second backward";
+        if (batch.has_backward()) return "a second backward";
         if (!batch.stash) return "its stash is not there: its forward or recompute comes later";
-        if (last_) return batch.has(Opcode::kLoss) ? "" : "its loss has not run";
-        return batch.has(Opcode::kReceiveGradient) ? "" : "its gradient is not there yet";
+        if (cell.last) return batch.has(Opcode::kLoss) ? "" : "its loss has not run";
+        return HasGradient(cell, m) ? "" : "its gradient is not there yet";
       case Opcode::kBackwardWeight:
         return batch.has(Opcode::kBackwardInput) ? "" : "its input part has not run";
       case Opcode::kSendGradient:
-        return batch.has(Opcode::kBackward) || batch.has(Opcode::kBackwardInput)
-                   ? ""
-                   : "its backward has not run";
+        return batch.has_backward() ? "" : "its backward has not run";
       case Opcode::kLoadInput:
-        return first_ || batch.has(Opcode::kReceiveActivation) ? ""
-                                                               : "its activation is not there yet";
+        return !cell.receives || batch.has(Opcode::kReceiveActivation)
+                   ? ""
+                   : "its activation is not there yet";
       default:  // needs nothing of its own stage
         return "";
     }
   }
 
-  // Sums are made in ascending order of micro-batches on every stage of every schedule.
-  std::string WrongOrder(Opcode op, int m) {
+  bool HasInput(const CellCheck& cell, int m) {
+    if (cell.first) return true;
+    if (cell.receives) return cell.batches[m].has(Opcode::kReceiveActivation);
+    return CellOf(CellId(cell.cell - 1))->batches[m].has(Opcode::kForward);
+  }
+  bool HasGradient(const CellCheck& cell, int m) {
+    if (cell.receives_gradient) return cell.batches[m].has(Opcode::kReceiveGradient);
+    return CellOf(CellId(cell.cell + 1))->batches[m].has_backward();
+  }
+
+  // Sums are made in ascending order of micro-batches in every cell of every schedule.
+  static std::string WrongOrder(CellCheck& cell, Opcode op, int m) {
     const bool whole = op == Opcode::kBackward;
-    if (op == Opcode::kLoss && m != losses_++) return "losses must ascend";
-    if ((whole || op == Opcode::kBackwardInput) && m != input_parts_++)
+    if (op == Opcode::kLoss && m != cell.losses++) return "losses must ascend";
+    if ((whole || op == Opcode::kBackwardInput) && m != cell.input_parts++)
       return "backwards must ascend";
-    if ((whole || op == Opcode::kBackwardWeight) && m != weight_parts_++) {
+    if ((whole || op == Opcode::kBackwardWeight) && m != cell.weight_parts++) {
       return "weight gradients must be added in ascending order";
     }
     return "";
   }
 
   // What the instruction leaves alive; the limits on that.
-  std::string Keep(Opcode op, MicroBatch& batch) {
+  std::string Keep(const CellCheck& cell, Opcode op, MicroBatch& batch) {
     switch (op) {
       case Opcode::kLoadInput:
-        if (!first_) return "";  // counted when it was received
-        [[fallthrough]];
+        return cell.first ? AddLive() : "";  // else counted when it came
       case Opcode::kReceiveActivation:
-        if (++live_ > limits_.max_live_micro_batches) {
-          return absl::StrCat("over ", limits_.max_live_micro_batches, " live micro-batches");
-        }
-        return "";
-      case Opcode::kForward:
-        batch.logits = last_ && !(training_ && batch.recomputed);
-        return backward_ && !batch.recomputed ? AddStash(batch) : "";
+        return AddLive();
+      case Opcode::kForward: {
+        const bool handed_over = !cell.first && !cell.receives;
+        std::string problem = handed_over ? AddLive() : "";
+        batch.logits = cell.last && !(training_ && batch.recomputed);
+        if (problem.empty() && cell.backward && !batch.recomputed) problem = AddStash(batch);
+        if (!cell.backward && !cell.last && !cell.sends) --live_;
+        return problem;
+      }
       case Opcode::kRecompute:
-        batch.logits = last_;
+        batch.logits = cell.last;
         return AddStash(batch);
       case Opcode::kBackward:
       case Opcode::kBackwardWeight:
@@ -205,11 +278,16 @@ class ProgramCheck {
         return "";
       case Opcode::kSendActivation:
       case Opcode::kLoss:
-        if (!backward_) --live_;
+        if (!cell.backward) --live_;
         return "";
       default:
         return "";
     }
+  }
+
+  std::string AddLive() {
+    if (++live_ <= limits_.max_live_micro_batches) return "";
+    return absl::StrCat("over ", limits_.max_live_micro_batches, " live micro-batches");
   }
 
   // Rematerialization promises that one stash at a time is enough.
@@ -222,83 +300,89 @@ class ProgramCheck {
   }
 
   absl::Status CheckComplete() const {
-    std::vector<Opcode> wanted = {Opcode::kForward};
-    if (loads_) wanted.insert(wanted.begin(), Opcode::kLoadInput);
-    if (!first_) wanted.insert(wanted.begin(), Opcode::kReceiveActivation);
-    if (last_) {
-      wanted.insert(wanted.end(), {Opcode::kLoadTarget, Opcode::kLoss});
-    } else {
-      wanted.push_back(Opcode::kSendActivation);
-      if (backward_) wanted.push_back(Opcode::kReceiveGradient);
-    }
-    if (sends_gradient_) wanted.push_back(Opcode::kSendGradient);
+    for (const CellCheck& cell : cells_) RETURN_IF_ERROR(CheckComplete(cell));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckComplete(const CellCheck& cell) const {
+    std::vector<Opcode> wanted;
+    if (cell.receives) wanted.push_back(Opcode::kReceiveActivation);
+    if (cell.loads) wanted.push_back(Opcode::kLoadInput);
+    wanted.push_back(Opcode::kForward);
+    if (cell.last) wanted.insert(wanted.end(), {Opcode::kLoadTarget, Opcode::kLoss});
+    if (cell.sends) wanted.push_back(Opcode::kSendActivation);
+    if (cell.receives_gradient) wanted.push_back(Opcode::kReceiveGradient);
+    if (cell.sends_gradient) wanted.push_back(Opcode::kSendGradient);
     for (int m = 0; m < options_.micro_batches; ++m) {
       std::vector<Opcode> of_batch = wanted;
-      if (backward_) {
-        of_batch.push_back(batches_[m].has(Opcode::kBackwardInput) ? Opcode::kBackwardWeight
-                                                                   : Opcode::kBackward);
+      if (cell.backward) {
+        of_batch.push_back(cell.batches[m].has(Opcode::kBackwardInput) ? Opcode::kBackwardWeight
+                                                                       : Opcode::kBackward);
       }
       for (Opcode op : of_batch) {
-        if (batches_[m].has(op)) continue;
-        return Bad(program_, program_.instructions.size(),
-                   absl::StrCat(FormatInstruction({op, MicroBatchId(m)}), " is missing"));
+        if (!cell.batches[m].has(op)) return IsMissing({op, MicroBatchId(m), CellId(cell.cell)});
       }
     }
     for (size_t i = 0; i < kOpcodes; ++i) {
       const Opcode op = static_cast<Opcode>(i);
-      if (!options_.HasTied(op, program_.stage.value) || tied_done_[i]) continue;
-      return Bad(program_, program_.instructions.size(),
-                 absl::StrCat(FormatInstruction({op}), " is missing"));
+      if (!options_.HasTied(op, cell.cell) || cell.tied_done[i]) continue;
+      return IsMissing({op, MicroBatchId(0), CellId(cell.cell)});
     }
     return absl::OkStatus();
+  }
+
+  absl::Status IsMissing(const Instruction& instruction) const {
+    return Bad(program_, program_.instructions.size(),
+               absl::StrCat(Text(instruction), " is missing"));
   }
 
   const ScheduleOptions& options_;
   const PipelineLimits& limits_;
   const StageProgram& program_;
   const bool training_;
-  const bool backward_, sends_gradient_;
-  const bool first_;
-  const bool loads_;
-  const bool last_;
-  std::vector<MicroBatch> batches_;
+  const bool with_cell_;  // texts name it
+  std::vector<CellCheck> cells_;
   int turn_ = 0;  // that the program has come to
-  std::array<bool, kOpcodes> tied_done_{};
-  int losses_ = 0;
-  int input_parts_ = 0;
-  int weight_parts_ = 0;
   int live_ = 0;
   int stashes_ = 0;
 };
 
-std::vector<size_t> PositionsOf(const StageProgram& program, Opcode op) {
+std::vector<size_t> PositionsOf(const StageProgram& program, Opcode op, int cell) {
   std::vector<size_t> positions;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    if (program.instructions[i].op == op) positions.push_back(i);
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.op == op && instruction.cell.value == cell) positions.push_back(i);
   }
   return positions;
 }
 
-// Links are FIFO: the n-th receive takes the n-th message sent.
-absl::Status CheckOrder(const StageProgram& sender, Opcode send, const StageProgram& receiver,
-                        Opcode receive) {
-  const std::vector<size_t> sends = PositionsOf(sender, send);
-  const std::vector<size_t> receives = PositionsOf(receiver, receive);
+// Links are FIFO: the n-th receive takes the n-th message sent. Down or up the edge behind cell
+// `edge`.
+absl::Status CheckOrder(const Schedule& schedule, int edge, bool down) {
+  const int from = down ? edge : edge + 1, to = down ? edge + 1 : edge;
+  const StageProgram& sender = schedule.programs[schedule.options.StageOfCell(from)];
+  const StageProgram& receiver = schedule.programs[schedule.options.StageOfCell(to)];
+  const std::vector<size_t> sends =
+      PositionsOf(sender, down ? Opcode::kSendActivation : Opcode::kSendGradient, from);
+  const std::vector<size_t> receives =
+      PositionsOf(receiver, down ? Opcode::kReceiveActivation : Opcode::kReceiveGradient, to);
   CHECK(sends.size() == receives.size()) << "both programs are complete";
+  const bool with_cell = !schedule.options.placement.empty();
   for (size_t n = 0; n < sends.size(); ++n) {
     const Instruction& sent = sender.instructions[sends[n]];
     if (sent.micro_batch == receiver.instructions[receives[n]].micro_batch) continue;
-    return Bad(
-        receiver, receives[n],
-        absl::StrCat(FormatInstruction(receiver.instructions[receives[n]]), ": message number ", n,
-                     " from stage ", sender.stage.value, " is ", FormatInstruction(sent)));
+    return Bad(receiver, receives[n],
+               absl::StrCat(FormatInstruction(receiver.instructions[receives[n]], with_cell),
+                            ": message number ", n, " from stage ", sender.stage.value, " is ",
+                            FormatInstruction(sent, with_cell)));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckRunsToCompletion(const Schedule& schedule, const PipelineLimits& limits) {
   const std::vector<size_t> positions =
-      WalkPipeline(schedule.programs, limits.link_capacity, [](const WalkStep&) {});
+      WalkPipeline(schedule.options, schedule.programs, limits.link_capacity,
+                   [](const WalkStep&) {});
   std::string stuck;
   constexpr int kShown = 8;
   int count = 0;
@@ -314,6 +398,24 @@ absl::Status CheckRunsToCompletion(const Schedule& schedule, const PipelineLimit
                                                  " stages wait for each other", stuck));
 }
 
+absl::Status CheckPlacement(const ScheduleOptions& options) {
+  std::vector<bool> used(static_cast<size_t>(options.stages), options.placement.empty());
+  for (size_t cell = 0; cell < options.placement.size(); ++cell) {
+    const int stage = options.placement[cell];
+    if (stage < 0 || stage >= options.stages) {
+      return absl::InvalidArgumentError(absl::StrCat("schedule: cell ", cell, " is on stage ",
+                                                     stage, ", stages count from 0 to ",
+                                                     options.stages - 1));
+    }
+    used[static_cast<size_t>(stage)] = true;
+  }
+  for (size_t stage = 0; stage < used.size(); ++stage) {
+    if (used[stage]) continue;
+    return absl::InvalidArgumentError(absl::StrCat("schedule: stage ", stage, " has no cell"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckShape(const Schedule& schedule, const PipelineLimits& limits) {
   const ScheduleOptions& options = schedule.options;
   if (options.stages < 1 || options.micro_batches < 1) {
@@ -321,9 +423,11 @@ absl::Status CheckShape(const Schedule& schedule, const PipelineLimits& limits) 
                                                    options.micro_batches,
                                                    " micro-batches; must be >= 1"));
   }
-  if (options.first_backward < 0 || options.first_backward >= options.stages) {
-    return absl::InvalidArgumentError(absl::StrCat("schedule: the first backward on stage ",
-                                                   options.first_backward, " of ", options.stages));
+  RETURN_IF_ERROR(CheckPlacement(options));
+  if (options.first_backward < 0 || options.first_backward >= options.cells()) {
+    return absl::InvalidArgumentError(absl::StrCat("schedule: the first backward in cell ",
+                                                   options.first_backward, " of ",
+                                                   options.cells()));
   }
   if (limits.link_capacity < 1 || limits.max_live_micro_batches < 1) {
     return absl::InvalidArgumentError("schedule: limits must be >= 1");
@@ -347,12 +451,12 @@ absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& li
   for (const StageProgram& program : schedule.programs) {
     RETURN_IF_ERROR(ProgramCheck(schedule.options, limits, program).Run());
   }
-  for (size_t stage = 0; stage + 1 < schedule.programs.size(); ++stage) {
-    const StageProgram& upper = schedule.programs[stage];
-    const StageProgram& lower = schedule.programs[stage + 1];
-    RETURN_IF_ERROR(CheckOrder(upper, Opcode::kSendActivation, lower, Opcode::kReceiveActivation));
-    if (!schedule.options.HasBackward(upper.stage.value)) continue;
-    RETURN_IF_ERROR(CheckOrder(lower, Opcode::kSendGradient, upper, Opcode::kReceiveGradient));
+  for (int edge = 0; edge + 1 < schedule.options.cells(); ++edge) {
+    if (schedule.options.IsLocal(edge)) continue;
+    RETURN_IF_ERROR(CheckOrder(schedule, edge, /*down=*/true));
+    if (schedule.options.HasBackward(edge)) {
+      RETURN_IF_ERROR(CheckOrder(schedule, edge, /*down=*/false));
+    }
   }
   return CheckRunsToCompletion(schedule, limits);
 }

@@ -22,17 +22,17 @@ Schedule SplitBackward(Schedule schedule) {
   for (StageProgram& program : schedule.programs) {
     std::vector<Instruction> split;
     for (size_t i = 0; i < program.instructions.size(); ++i) {
-      const auto [op, m] = program.instructions[i];
+      const auto [op, m, cell] = program.instructions[i];
       if (op != Opcode::kBackward) {
-        split.push_back({op, m});
+        split.push_back({op, m, cell});
         continue;
       }
-      split.push_back({Opcode::kBackwardInput, m});
+      split.push_back({Opcode::kBackwardInput, m, cell});
       if (i + 1 < program.instructions.size() &&
           program.instructions[i + 1].op == Opcode::kSendGradient) {
         split.push_back(program.instructions[++i]);
       }
-      split.push_back({Opcode::kBackwardWeight, m});
+      split.push_back({Opcode::kBackwardWeight, m, cell});
     }
     program.instructions = std::move(split);
   }
@@ -84,7 +84,9 @@ using Mutate = void (*)(const Schedule&, const Sums&, size_t stage, Tally*);
 Tally ForAllPrograms(Mutate mutate) {
   Tally tally;
   for (const Schedule& original : Originals()) {
-    EXPECT_TRUE(ValidateSchedule(original, {.link_capacity = 1}).ok()) << FormatSchedule(original);
+    const int least = original.options.placement.empty() ? 1 : kLinkCapacity;
+    EXPECT_TRUE(ValidateSchedule(original, {.link_capacity = least}).ok())
+        << FormatSchedule(original);
     const std::optional<Sums> meaning = Interpreter(original, kCapacity).Run();
     EXPECT_TRUE(meaning.has_value()) << FormatSchedule(original);
     if (!meaning.has_value()) break;

@@ -14,14 +14,14 @@ namespace {
 
 bool IsDuration(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 
-absl::Status CheckCosts(const Schedule& schedule, std::span<const StageCost> costs,
+absl::Status CheckCosts(const Schedule& schedule, std::span<const CellCost> costs,
                         const LinkCost& link) {
-  if (costs.size() != schedule.programs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "simulation: ", costs.size(), " stage costs for ", schedule.programs.size(), " stages"));
+  if (std::ssize(costs) != schedule.options.cells()) {
+    return absl::InvalidArgumentError(absl::StrCat("simulation: ", costs.size(), " costs for ",
+                                                   schedule.options.cells(), " cells"));
   }
-  for (size_t stage = 0; stage < costs.size(); ++stage) {
-    const StageCost& cost = costs[stage];
+  for (size_t cell = 0; cell < costs.size(); ++cell) {
+    const CellCost& cost = costs[cell];
     if (IsDuration(cost.forward_seconds) && IsDuration(cost.backward_seconds) &&
         IsDuration(cost.recompute_seconds) && IsDuration(cost.loss_seconds) &&
         IsDuration(cost.load_seconds) && cost.activation_bytes >= 0 && cost.gradient_bytes >= 0 &&
@@ -29,7 +29,7 @@ absl::Status CheckCosts(const Schedule& schedule, std::span<const StageCost> cos
       continue;
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("simulation: costs of stage ", stage, " must be finite and >= 0"));
+        absl::StrCat("simulation: costs of cell ", cell, " must be finite and >= 0"));
   }
   if (!(link.bytes_per_second > 0) || !IsDuration(link.latency_seconds)) {
     return absl::InvalidArgumentError(
@@ -40,7 +40,7 @@ absl::Status CheckCosts(const Schedule& schedule, std::span<const StageCost> cos
 }
 
 // Seconds of work of an instruction; sends and receives take only what they wait.
-double WorkSeconds(Opcode op, const StageCost& cost) {
+double WorkSeconds(Opcode op, const CellCost& cost) {
   switch (op) {
     case Opcode::kLoadInput:
     case Opcode::kLoadTarget:
@@ -71,7 +71,7 @@ double WorkSeconds(Opcode op, const StageCost& cost) {
 }
 
 // Of one message.
-int64_t BytesOf(const LinkEnd& end, const StageCost& cost) {
+int64_t BytesOf(const LinkEnd& end, const CellCost& cost) {
   if (end.tied) return end.activations ? cost.tied_value_bytes : cost.tied_gradient_bytes;
   return end.activations ? cost.activation_bytes : cost.gradient_bytes;
 }
@@ -81,7 +81,7 @@ bool IsBusy(Opcode op) {
          op == Opcode::kBackwardInput || op == Opcode::kBackwardWeight || op == Opcode::kLoss;
 }
 
-// One direction of a boundary: messages follow each other at the link's rate, and arrive one
+// One direction of an edge: messages follow each other at the link's rate, and arrive one
 // latency after their last byte left.
 struct LinkClock {
   double free_seconds = 0;       // when the wire is done with the last message
@@ -91,17 +91,17 @@ struct LinkClock {
 
 class Simulation {
  public:
-  Simulation(const Schedule& schedule, std::span<const StageCost> costs, const LinkCost& link,
+  Simulation(const Schedule& schedule, std::span<const CellCost> costs, const LinkCost& link,
              int link_capacity)
       : schedule_(schedule),
         costs_(costs),
         link_(link),
         capacity_(static_cast<size_t>(link_capacity)),
         links_(2 * costs.size()),
-        events_(costs.size()),
-        now_(costs.size(), 0.0),
-        empty_(EmptyForwards(schedule, static_cast<int>(costs.size()) - 1)) {
-    for (size_t stage = 0; stage < costs.size(); ++stage) {
+        events_(schedule.programs.size()),
+        now_(schedule.programs.size(), 0.0),
+        empty_(EmptyForwards(schedule)) {
+    for (size_t stage = 0; stage < schedule.programs.size(); ++stage) {
       events_[stage].reserve(schedule.programs[stage].instructions.size());
     }
   }
@@ -109,9 +109,9 @@ class Simulation {
   void Visit(const WalkStep& step) {
     const Instruction& instruction = schedule_.programs[step.stage].instructions[step.position];
     const double start = now_[step.stage];
-    const std::optional<LinkEnd> end = LinkEndOf(instruction.op, step.stage);
+    const std::optional<LinkEnd> end = LinkEndOf(instruction);
     const double finish = end.has_value() ? PassMessage(*end, step.message, start)
-                                          : start + WorkOf(step.stage, instruction);
+                                          : start + WorkOf(instruction);
     now_[step.stage] = finish;
     events_[step.stage].push_back({.stage = StageId(step.stage),
                                    .instruction = instruction,
@@ -124,7 +124,7 @@ class Simulation {
     for (const std::vector<TimelineEvent>& events : events_) {
       double busy = 0;
       for (const TimelineEvent& event : events) {
-        if (IsBusy(event.instruction.op)) busy += WorkOf(event.stage.value, event.instruction);
+        if (IsBusy(event.instruction.op)) busy += WorkOf(event.instruction);
       }
       timeline.busy_seconds.push_back(busy);
       timeline.events.insert(timeline.events.end(), events.begin(), events.end());
@@ -134,15 +134,16 @@ class Simulation {
   }
 
  private:
-  double WorkOf(int stage, const Instruction& instruction) const {
-    const bool last = stage + 1 == static_cast<int>(costs_.size());
+  double WorkOf(const Instruction& instruction) const {
+    const bool last = schedule_.options.IsLast(instruction.cell.value);
     const bool nothing = last && instruction.op == Opcode::kForward &&
                          empty_[static_cast<size_t>(instruction.micro_batch.value)];
-    return nothing ? 0 : WorkSeconds(instruction.op, costs_[static_cast<size_t>(stage)]);
+    return nothing ? 0 : WorkSeconds(instruction.op, costs_[static_cast<size_t>(instruction.cell.value)]);
   }
 
   // Returns when the instruction is over.
   double PassMessage(const LinkEnd& end, size_t message, double now) {
+    if (schedule_.options.IsLocal(end.edge)) return now;
     LinkClock& clock = links_[end.index()];
     if (!end.sends) {
       clock.receives.push_back(std::max(now, clock.arrivals[message]));
@@ -150,20 +151,20 @@ class Simulation {
     }
     const double accepted =
         message < capacity_ ? now : std::max(now, clock.receives[message - capacity_]);
-    const auto bytes = static_cast<double>(BytesOf(end, costs_[end.boundary]));
+    const auto bytes = static_cast<double>(BytesOf(end, costs_[end.edge]));
     clock.free_seconds = std::max(accepted, clock.free_seconds) + bytes / link_.bytes_per_second;
     clock.arrivals.push_back(clock.free_seconds + link_.latency_seconds);
     return accepted;
   }
 
   const Schedule& schedule_;
-  const std::span<const StageCost> costs_;
+  const std::span<const CellCost> costs_;
   const LinkCost link_;
   const size_t capacity_;
   std::vector<LinkClock> links_;
   std::vector<std::vector<TimelineEvent>> events_;
   std::vector<double> now_;
-  const std::vector<bool> empty_;  // forwards of the last stage
+  const std::vector<bool> empty_;  // forwards of the last cell
 };
 
 }  // namespace
@@ -180,12 +181,12 @@ double IdealBubble(const ScheduleOptions& options) {
   return ScheduleKinds().Named(options.kind).IdealBubble(options);
 }
 
-absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,
+absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const CellCost> costs,
                                   const LinkCost& link, const PipelineLimits& limits) {
   RETURN_IF_ERROR(ValidateSchedule(schedule, limits));
   RETURN_IF_ERROR(CheckCosts(schedule, costs, link));
   Simulation simulation(schedule, costs, link, limits.link_capacity);
-  WalkPipeline(schedule.programs, limits.link_capacity,
+  WalkPipeline(schedule.options, schedule.programs, limits.link_capacity,
                [&simulation](const WalkStep& step) { simulation.Visit(step); });
   return simulation.Finish();
 }

@@ -1,4 +1,4 @@
-// Simulator: the time a schedule takes on given stage and link costs, instruction by instruction.
+// Simulator: the time a schedule takes on given costs of cells and links, instruction by instruction.
 // Pure; 128 stages take milliseconds. The executor's rule is simulated exactly. Instructions run in
 // order. A send blocks only while its link is full, a receive until the message has arrived.
 // Units: seconds from the start of the step.
@@ -13,7 +13,7 @@
 
 namespace stagecoach {
 
-struct StageCost {
+struct CellCost {
   double forward_seconds = 0;
   double backward_seconds = 0;  // B; I and W take half each
   double recompute_seconds = 0;
@@ -44,11 +44,12 @@ struct Timeline {
   double Bubble() const;  // 1 - sum(busy) / (K * step)
 };
 
-// Least idle share if every stage takes the same time and a backward takes two forwards'. Most
-// schedules have (K - 1) / (M + K - 1) (plan/schedules/schedule_kinds.h).
+// Least idle share if every cell takes the same time and a backward takes two forwards'. Most
+// schedules have (K - 1) / (v M + K - 1) (plan/schedules/schedule_kinds.h).
 double IdealBubble(const ScheduleOptions& options);
 
-absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,
+// costs: by cell. What crosses between two cells of a stage costs nothing.
+absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const CellCost> costs,
                                   const LinkCost& link, const PipelineLimits& limits);
 
 }  // namespace stagecoach

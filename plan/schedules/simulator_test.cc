@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Timeline Simulated(const Schedule& schedule, const std::vector<StageCost>& costs,
+Timeline Simulated(const Schedule& schedule, const std::vector<CellCost>& costs,
                    const LinkCost& link, const PipelineLimits& limits = {}) {
   const auto timeline = Simulate(schedule, costs, link, limits);
   EXPECT_TRUE(timeline.ok()) << timeline.status();
@@ -37,9 +37,10 @@ TEST(Simulator, EqualStagesTakeThePapersTime) {
   for (const std::string& kind : ScheduleNames()) {
     for (int k = 1; k <= 8; ++k) {
       for (int m = 1; m <= 12; ++m) {
-        const std::vector<StageCost> costs(
+        const std::vector<CellCost> costs(
             k, {.forward_seconds = kForward, .backward_seconds = kBackward});
         if (kind.starts_with("zero_bubble")) continue;
+        if (ScheduleKinds().Named(kind).cells_per_stage().usual > 1) continue;
         const Timeline timeline =
             Simulated(MakeSchedule({kind, Rematerialization::kNever, k, m}), costs, {});
         EXPECT_EQ(timeline.step_seconds, (m + k - 1) * (kForward + kBackward)) << k << " " << m;
@@ -56,7 +57,7 @@ TEST(Simulator, ZeroBubbleWaitsForTheFirstForwardsAndNothingElse) {
     for (int k = 1; k <= 8; ++k) {
       for (int m = 1; m <= 24; ++m) {
         const ScheduleOptions options{kind, Rematerialization::kNever, k, m};
-        const std::vector<StageCost> costs(k, {.forward_seconds = 1, .backward_seconds = 2});
+        const std::vector<CellCost> costs(k, {.forward_seconds = 1, .backward_seconds = 2});
         const Timeline timeline = Simulated(MakeSchedule(options), costs, {});
         if (m >= k) {
           EXPECT_EQ(timeline.step_seconds, 3 * m + k - 1) << kind << " " << k << " " << m;
@@ -72,7 +73,7 @@ TEST(Simulator, ZeroBubbleWaitsForTheFirstForwardsAndNothingElse) {
 TEST(Simulator, ZeroBubble2HidesSlowLinks) {
   for (int k = 2; k <= 8; ++k) {
     for (const double latency : {0.25, 0.5, 1.0}) {
-      const std::vector<StageCost> costs(k, {.forward_seconds = 1, .backward_seconds = 2});
+      const std::vector<CellCost> costs(k, {.forward_seconds = 1, .backward_seconds = 2});
       const auto seconds = [&](const char* kind) {
         return Simulated(MakeSchedule({kind, Rematerialization::kNever, k, 4 * k}), costs,
                          {.latency_seconds = latency})
@@ -87,7 +88,7 @@ TEST(Simulator, ZeroBubble2HidesSlowLinks) {
 TEST(Simulator, RecomputeHidesInTheWaitForTheGradient) {
   // GPipe's point: only the last stage's first recompute is on the critical path of the fill.
   const ScheduleOptions options{.stages = 4, .micro_batches = 8};
-  const std::vector<StageCost> costs(
+  const std::vector<CellCost> costs(
       4, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
   const Timeline timeline = Simulated(MakeSchedule(options), costs, {});
   // The stage before the last fills K - 2 + M, then (R + B) M on the last one, whose forwards
@@ -98,21 +99,21 @@ TEST(Simulator, RecomputeHidesInTheWaitForTheGradient) {
 
 TEST(Simulator, MessagesShareTheWireAndArriveALatencyLater) {
   const Schedule schedule = MakeSchedule({.stages = 2, .micro_batches = 2, .forward_only = true});
-  std::vector<StageCost> costs(2,
+  std::vector<CellCost> costs(2,
                                {.forward_seconds = 1, .loss_seconds = 0.25, .load_seconds = 0.5});
   costs[0].activation_bytes = 400;
   const Timeline timeline =
       Simulated(schedule, costs, {.bytes_per_second = 100, .latency_seconds = 0.125});
   // in0 0.5, F0 1.5, wire until 5.5; in1 2, F1 3, the wire is free at 5.5, until 9.5.
-  EXPECT_EQ(EndOf(timeline, 1, {Opcode::kReceiveActivation, MicroBatchId(0)}), 5.625);
-  EXPECT_EQ(EndOf(timeline, 1, {Opcode::kReceiveActivation, MicroBatchId(1)}), 9.625);
+  EXPECT_EQ(EndOf(timeline, 1, {Opcode::kReceiveActivation, MicroBatchId(0), CellId(1)}), 5.625);
+  EXPECT_EQ(EndOf(timeline, 1, {Opcode::kReceiveActivation, MicroBatchId(1), CellId(1)}), 9.625);
   EXPECT_EQ(timeline.step_seconds, 9.625 + 1 + 0.5 + 0.25);
   EXPECT_THAT(timeline.busy_seconds, ElementsAre(2, 2.5)) << "loading is not busy";
 }
 
 TEST(Simulator, ASendWaitsOnlyForRoomInItsLink) {
   const Schedule schedule = MakeSchedule({.stages = 2, .micro_batches = 4, .forward_only = true});
-  const std::vector<StageCost> costs = {{.forward_seconds = 1}, {.forward_seconds = 10}};
+  const std::vector<CellCost> costs = {{.forward_seconds = 1}, {.forward_seconds = 10}};
   const Timeline one = Simulated(schedule, costs, {}, {.link_capacity = 1});
   // Message 0 is taken at 1, message 1 at 11, message 2 at 21.
   EXPECT_EQ(EndOf(one, 0, {Opcode::kSendActivation, MicroBatchId(0)}), 1);
@@ -128,7 +129,7 @@ TEST(Simulator, ASendWaitsOnlyForRoomInItsLink) {
 TEST(Simulator, GradientsHaveTheSizeOfTheBoundaryTheyCross) {
   const Schedule schedule = MakeSchedule(
       {.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 1});
-  const std::vector<StageCost> costs = {
+  const std::vector<CellCost> costs = {
       {.backward_seconds = 1, .activation_bytes = 300, .gradient_bytes = 200},
       {.backward_seconds = 1, .activation_bytes = 7000, .gradient_bytes = 7000}};
   EXPECT_EQ(Simulated(schedule, costs, {.bytes_per_second = 100}).step_seconds, 3 + 1 + 2 + 1);
@@ -149,13 +150,13 @@ TEST(Simulator, TimelineFollowsTheProgramsWithoutGapsOrOverlaps) {
     const int k = 1 + static_cast<int>(random() % 5), m = 1 + static_cast<int>(random() % 6);
     const Schedule schedule = MakeSchedule({ScheduleNames().at(random() % ScheduleNames().size()),
                                             static_cast<Rematerialization>(random() % 3), k, m});
-    std::vector<StageCost> costs;
-    for (int i = 0; i < k; ++i) {
+    std::vector<CellCost> costs;
+    for (int i = 0; i < schedule.options.cells(); ++i) {
       costs.push_back(
           {seconds(random), seconds(random), seconds(random), seconds(random), 0.01, 100});
     }
     const LinkCost link{.bytes_per_second = 100 / seconds(random), .latency_seconds = 0.2};
-    const Timeline timeline = Simulated(schedule, costs, link, {.link_capacity = 1});
+    const Timeline timeline = Simulated(schedule, costs, link, {.link_capacity = kLinkCapacity});
     size_t next = 0;
     double longest = 0;
     for (const StageProgram& program : schedule.programs) {
@@ -180,7 +181,7 @@ TEST(Simulator, TimelineFollowsTheProgramsWithoutGapsOrOverlaps) {
 TEST(Simulator, TakesALargePipelineQuickly) {
   const Schedule schedule =
       MakeSchedule({.kind = "one_forward_one_backward", .stages = 128, .micro_batches = 512});
-  const std::vector<StageCost> costs(128, {.forward_seconds = 1, .backward_seconds = 2});
+  const std::vector<CellCost> costs(128, {.forward_seconds = 1, .backward_seconds = 2});
   const std::clock_t start = std::clock();  // of this process: others may keep the machine busy
   const Timeline timeline = Simulated(schedule, costs, {});
   const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -191,17 +192,17 @@ TEST(Simulator, TakesALargePipelineQuickly) {
 TEST(Simulator, RefusesCostsThatAreNoTimes) {
   const Schedule schedule = MakeSchedule({.stages = 2, .micro_batches = 2});
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto error = [&](const std::vector<StageCost>& costs, const LinkCost& link) {
+  const auto error = [&](const std::vector<CellCost>& costs, const LinkCost& link) {
     return std::string(Simulate(schedule, costs, link, {}).status().message());
   };
-  EXPECT_THAT(error({{}}, {}), HasSubstr("1 stage costs for 2 stages"));
-  EXPECT_THAT(error({{}, {.forward_seconds = nan}}, {}), HasSubstr("costs of stage 1"));
-  EXPECT_THAT(error({{.backward_seconds = -1}, {}}, {}), HasSubstr("costs of stage 0"));
+  EXPECT_THAT(error({{}}, {}), HasSubstr("1 costs for 2 cells"));
+  EXPECT_THAT(error({{}, {.forward_seconds = nan}}, {}), HasSubstr("costs of cell 1"));
+  EXPECT_THAT(error({{.backward_seconds = -1}, {}}, {}), HasSubstr("costs of cell 0"));
   EXPECT_THAT(error({{}, {}}, {.bytes_per_second = 0}), HasSubstr("bytes_per_second > 0"));
   EXPECT_THAT(error({{}, {}}, {.latency_seconds = nan}), HasSubstr("latency_seconds >= 0"));
   Schedule broken = schedule;
   broken.programs[0].instructions.pop_back();
-  EXPECT_FALSE(Simulate(broken, std::vector<StageCost>(2), {}, {}).ok());
+  EXPECT_FALSE(Simulate(broken, std::vector<CellCost>(2), {}, {}).ok());
 }
 
 TEST(IdealBubble, IsWhatFillingAndDrainingCost) {
@@ -217,7 +218,7 @@ TEST(IdealBubble, IsWhatFillingAndDrainingCost) {
 
 TEST(Simulator, AStepWithoutAnyTimeHasNoBubble) {
   const Timeline timeline =
-      Simulated(MakeSchedule({.stages = 2, .micro_batches = 2}), std::vector<StageCost>(2), {});
+      Simulated(MakeSchedule({.stages = 2, .micro_batches = 2}), std::vector<CellCost>(2), {});
   EXPECT_EQ(timeline.Bubble(), 0);
 }
 

@@ -108,5 +108,15 @@ TEST_F(StageMetricsTest, LinkCountersOutliveALink) {
   EXPECT_THAT(text, HasSubstr("stagecoach_link_repeats_total{stage=\"s0\",peer=\"downstream\"} 4"));
 }
 
+// Two stages may share several edges: the first connection of each is none again.
+TEST(LinkTotals, CountsTheConnectionsOfAnEdgeBehindItsFirst) {
+  LinkTotals totals;
+  EXPECT_EQ(totals.reconnects(), 0u);
+  for (const int above : {0, 2, 4}) totals.Connected(CellId(above));
+  EXPECT_EQ(totals.reconnects(), 0u);
+  totals.Connected(CellId(2));
+  EXPECT_EQ(totals.reconnects(), 1u);
+}
+
 }  // namespace
 }  // namespace stagecoach

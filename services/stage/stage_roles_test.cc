@@ -117,7 +117,7 @@ class StageRolesTest : public ::testing::Test {
     GrpcLinkConnector dialler(options);
     Bell bell;
     const std::unique_ptr<Link> link =
-        dialler.Dial(address_, {"job-a", 1, 2, StageId(0)}, *allocator, kAnyMessageBytes);
+        dialler.Dial(address_, {"job-a", 1, 2, CellId(0)}, *allocator, kAnyMessageBytes);
     link->SetReadyCallback(bell.Rope());
     bell.WaitFor([&] { return !link->status().ok(); });
     return link->status();

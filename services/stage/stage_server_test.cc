@@ -192,7 +192,7 @@ class StageServerTest : public ::testing::Test {
     command.network = std::make_shared<const Network>(*std::move(network));
     command.partition = *UniformPartition(7, 2);
     command.stage = StageId(k);
-    if (k == 0) command.downstream_address = addresses_[1];
+    command.neighbours = {{.downstream_address = k == 0 ? addresses_[1] : ""}};
     return command;
   }
 

@@ -13,7 +13,7 @@
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/observe/log.h"
 #include "services/stage/telemetry.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 
 namespace stagecoach {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "services/common/convert/convert_control.h"
 #include "stage/executor/boundary_port.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 
 namespace stagecoach {
 namespace {
@@ -47,12 +47,11 @@ v1::StageTelemetry ToProto(const StageStatus& status) {
 
 v1::LinkTelemetry ToProto(const NeighbourLink& neighbour, const LinkStatistics& link) {
   v1::LinkTelemetry proto;
-  const uint64_t connections = neighbour.totals->connections.load();
   proto.set_peer(neighbour.peer);
   proto.set_sent_bytes(static_cast<int64_t>(neighbour.totals->sent_bytes.load()));
   proto.set_received_bytes(static_cast<int64_t>(neighbour.totals->received_bytes.load()));
   proto.set_inflight_messages(static_cast<int64_t>(link.inflight_messages));
-  proto.set_reconnects(connections > 0 ? static_cast<int64_t>(connections - 1) : 0);
+  proto.set_reconnects(static_cast<int64_t>(neighbour.totals->reconnects()));
   proto.set_transfer_p95_seconds(Quantile(neighbour.transfer->snapshot(), 0.95));
   return proto;
 }
@@ -68,6 +67,7 @@ v1::TraceSpan ToProto(const TraceSpan& span) {
   proto.set_begin_unix_nanos(span.begin_unix_nanos);
   proto.set_end_unix_nanos(span.end_unix_nanos);
   proto.set_bytes(span.bytes);
+  if (span.cell.valid()) proto.set_cell(span.cell.value);
   if (!compute) proto.set_peer(span.upstream ? "upstream" : "downstream");
   return proto;
 }

@@ -195,7 +195,7 @@ void ExpectTheSameInEveryPipeline(const Network& network) {
   ASSERT_EQ(truth.losses.size(), 3u);
   EXPECT_NE(truth.losses[0], truth.losses[1]);
   for (int stages = 1; stages <= 5; stages += kSanitized ? 2 : 1) {
-    for (const std::string& schedule : ScheduleNames()) {
+    for (const std::string& schedule : SchedulesFor(network.layers.size(), stages)) {
       for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                               Rematerialization::kNever}) {
         for (const bool own_memory : {false, true}) {

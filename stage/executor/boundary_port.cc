@@ -69,7 +69,7 @@ absl::StatusOr<bool> BoundaryPort::TrySend(MessageKind kind, const Fence& fence,
     (*tuple)[i] = (*tuple)[i].Reshaped(SentShape(types[i], binding));
   }
   if (copies_) return TryCopy(kind, fence, micro_batch, tuple);
-  parts_.phases->Stay(Phase::kSend, micro_batch);
+  parts_.phases->Stay(Phase::kSend, micro_batch, parts_.cell);
   if (Offer(kind, fence, micro_batch, tuple)) return true;
   RETURN_IF_ERROR(status());
   return false;
@@ -113,7 +113,7 @@ absl::StatusOr<bool> BoundaryPort::TryCopy(MessageKind kind, const Fence& fence,
 void BoundaryPort::BookWaiting() const {
   // With a clock of the device its computing is known, and what is left was the copy and the link.
   if (link_is_full_ || parts_.phases->deferring())
-    parts_.phases->Stay(Phase::kSend, outbox_.front().micro_batch);
+    parts_.phases->Stay(Phase::kSend, outbox_.front().micro_batch, parts_.cell);
 }
 
 absl::StatusOr<bool> BoundaryPort::SendWaiting() {
@@ -160,7 +160,7 @@ absl::StatusOr<std::optional<BoundaryPort::Arrived>> BoundaryPort::TryReceive(
     return std::optional<Arrived>(std::move(arrived));
   }
   RETURN_IF_ERROR(status());
-  parts_.phases->Stay(Phase::kBubble, micro_batch);
+  parts_.phases->Stay(Phase::kBubble, micro_batch, parts_.cell);
   return std::optional<Arrived>();
 }
 
@@ -220,7 +220,7 @@ void BoundaryPort::BookArrival(const TensorMessage& message) {
     // What was on its way is no bubble: the neighbour had done its part.
     under_way = std::max<int64_t>(parts_.clock->UnixNanos() - message.sent_unix_nanos, 0);
   }
-  parts_.phases->EnterSince(Phase::kReceiveWait, message.micro_batch, under_way);
+  parts_.phases->EnterSince(Phase::kReceiveWait, message.micro_batch, under_way, parts_.cell);
 }
 
 absl::Status BoundaryPort::status() const { return Annotate(parts_.link->status(), Name()); }
@@ -229,8 +229,10 @@ std::string BoundaryPort::Waiting(MessageKind kind, const Fence& fence,
                                   MicroBatchId micro_batch) const {
   const bool sending = Sends(kind);
   return absl::StrCat("stage ", parts_.self.value, " waits ", sending ? "to send " : "for ",
-                      MessageText(kind, micro_batch), sending ? " to" : " from", " stage ",
-                      parts_.peer.value, " (", fence.ToString(), ")");
+                      MessageText(kind, micro_batch),
+                      parts_.cell.valid() ? absl::StrCat(" of cell ", parts_.cell.value) : "",
+                      sending ? " to" : " from", " stage ", parts_.peer.value, " (",
+                      fence.ToString(), ")");
 }
 
 std::string BoundaryPort::Name() const { return absl::StrCat("link to stage ", parts_.peer.value); }

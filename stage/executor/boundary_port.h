@@ -1,4 +1,4 @@
-// BoundaryPort: one neighbour as the executor sees it. It tries to send and to receive the message
+// BoundaryPort: one end of an edge to another stage as the executor sees it. It tries to send and to receive the message
 // that the program asks for, and books the time of waiting.
 // Outbox:    if links carry copies of the device's tensors (CopiesForLinks), a send queues the copy
 //            and is done. The message waits here, in order, until its copy has run and the link
@@ -39,6 +39,8 @@ class BoundaryPort {
   struct Parts {
     Link* link = nullptr;
     StageId self, peer;
+    CellId cell;             // of ours, for errors; invalid: the stage has no other
+    bool leads_down = true;  // to a cell behind ours
     std::vector<ValueType> outgoing, incoming;            // types of one sample's tuples
     std::vector<ValueType> tied_outgoing, tied_incoming;  // types of tied parameters' tuples
     DType dtype = DType::kF32;                            // of activations
@@ -77,13 +79,14 @@ class BoundaryPort {
   MessageKind waiting_kind() const { return outbox_.front().kind; }
   void DropWaiting() { outbox_.clear(); }  // the back end holds the tensors of running copies
 
+  CellId cell() const { return parts_.cell; }
   absl::Status status() const;  // of the link, naming the boundary
   uint64_t stale_messages() const { return stale_messages_; }
   // "stage 1 waits for activation of micro-batch 3 from stage 0 (job a ... step 17 ...)".
   std::string Waiting(MessageKind kind, const Fence& fence, MicroBatchId micro_batch) const;
 
  private:
-  bool Sends(MessageKind kind) const { return FlowsDown(kind) == (parts_.self < parts_.peer); }
+  bool Sends(MessageKind kind) const { return FlowsDown(kind) == parts_.leads_down; }
   const std::vector<ValueType>& TypesOf(MessageKind kind) const;
   // True: the message is of this step; false: stale; else an error.
   absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;

@@ -45,10 +45,15 @@ TEST(BoundaryStaging, HasTheSameBitsForEveryNumberOfStages) {
   }
 }
 
+// Two cells and more on each of three stages.
+constexpr GptSpec kLayersForCells{
+    .layers = 3, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
+
 // Whichever copy stream is late, and whoever advances first.
 TEST(BoundaryStaging, NoOrderOfCopiesChangesABit) {
   for (const std::string& schedule : ScheduleNames()) {
     HarnessOptions options{.stages = 3,
+                           .gpt = kLayersForCells,
                            .batch_size = 5,
                            .micro_batches = 4,
                            .schedule = schedule,

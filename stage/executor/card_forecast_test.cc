@@ -59,20 +59,20 @@ std::vector<double> TakenOnCards(const OnCards& cards, const std::string& schedu
   EXPECT_TRUE(passed.ok()) << passed;
   const Network network = *ExpandNetwork(cards.spec);
   const int layers = static_cast<int>(network.layers.size());
-  const Partition partition = *UniformPartition(layers, cards.stages);
   std::span<const StageProgram> steps, evaluation;
   (cards.evaluation ? evaluation : steps) = pipeline.programs(!cards.evaluation);
   std::vector<double> taken;
   for (int k = 0; k < cards.stages; ++k) {
-    const StageMemory forecast = ForecastStageMemory(network, steps, k,
-                                                     {.first_layer = partition.first(k),
-                                                      .last_layer = partition.last(k, layers),
-                                                      .batch_size = kCardBatch,
-                                                      .micro_batches = kCardMicroBatches,
-                                                      .optimizer = AdamWSpec{},
-                                                      .card = CardProfile{},
-                                                      .head_chunks = cards.head_chunks,
-                                                      .evaluation = evaluation});
+    const StageMemory forecast =
+        ForecastStageMemory(network, steps, k,
+                            {.cells = pipeline.partition().LayersOf(k, layers),
+                             .batch_size = kCardBatch,
+                             .micro_batches = kCardMicroBatches,
+                             .optimizer = AdamWSpec{},
+                             .card = CardProfile{},
+                             .head_chunks = cards.head_chunks,
+                             .evaluation = evaluation,
+                             .placement = pipeline.partition().placement});
     const double ratio = static_cast<double>(ActivationsOnCard(pipeline.backend(k))) /
                          static_cast<double>(forecast.activations - kCardWorkspaceBytes);
     EXPECT_LE(ratio, 1.0) << "stage " << k << " of " << cards.stages << ", seed " << seed;
@@ -85,7 +85,8 @@ std::vector<double> TakenOnCards(const OnCards& cards, const std::string& schedu
 // By stage, the most over schedules, modes and seeds.
 std::vector<double> TakenOnCards(const OnCards& cards) {
   std::vector<double> most(static_cast<size_t>(cards.stages), 0.0);
-  for (const std::string& schedule : ScheduleNames()) {
+  const size_t layers = ExpandNetwork(cards.spec)->layers.size();
+  for (const std::string& schedule : SchedulesFor(layers, cards.stages)) {
     for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
       for (uint64_t seed = 1; seed <= 3; ++seed) {
         const std::vector<double> taken = TakenOnCards(cards, schedule, mode, seed);

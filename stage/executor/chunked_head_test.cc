@@ -116,7 +116,7 @@ void ExpectSameBitsInChunks(const Network& network) {
   const HarnessResult truth = TrainHead(InChunks(ChunkOptions(network), kFourRows));
   const int layers = static_cast<int>(network.layers.size());
   for (int stages = 1; stages <= layers; stages += kSanitized ? 2 : 1) {
-    for (const std::string& schedule : ScheduleNames()) {
+    for (const std::string& schedule : SchedulesFor(network.layers.size(), stages)) {
       for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                               Rematerialization::kNever}) {
         HarnessOptions options = ChunkOptions(network, stages);

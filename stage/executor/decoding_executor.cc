@@ -53,6 +53,7 @@ DecodingExecutor::DecodingExecutor(const Parts& parts)
     port->emplace(BoundaryPort::Parts{.link = link,
                                       .self = parts_.stage,
                                       .peer = StageId(peer),
+                                      .leads_down = parts_.stage.value < peer,
                                       .outgoing = std::move(outgoing),
                                       .incoming = std::move(incoming),
                                       .tied_outgoing = {},

@@ -1,7 +1,10 @@
 #include "stage/executor/executor.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +13,7 @@
 #include "base/errors/status.h"
 #include "base/threads/current_work.h"
 #include "plan/schedules/pipeline_walk.h"
-#include "stage/executor/executor_state.h"
+#include "stage/executor/cell_run.h"
 
 namespace stagecoach {
 namespace {
@@ -40,101 +43,156 @@ MessageKind KindOf(const LinkEnd& end) {
 
 }  // namespace
 
+struct StageExecutor::State {
+  explicit State(const Parts& p) : parts(p) {
+    for (size_t i = 0; i < parts.cells.size(); ++i) {
+      cells.push_back(std::make_unique<CellRun>(parts, i));
+      if (i == 0 || parts.cells[i - 1].id.value + 1 != parts.cells[i].id.value) continue;
+      cells[i]->before = cells[i - 1].get();
+      cells[i - 1]->behind = cells[i].get();
+    }
+  }
+
+  const Parts parts;
+  std::vector<std::unique_ptr<CellRun>> cells;  // ascending
+
+  std::optional<StepWork> work;
+  size_t next = 0;  // instruction
+  bool blocked = false;
+  std::array<int64_t, kPhases> nanos_before{};
+  std::optional<StepReport> report;
+  uint64_t instructions_done = 0;
+  bool has_device_clock = false;  // a step begins at its first mark
+  int64_t begin_nanos = 0;
+  std::vector<PhaseInterval> marked;  // the phase between each two marks, without times
+
+  const Instruction& current() const { return work->program->instructions[next]; }
+  // Invalid for an instruction of the whole step.
+  static MicroBatchId MicroBatchOf(const Instruction& instruction) {
+    return IsOfMicroBatch(instruction.op) ? instruction.micro_batch : MicroBatchId();
+  }
+  CellRun& At(CellId id);
+
+  absl::StatusOr<bool> Execute(const Instruction& instruction);  // true: done, false: blocked
+  absl::Status ComputeMarked(const Instruction& instruction);
+  void ResolveTimes();
+  absl::Status Finish();
+  absl::StatusOr<bool> SendWaiting();  // true: a message left
+  const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
+  absl::Status LinkStatus() const;
+  std::vector<BoundaryPort*> Ports() const;
+  std::string Where() const;
+  std::string Where(CellId cell, MicroBatchId id) const;  // invalid ids: of the whole step
+};
+
+CellRun& StageExecutor::State::At(CellId id) {
+  for (const auto& cell : cells) {
+    if (cell->id() == id) return *cell;
+  }
+  CHECK(false) << "stage " << parts.stage.value << " has no cell " << id.value;
+  return *cells.front();
+}
+
+std::vector<BoundaryPort*> StageExecutor::State::Ports() const {
+  std::vector<BoundaryPort*> ports;
+  for (const auto& cell : cells) {
+    for (BoundaryPort* port : {cell->upstream(), cell->downstream()}) {
+      if (port != nullptr) ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
 std::string StageExecutor::State::Where() const {
   return absl::StrCat("stage ", parts.stage.value, ", ", work->fence.ToString());
 }
 
-std::string StageExecutor::State::Where(MicroBatchId id) const {
+std::string StageExecutor::State::Where(CellId cell, MicroBatchId id) const {
   if (!id.valid()) return Where();
-  return absl::StrCat("stage ", parts.stage.value, ", micro-batch ", id.value, ", ",
-                      work->fence.ToString());
+  const bool several = cells.size() > 1 && cell.valid();
+  return absl::StrCat("stage ", parts.stage.value,
+                      several ? absl::StrCat(", cell ", cell.value) : "", ", micro-batch ",
+                      id.value, ", ", work->fence.ToString());
 }
 
 absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instruction) {
-  const MicroBatchId id = instruction.micro_batch;
-  const Fence& fence = work->fence;
   NoteInstruction(
-      work->training ? kInstructionNames[static_cast<size_t>(instruction.op)] : "evaluation", id);
-  switch (instruction.op) {
-    case Opcode::kReceiveActivation:
-      return ReceiveActivation(id);
-    case Opcode::kReceiveGradient:
-      return ReceiveGradient(id);
-    case Opcode::kSendActivation:
-      return downstream->TrySend(MessageKind::kActivation, fence, id, &At(id).outputs,
-                                 At(id).binding);
-    case Opcode::kSendGradient:
-      return upstream->TrySend(MessageKind::kGradient, fence, id, &At(id).input_gradients,
-                               At(id).binding);
-    case Opcode::kReceiveTiedValues:
-    case Opcode::kReceiveTiedGradients:
-      return ReceiveTied(instruction);
-    case Opcode::kSendTiedValues:
-    case Opcode::kSendTiedGradients:
-      return SendTied(instruction);
-    case Opcode::kLoadInput:
-    case Opcode::kForward:
-    case Opcode::kLoadTarget:
-    case Opcode::kLoss:
-    case Opcode::kRecompute:
-    case Opcode::kBackward:
-    case Opcode::kBackwardInput:
-    case Opcode::kBackwardWeight:
-    case Opcode::kAddTiedGradients:
-      break;
+      work->training ? kInstructionNames[static_cast<size_t>(instruction.op)] : "evaluation",
+      instruction.micro_batch);
+  if (const std::optional<LinkEnd> end = LinkEndOf(instruction); end.has_value()) {
+    CellRun& cell = At(instruction.cell);
+    return end->sends ? cell.Send(instruction) : cell.Receive(instruction);
   }
-  RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));
+  RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction)
+                                   : At(instruction.cell).Compute(instruction));
   return true;
 }
 
-absl::StatusOr<bool> StageExecutor::State::ReceiveActivation(MicroBatchId id) {
-  ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
-                   upstream->TryReceive(MessageKind::kActivation, work->fence, id, -1));
-  if (!arrived.has_value()) return false;
-  At(id).binding = arrived->binding;
-  At(id).received = std::move(arrived->tuple);
-  return true;
+absl::Status StageExecutor::State::ComputeMarked(const Instruction& instruction) {
+  CellRun& cell = At(instruction.cell);
+  if (instruction.op == Opcode::kLoadInput || instruction.op == Opcode::kLoadTarget) {
+    return cell.Compute(instruction);
+  }
+  parts.backend->MarkTime();
+  const absl::Status status = cell.Compute(instruction);
+  parts.backend->MarkTime();
+  marked.push_back({.phase = parts.phases->current(),
+                    .micro_batch = instruction.micro_batch,
+                    .cell = cell.NamedCell()});
+  return status;
 }
 
-absl::StatusOr<bool> StageExecutor::State::ReceiveGradient(MicroBatchId id) {
-  ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
-                   downstream->TryReceive(MessageKind::kGradient, work->fence, id, At(id).binding));
-  if (!arrived.has_value()) return false;
-  At(id).output_gradients = std::move(arrived->tuple);
-  return true;
+void StageExecutor::State::ResolveTimes() {
+  if (!has_device_clock) return;
+  const std::vector<int64_t> times = parts.backend->TakeTimes();
+  const bool known = times.size() == 2 * marked.size() + 1;
+  for (size_t i = 0; known && i < marked.size(); ++i) {
+    marked[i].begin_nanos = begin_nanos + times[2 * i + 1];
+    marked[i].end_nanos = begin_nanos + times[2 * i + 2];
+  }
+  parts.phases->Resolve(known ? std::span<const PhaseInterval>(marked)
+                              : std::span<const PhaseInterval>());
 }
 
-absl::StatusOr<bool> StageExecutor::State::SendTied(const Instruction& instruction) {
-  const bool values = instruction.op == Opcode::kSendTiedValues;
-  TiedExchange& ties = parts.cell->ties();
-  Tensors tuple = values ? ties.ValuesToSend() : ties.GradientsToSend();
-  ASSIGN_OR_RETURN(const bool sent,
-                   (values ? *downstream : *upstream)
-                       .TrySend(values ? MessageKind::kTiedValue : MessageKind::kTiedGradient,
-                                work->fence, instruction.micro_batch, &tuple));
-  if (sent) ties.DropArrived();  // nothing else reads it
-  return sent;
-}
-
-absl::StatusOr<bool> StageExecutor::State::ReceiveTied(const Instruction& instruction) {
-  const bool values = instruction.op == Opcode::kReceiveTiedValues;
-  BoundaryPort& port = values ? *upstream : *downstream;
-  ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
-                   port.TryReceive(values ? MessageKind::kTiedValue : MessageKind::kTiedGradient,
-                                   work->fence, instruction.micro_batch, 0));
-  if (!arrived.has_value()) return false;
-  TiedExchange& ties = parts.cell->ties();
-  values ? ties.TakeValues(std::move(arrived->tuple))
-         : ties.TakeGradients(std::move(arrived->tuple));
-  return true;
+absl::Status StageExecutor::State::Finish() {
+  NoteInstruction("step_end");
+  parts.phases->Enter(Phase::kOptimizer);
+  StepReport done;
+  done.fence = work->fence;
+  for (const auto& cell : cells) {
+    if (cell->is_last()) cell->SumLosses(&done);
+  }
+  for (const auto& cell : cells) {
+    if (!work->training) break;
+    ASSIGN_OR_RETURN(const std::vector<double> norms, cell->cell().LayerSquaredGradientNorms());
+    for (const double norm : norms) {
+      done.finite = done.finite && std::isfinite(norm);
+      done.layer_squared_norms.push_back(norm);
+    }
+  }
+  RETURN_IF_ERROR(parts.backend->Synchronize());
+  ResolveTimes();
+  std::array<int64_t, kPhases> nanos = parts.phases->TotalNanos();
+  int64_t total = 0;
+  for (int i = 0; i < kPhases; ++i) total += nanos[i] -= nanos_before[i];
+  done.phases = ToSeconds(nanos);
+  done.step_seconds = static_cast<double>(total) * 1e-9;
+  for (const auto& cell : cells) {
+    cell->Drop();
+    cell->cell().ties().DropArrived();
+  }
+  work.reset();
+  parts.backend->EndLinkCopies();
+  report = std::move(done);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
   bool sent = false;
-  for (auto* port : {&upstream, &downstream}) {
-    if (!port->has_value() || !(*port)->waiting()) continue;
-    const MicroBatchId first = (*port)->waiting_micro_batch();
-    ASSIGN_OR_RETURN(const bool some, AnnotateAt((*port)->SendWaiting(), Where(first)));
+  for (BoundaryPort* const port : Ports()) {
+    if (!port->waiting()) continue;
+    const MicroBatchId first = port->waiting_micro_batch();
+    ASSIGN_OR_RETURN(const bool some, AnnotateAt(port->SendWaiting(), Where(port->cell(), first)));
     sent = sent || some;
   }
   if (sent) ++instructions_done;  // what a send had left undone
@@ -142,26 +200,29 @@ absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
 }
 
 const BoundaryPort* StageExecutor::State::Unsent() const {
-  for (const auto* port : {&upstream, &downstream}) {
-    if (port->has_value() && (*port)->waiting()) return &**port;
+  for (const BoundaryPort* const port : Ports()) {
+    if (port->waiting()) return port;
   }
   return nullptr;
 }
 
 absl::Status StageExecutor::State::LinkStatus() const {
-  if (upstream.has_value()) RETURN_IF_ERROR(upstream->status());
-  if (downstream.has_value()) RETURN_IF_ERROR(downstream->status());
+  for (const BoundaryPort* const port : Ports()) RETURN_IF_ERROR(port->status());
   return absl::OkStatus();
 }
 
 StageExecutor::StageExecutor(const Parts& parts) {
-  CHECK(parts.cell != nullptr && parts.network != nullptr);
-  state_ = std::make_unique<State>(parts);
+  CHECK(!parts.cells.empty() && parts.network != nullptr);
   CHECK(parts.backend != nullptr && parts.phases != nullptr && parts.clock != nullptr);
-  CHECK_EQ(parts.upstream == nullptr, parts.stage.value == 0) << "upstream of the first stage";
-  CHECK_EQ(parts.downstream == nullptr, state_->last_stage()) << "downstream of the last stage";
-  const bool reads_data = !state_->wires.loaded.empty() || state_->last_stage();
-  CHECK(parts.data != nullptr || !reads_data) << "a stage that reads data";
+  state_ = std::make_unique<State>(parts);
+  for (const auto& cell : state_->cells) {
+    const bool first = cell->id().value == 0;
+    CHECK_EQ(cell->upstream() == nullptr, first || cell->before != nullptr) << "link to the front";
+    CHECK_EQ(cell->downstream() == nullptr, cell->is_last() || cell->behind != nullptr)
+        << "link to behind";
+    const bool reads_data = !cell->cell().wires().loaded.empty() || cell->is_last();
+    CHECK(parts.data != nullptr || !reads_data) << "a stage that reads data";
+  }
 }
 
 StageExecutor::~StageExecutor() = default;
@@ -174,8 +235,8 @@ void StageExecutor::BeginStep(const StepWork& work) {
   state_->next = 0;
   state_->blocked = false;
   state_->report.reset();
-  state_->in_flight.assign(CountMicroBatches(*work.program).value, State::InFlight());
-  state_->objective_begun = false;
+  const int micro_batches = CountMicroBatches(*work.program).value;
+  for (const auto& cell : state_->cells) cell->Begin(&*state_->work, micro_batches);
   state_->nanos_before = state_->parts.phases->TotalNanos();
   state_->marked.clear();
   state_->parts.backend->TakeTimes();  // of a step that was given up
@@ -196,16 +257,18 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
     if (done == instructions) return Progress::kAdvanced;
     const MicroBatchId id =
         ran_all ? state.Unsent()->waiting_micro_batch() : State::MicroBatchOf(state.current());
+    const CellId cell = ran_all ? state.Unsent()->cell() : state.current().cell;
     bool proceeded = false;
     if (ran_all) {
       state.Unsent()->BookWaiting();
     } else {
-      ASSIGN_OR_RETURN(proceeded, AnnotateAt(state.Execute(state.current()), state.Where(id)));
+      ASSIGN_OR_RETURN(proceeded,
+                       AnnotateAt(state.Execute(state.current()), state.Where(cell, id)));
     }
     state.blocked = !proceeded;
     if (!proceeded) {
       // A broken neighbour on the other side ends the step too: what is waited for may never come.
-      RETURN_IF_ERROR(AnnotateAt(state.LinkStatus(), state.Where(id)));
+      RETURN_IF_ERROR(AnnotateAt(state.LinkStatus(), state.Where(cell, id)));
       return sent ? Progress::kAdvanced : Progress::kBlocked;
     }
     ++state.next;
@@ -226,10 +289,11 @@ std::string StageExecutor::WaitingFor() const {
                ? ""
                : port->Waiting(port->waiting_kind(), fence, port->waiting_micro_batch());
   }
-  const auto [op, id] = state_->current();
-  const LinkEnd end = *LinkEndOf(op, state_->parts.stage.value);
-  const bool up = end.boundary < state_->parts.stage.value;
-  return (up ? state_->upstream : state_->downstream)->Waiting(KindOf(end), fence, id);
+  const Instruction& instruction = state_->current();
+  const LinkEnd end = *LinkEndOf(instruction);
+  CellRun& cell = state_->At(instruction.cell);
+  return (end.edge < instruction.cell.value ? cell.upstream() : cell.downstream())
+      ->Waiting(KindOf(end), fence, instruction.micro_batch);
 }
 
 MicroBatchId StageExecutor::current_micro_batch() const {
@@ -246,22 +310,18 @@ StepReport StageExecutor::TakeReport() {
 void StageExecutor::Abandon() {
   state_->work.reset();
   state_->report.reset();
-  state_->in_flight.clear();
   state_->blocked = false;
-  for (auto* port : {&state_->upstream, &state_->downstream}) {
-    if (port->has_value()) (*port)->DropWaiting();
-  }
+  for (const auto& cell : state_->cells) cell->Drop();
   state_->parts.backend->EndLinkCopies();
   state_->parts.phases->Resolve({});
-  state_->parts.cell->DropAllMicroBatches();
+  for (const auto& cell : state_->cells) cell->cell().DropAllMicroBatches();
 }
 
 uint64_t StageExecutor::instructions_done() const { return state_->instructions_done; }
 
 uint64_t StageExecutor::stale_messages() const {
   uint64_t count = 0;
-  if (state_->upstream.has_value()) count += state_->upstream->stale_messages();
-  if (state_->downstream.has_value()) count += state_->downstream->stale_messages();
+  for (const BoundaryPort* const port : state_->Ports()) count += port->stale_messages();
   return count;
 }
 

@@ -1,7 +1,7 @@
-// StageExecutor: interprets a stage's program on its cell. It never waits for a peer: Advance runs
+// StageExecutor: interprets a stage's program on its cells. It never waits for a peer: Advance runs
 // instructions until one cannot proceed, and returns; only StageRuntime waits. So one test thread
 // can drive K executors in any seeded order with no network.
-// Ownership: borrows cell, network, links, data and clocks for its life.
+// Ownership: borrows cells, network, links, data and clocks for its life.
 // Threads:   executor thread only.
 // Units:     the loss counts as backward, norms and apply as optimizer; phase.h has the rest. A
 //            micro-batch without samples is passed on as an empty message and computes nothing.
@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
@@ -43,16 +44,23 @@ enum class Progress { kAdvanced, kBlocked, kFinished };
 
 class StageExecutor {
  public:
+  // One of the stage's cells. Its links lead to the cells in front of it and behind it; null at the
+  // ends of the pipeline, and where such a cell is on the same stage.
+  struct CellParts {
+    CellId id;
+    Cell* cell = nullptr;
+    Link* upstream = nullptr;
+    Link* downstream = nullptr;
+    StageId above, below;  // the stages that the links lead to
+  };
   struct Parts {
     StageId stage;
-    int stages = 1;
     uint64_t seed = 0;
-    Cell* cell = nullptr;
+    std::vector<CellParts> cells;  // ascending
+    int cells_of_pipeline = 1;     // of all stages
     Backend* backend = nullptr;
-    Link* upstream = nullptr;           // null on stage 0
-    Link* downstream = nullptr;         // null on stage K - 1
-    const BatchSource* data = nullptr;  // where the cell reads inputs, and on the last stage
-    const Network* network = nullptr;   // the cell's
+    const BatchSource* data = nullptr;  // where a cell reads inputs, and with the last cell
+    const Network* network = nullptr;   // the cells'
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
     // Called with the objective's input for each micro-batch, before the objective runs. If the

@@ -20,10 +20,14 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 
 constexpr uint64_t kOrders = kSanitized ? 8 : 500;
 
+// Two cells and more on each of three stages.
+constexpr GptSpec kSevenLayers{.layers = 3, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
+
 // Protects the promise that no order of events changes a bit: hundreds of orders, one result.
 TEST(Executor, EveryInterleavingGivesTheSameBits) {
   for (const std::string& schedule : ScheduleNames()) {
     HarnessOptions options{.stages = 3,
+                           .gpt = kSevenLayers,
                            .batch_size = 5,
                            .micro_batches = 4,
                            .schedule = schedule,

@@ -68,7 +68,7 @@ TEST(Frozen, TrainWithTheSameBitsInEveryPipeline) {
       const Network network = WithFrozen(kFrozen[i], precision);
       const HarnessResult truth = TrainFrozen(FrozenOptions(network, 1));
       for (int stages = 1; stages <= 6; stages += kSanitized ? 2 : 1) {
-        for (const std::string& schedule : ScheduleNames()) {
+        for (const std::string& schedule : SchedulesFor(network.layers.size(), stages)) {
           for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                   Rematerialization::kNever}) {
             HarnessOptions options = FrozenOptions(network, stages);
@@ -146,12 +146,12 @@ TEST(Frozen, TakeTheMemoryThatIsForecast) {
     ASSERT_TRUE(pipeline.TrainStep().ok());
     const Partition partition = *UniformPartition(6, stages);
     for (int k = 0; k < stages; ++k) {
-      const StageMemory forecast = ForecastStageMemory(network, pipeline.programs(true), k,
-                                                       {.first_layer = partition.first(k),
-                                                        .last_layer = partition.last(k, 6),
-                                                        .batch_size = 64,
-                                                        .micro_batches = 4,
-                                                        .optimizer = AdamWSpec{}});
+      const StageMemory forecast =
+          ForecastStageMemory(network, pipeline.programs(true), k,
+                              {.cells = {{partition.first(k), partition.last(k, 6)}},
+                               .batch_size = 64,
+                               .micro_batches = 4,
+                               .optimizer = AdamWSpec{}});
       const auto peak = pipeline.backend(k).allocator().Use().peak;
       const auto of = [&](MemoryKind kind) { return peak[static_cast<int>(kind)]; };
       EXPECT_EQ(of(MemoryKind::kParameters), forecast.parameters) << k << " of " << stages;

@@ -85,13 +85,13 @@ StageMemory ForecastOf(const PipelineHarness& pipeline, const HarnessOptions& op
   std::span<const StageProgram> steps, evaluation;
   (training ? steps : evaluation) = pipeline.programs(training);
   return ForecastStageMemory(pipeline.network(), steps, stage,
-                             {.first_layer = pipeline.partition().first(stage),
-                              .last_layer = pipeline.partition().last(stage, layers),
+                             {.cells = pipeline.partition().LayersOf(stage, layers),
                               .batch_size = options.batch_size,
                               .micro_batches = options.micro_batches,
                               .optimizer = options.optimizer,
-                              .link_capacity = options.link_capacity,
-                              .evaluation = evaluation});
+                              .link_capacity = pipeline.link_capacity(),
+                              .evaluation = evaluation,
+                              .placement = pipeline.partition().placement});
 }
 
 std::vector<int> Stages(const HarnessOptions& options) {
@@ -113,10 +113,13 @@ void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& 
                                int fullest, bool training) {
   SCOPED_TRACE(absl::StrCat(training ? "step" : "evaluation", ", fullest stage ", fullest));
   const StageMoment at = ForecastOf(*pipeline, options, fullest, training).fullest;
-  pipeline->set_stop(
-      {.stage = fullest,
-       .positions = {
-           {fullest - 1, at.upstream}, {fullest, at.position}, {fullest + 1, at.downstream}}});
+  // Of several edges each is forecast at its fullest, and they need not be so together.
+  const bool reached = pipeline->partition().placement.empty();
+  if (reached)
+    pipeline->set_stop(
+        {.stage = fullest,
+         .positions = {
+             {fullest - 1, at.upstream}, {fullest, at.position}, {fullest + 1, at.downstream}}});
   for (const int k : Stages(options)) pipeline->backend(k).allocator().ResetPeak();
   const absl::Status passed = training ? pipeline->TrainStep() : pipeline->Evaluate(0).status();
   ASSERT_TRUE(passed.ok()) << passed;
@@ -125,7 +128,8 @@ void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& 
     const double ratio = Ratio(Activations(pipeline->backend(k)), forecast.activations);
     // Allocations are of whole 64 bytes, which small statistics do not fill.
     EXPECT_LE(ratio, 1.01) << "stage " << k << ": more than is forecast";
-    if (k == fullest && !IsWithinAReceive(*pipeline, k, at)) {
+    if (!reached && training) EXPECT_GE(ratio, 0.3) << "stage " << k;
+    if (reached && k == fullest && !IsWithinAReceive(*pipeline, k, at)) {
       EXPECT_GE(ratio, 0.99) << "stage " << k << " at instruction " << at.position;
     }
   }
@@ -167,7 +171,7 @@ void ExpectForecastInEveryPipeline(const Network& drawn, int64_t batch = kBatch)
   const Network network = WithWeightsOfOne(drawn);
   const int most = std::min(4, static_cast<int>(network.layers.size()));
   for (int stages = 1; stages <= most; stages += kSanitized ? 2 : 1) {
-    for (const std::string& schedule : ScheduleNames()) {
+    for (const std::string& schedule : SchedulesFor(network.layers.size(), stages)) {
       if (stages == 1 && schedule != "gpipe") continue;  // the same
       for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                               Rematerialization::kNever}) {

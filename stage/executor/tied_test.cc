@@ -75,7 +75,7 @@ TEST(Tied, TrainWithTheSameBitsInEveryPipeline) {
     const Network network = WithTied(precision);
     const HarnessResult truth = TrainTied(TiedOptions(network, 1));
     for (int stages = 1; stages <= 6; stages += kSanitized ? 2 : 1) {
-      for (const std::string& schedule : ScheduleNames()) {
+      for (const std::string& schedule : SchedulesFor(network.layers.size(), stages)) {
         for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                 Rematerialization::kNever}) {
           HarnessOptions options = TiedOptions(network, stages);
@@ -194,12 +194,12 @@ TEST(Tied, TakeTheMemoryThatIsForecast) {
       ASSERT_TRUE(pipeline.TrainStep().ok());
       const Partition partition = *UniformPartition(6, stages);
       for (int k = 0; k < stages; ++k) {
-        const StageMemory forecast = ForecastStageMemory(network, pipeline.programs(true), k,
-                                                         {.first_layer = partition.first(k),
-                                                          .last_layer = partition.last(k, 6),
-                                                          .batch_size = 5,
-                                                          .micro_batches = 3,
-                                                          .optimizer = AdamWSpec{}});
+        const StageMemory forecast =
+            ForecastStageMemory(network, pipeline.programs(true), k,
+                                {.cells = {{partition.first(k), partition.last(k, 6)}},
+                                 .batch_size = 5,
+                                 .micro_batches = 3,
+                                 .optimizer = AdamWSpec{}});
         const auto use = pipeline.backend(k).allocator().Use();
         const auto of = [&](MemoryKind kind) { return use.peak[static_cast<int>(kind)]; };
         const std::string where = absl::StrCat(k, " of ", stages);

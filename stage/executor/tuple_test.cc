@@ -86,7 +86,7 @@ TEST(Tuples, HaveTheSameBitsForEveryCutScheduleAndMode) {
     ASSERT_EQ(truth.losses.size(), size_t{kTrained});
     EXPECT_NE(truth.losses[0], truth.losses[1]);
     for (int stages = 1; stages <= 6; ++stages) {
-      for (const std::string& schedule : ScheduleNames()) {
+      for (const std::string& schedule : SchedulesFor(6, stages)) {
         for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                 Rematerialization::kNever}) {
           HarnessOptions options = Skipping(stages, precision);
@@ -192,13 +192,13 @@ double Fullest(Rematerialization mode, int stages, bool on_cards) {
   const Partition partition = *UniformPartition(layers, stages);
   double fullest = 0;
   for (int k = 0; k < stages; ++k) {
-    const StageMemory forecast = ForecastStageMemory(*options.network, pipeline.programs(true), k,
-                                                     {.first_layer = partition.first(k),
-                                                      .last_layer = partition.last(k, layers),
-                                                      .batch_size = options.batch_size,
-                                                      .micro_batches = options.micro_batches,
-                                                      .optimizer = AdamWSpec{},
-                                                      .card = card});
+    const StageMemory forecast =
+        ForecastStageMemory(*options.network, pipeline.programs(true), k,
+                            {.cells = {{partition.first(k), partition.last(k, layers)}},
+                             .batch_size = options.batch_size,
+                             .micro_batches = options.micro_batches,
+                             .optimizer = AdamWSpec{},
+                             .card = card});
     const auto peak = pipeline.backend(k).allocator().Use().peak;
     const double ratio =
         static_cast<double>(peak[static_cast<int>(MemoryKind::kActivations)]) /
@@ -232,6 +232,7 @@ TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
   BoundaryPort port({.link = links.second.get(),
                      .self = StageId(1),
                      .peer = StageId(0),
+                     .leads_down = false,
                      .outgoing = types,
                      .incoming = types,
                      .phases = &phases,
@@ -264,6 +265,7 @@ TEST(Tuples, TellTheNextStageNamedLengths) {
     return BoundaryPort({.link = link,
                          .self = StageId(self),
                          .peer = StageId(peer),
+                         .leads_down = self < peer,
                          .outgoing = types,
                          .incoming = types,
                          .phases = &phases,
@@ -300,6 +302,7 @@ TEST(Tuples, WithNamedLengthsAreSentAgainAfterARefusal) {
     return BoundaryPort({.link = link,
                          .self = StageId(self),
                          .peer = StageId(peer),
+                         .leads_down = self < peer,
                          .outgoing = types,
                          .incoming = types,
                          .phases = &phases,

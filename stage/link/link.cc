@@ -12,7 +12,7 @@ int64_t PayloadBytes(const TensorMessage& message) {
 
 std::string BoundaryId::ToString() const {
   return absl::StrCat("job ", job, " term ", term, " generation ", generation, " boundary ",
-                      upstream.value, " -> ", upstream.value + 1);
+                      above.value, " -> ", above.value + 1);
 }
 
 }  // namespace stagecoach

@@ -1,4 +1,4 @@
-// Link: one end of the boundary between two neighbouring stages; activations flow down, gradients
+// Link: one end of the edge between two cells of different stages; activations flow down, gradients
 // up.
 // Ownership: a message changes hands only when TrySend returns true; a refused one stays intact
 //            with the caller. StageRuntime owns the link; StageExecutor borrows it.
@@ -76,6 +76,7 @@ class Link {
 struct LinkTransfer {
   bool sent = false;           // false: received
   bool upstream_peer = false;  // which neighbour
+  CellId above;                // of the edge
   MessageKind kind = MessageKind::kActivation;
   Fence fence;
   MicroBatchId micro_batch;
@@ -93,12 +94,13 @@ struct LinkOptions {
   int64_t chunk_bytes = 512 << 10;        // payload bytes of one frame
 };
 
-// Which boundary a stream serves; both ends must agree before anything flows.
+// Which edge of the pipeline a stream serves; both ends must agree before anything flows. Two stages
+// may share several edges: each has a stream with credits of its own, so none starves another.
 struct BoundaryId {
   std::string job;
   uint64_t term = 0;
   uint64_t generation = 0;
-  StageId upstream;  // the boundary upstream -> upstream + 1
+  CellId above;  // the edge from this cell to the next one
   friend bool operator==(const BoundaryId&, const BoundaryId&) = default;
   friend auto operator<=>(const BoundaryId&, const BoundaryId&) = default;
   std::string ToString() const;  // "job a term 1 generation 2 boundary 0 -> 1"
@@ -107,8 +109,8 @@ struct BoundaryId {
 // A link that takes messages of any size.
 inline constexpr int64_t kAnyMessageBytes = std::numeric_limits<int64_t>::max();
 
-// LinkConnector: makes links across processes. The upstream stage dials, the downstream one
-// accepts. Both return at once with a link that is open for TrySend and TryReceive. Later it
+// LinkConnector: makes links across processes. The stage of the cell above dials, that of the cell
+// below accepts. Both return at once with a link that is open for TrySend and TryReceive. Later it
 // becomes connected, or closes with DEADLINE_EXCEEDED. most_message_bytes: a larger message that
 // arrives closes the link, before memory is taken for it. upstream_name: the stage that is to dial,
 // if the connector can tell who does; empty: any.

@@ -113,7 +113,7 @@ TEST(InProcessLink, KeepsTheOrderBetweenTwoThreads) {
 TEST(InProcessConnector, EndsMeetByBoundaryInEitherOrder) {
   auto allocator = MakeHostAllocator(0);
   InProcessConnector connector(LinkOptions{});
-  const BoundaryId first{"a", 1, 1, StageId(0)}, second{"a", 1, 1, StageId(1)};
+  const BoundaryId first{"a", 1, 1, CellId(0)}, second{"a", 1, 1, CellId(1)};
   auto down_first = connector.Accept(first, "", *allocator, kAnyMessageBytes);
   auto up_second = connector.Dial("ignored:1", second, *allocator, kAnyMessageBytes);
   auto up_first = connector.Dial("ignored:1", first, *allocator, kAnyMessageBytes);
@@ -127,7 +127,7 @@ TEST(InProcessConnector, EndsMeetByBoundaryInEitherOrder) {
 TEST(InProcessConnector, ASecondDialOfABoundaryIsANewLink) {
   auto allocator = MakeHostAllocator(0);
   InProcessConnector connector(LinkOptions{});
-  const BoundaryId boundary{"a", 1, 1, StageId(0)};
+  const BoundaryId boundary{"a", 1, 1, CellId(0)};
   auto abandoned = connector.Dial("", boundary, *allocator, kAnyMessageBytes);
   auto up = connector.Dial("", boundary, *allocator, kAnyMessageBytes);
   auto down = connector.Accept(boundary, "", *allocator, kAnyMessageBytes);
@@ -137,7 +137,7 @@ TEST(InProcessConnector, ASecondDialOfABoundaryIsANewLink) {
 }
 
 TEST(BoundaryId, NamesItself) {
-  EXPECT_EQ((BoundaryId{"a", 1, 2, StageId(0)}).ToString(),
+  EXPECT_EQ((BoundaryId{"a", 1, 2, CellId(0)}).ToString(),
             "job a term 1 generation 2 boundary 0 -> 1");
 }
 

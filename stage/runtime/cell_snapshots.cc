@@ -19,8 +19,7 @@ int64_t FreeBytes() { return AvailableMemory(); }
 
 int64_t BytesOf(const LoadCommand& load, int stage) {
   const int layers = static_cast<int>(load.network->layers.size());
-  return MostShardBytes(*load.network, load.spec.training, load.partition.first(stage),
-                        load.partition.last(stage, layers));
+  return MostShardBytes(*load.network, load.spec.training, load.partition.LayersOf(stage, layers));
 }
 
 // Whose copies a stage keeps.
@@ -30,7 +29,7 @@ int Before(const LoadCommand& load) {
 }
 
 // A limit is of the device's memory: copies lie in the host's, which for a card is another one.
-bool HasRoom(const LoadedCell& loaded, Backend& backend, int64_t bytes) {
+bool HasRoom(const LoadedCells& loaded, Backend& backend, int64_t bytes) {
   const int64_t limit = backend.allocator().Use().limit;
   if (limit <= 0 || CopiesForLinks(backend)) return true;
   return SaturatingAdd(loaded.forecast_bytes, bytes) <= limit;
@@ -44,7 +43,7 @@ int64_t SnapshotBytes(const LoadCommand& load) {
 
 }  // namespace
 
-absl::Status CheckRoomForCopy(const LoadedCell& loaded, Backend& backend) {
+absl::Status CheckRoomForCopy(const LoadedCells& loaded, Backend& backend) {
   const LoadCommand& load = loaded.command;
   const int64_t snapshots = loaded.result.snapshots ? SnapshotBytes(load) : 0;
   const int64_t bytes = SaturatingAdd(BytesOf(load, load.stage.value), snapshots);
@@ -82,7 +81,7 @@ absl::StatusOr<std::unique_ptr<SnapshotFiles>> CellSnapshots::Files(const LoadCo
   return files;
 }
 
-void CellSnapshots::Begin(LoadedCell& loaded) {
+void CellSnapshots::Begin(LoadedCells& loaded) {
   const LoadCommand& load = loaded.command;
   const SnapshotPlan& plan = load.snapshot;
   if (peers_ == nullptr || plan.key.empty() || plan.replica_address.empty()) return;
@@ -101,10 +100,9 @@ void CellSnapshots::Begin(LoadedCell& loaded) {
   const int own = load.stage.value, before = Before(load);
   keeper_.Begin({.key = plan.key,
                  .replica_address = plan.replica_address,
-                 .first_layer = partition.first(own),
-                 .last_layer = partition.last(own, layers)});
+                 .layers = partition.LayersOf(own, layers)});
   store_.TakeCopies({.cell = load.fence,
-                     .file = ShardFileName(partition.first(before), partition.last(before, layers)),
+                     .file = ShardFileName(partition.LayersOf(before, layers)),
                      .most_bytes = BytesOf(load, before)});
 }
 
@@ -136,11 +134,11 @@ bool CellSnapshots::Wants(const RunCommand& command) const {
   return !command.snapshot.empty() || (command.snapshots_end && store_.bytes() > 0);
 }
 
-void CellSnapshots::Take(const RunCommand& command, LoadedCell& loaded) {
+void CellSnapshots::Take(const RunCommand& command, LoadedCells& loaded) {
   if (command.snapshots_end) store_.Clear(command.fence.job);
   if (command.snapshot.empty()) return;
   const absl::Status taken =
-      keeper_.Take(command, TrainingTensors(*loaded.cell, *loaded.optimizer), *backend_);
+      keeper_.Take(command, TrainingTensors(loaded.all_cells(), *loaded.optimizer), *backend_);
   if (!taken.ok())
     note_ = absl::StrCat("no snapshot of step ", command.fence.step, ": ",
                          std::string(taken.message()));

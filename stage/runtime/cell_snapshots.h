@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/control.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/snapshot/snapshot_files.h"
 #include "stage/snapshot/snapshot_keeper.h"
@@ -30,7 +30,7 @@ class CellSnapshots {
   // A load begins: drops snapshots of other jobs. Returns the files to load from, or null.
   absl::StatusOr<std::unique_ptr<SnapshotFiles>> Files(const LoadCommand& command);
   // The cell was loaded. Its result says whether snapshots can be taken.
-  void Begin(LoadedCell& loaded);
+  void Begin(LoadedCells& loaded);
   void End();  // the cell ends; its snapshots stay
   void Clear(const std::string& job) { store_.Clear(job); }
   // Writes the command's shards into its folder, whether or not a cell is loaded. Returns the
@@ -39,7 +39,7 @@ class CellSnapshots {
 
   // The command asks for a snapshot, or says that none will be taken while some are held.
   bool Wants(const RunCommand& command) const;
-  void Take(const RunCommand& command, LoadedCell& loaded);
+  void Take(const RunCommand& command, LoadedCells& loaded);
   void Report(StepReport* report);
 
   SnapshotStore& store() { return store_; }
@@ -56,7 +56,7 @@ class CellSnapshots {
 
 // Whether the memory that this stage may take has room for a copy of its shard, beside the job and
 // its snapshots. RESOURCE_EXHAUSTED: it has none.
-absl::Status CheckRoomForCopy(const LoadedCell& loaded, Backend& backend);
+absl::Status CheckRoomForCopy(const LoadedCells& loaded, Backend& backend);
 
 }  // namespace stagecoach
 

@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "plan/costs/decoding_memory.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 
 namespace stagecoach {
 namespace {
@@ -24,16 +25,18 @@ absl::Status NoMemory(const JobSpec& spec, int64_t rows, absl::string_view why) 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CellWriting>> CellWriting::Create(const LoadedCell& loaded,
+absl::StatusOr<std::unique_ptr<CellWriting>> CellWriting::Create(const LoadedCells& loaded,
                                                                  Backend* backend,
                                                                  PhaseClock* phases,
                                                                  const Clock* clock) {
   const JobSpec& spec = loaded.command.spec;
+  CHECK_EQ(loaded.cells.size(), size_t{1}) << "cells of a stage that writes";
+  const LoadedCells::One& own = loaded.cells.front();
   auto made = std::unique_ptr<CellWriting>(new CellWriting(loaded));
   const int64_t rows = PoolRowsOf(spec, loaded.network());
   ASSIGN_OR_RETURN(made->form_, DecodingOf(loaded.network(), rows));
   absl::StatusOr<std::unique_ptr<CellDecoder>> decoder =
-      CellDecoder::Create(made->form_, *loaded.cell, *backend);
+      CellDecoder::Create(made->form_, *own.cell, *backend);
   if (absl::IsResourceExhausted(decoder.status())) {
     return NoMemory(spec, rows, decoder.status().message());
   }
@@ -52,8 +55,8 @@ absl::StatusOr<std::unique_ptr<CellWriting>> CellWriting::Create(const LoadedCel
                               .decoder = made->decoder_.get(),
                               .form = &made->form_,
                               .backend = backend,
-                              .upstream = loaded.upstream.get(),
-                              .downstream = loaded.downstream.get(),
+                              .upstream = own.upstream.get(),
+                              .downstream = own.downstream.get(),
                               .data = loaded.data.get(),
                               .phases = phases,
                               .clock = clock});

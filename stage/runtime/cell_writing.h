@@ -24,7 +24,7 @@ namespace stagecoach {
 
 class CellWriting {
  public:
-  static absl::StatusOr<std::unique_ptr<CellWriting>> Create(const LoadedCell& loaded,
+  static absl::StatusOr<std::unique_ptr<CellWriting>> Create(const LoadedCells& loaded,
                                                              Backend* backend, PhaseClock* phases,
                                                              const Clock* clock);
 
@@ -37,9 +37,9 @@ class CellWriting {
   void Abandon() { executor_->Abandon(); }
 
  private:
-  explicit CellWriting(const LoadedCell& loaded) : loaded_(loaded) {}
+  explicit CellWriting(const LoadedCells& loaded) : loaded_(loaded) {}
 
-  const LoadedCell& loaded_;
+  const LoadedCells& loaded_;
   DecodingForm form_;
   std::unique_ptr<CellDecoder> decoder_;
   std::unique_ptr<TextTask> task_;  // on the last stage

@@ -192,8 +192,7 @@ TEST(CellWriting, TakesNoMoreThanTheForecast) {
           const int layers = static_cast<int>(load.network->layers.size());
           const StageMemory forecast =
               ForecastStageMemory(*load.network, {}, k,
-                                  {.first_layer = load.partition.first(k),
-                                   .last_layer = load.partition.last(k, layers),
+                                  {.cells = {{load.partition.first(k), load.partition.last(k, layers)}},
                                    .batch_size = load.spec.training.batch_size,
                                    .micro_batches = 3,
                                    .optimizer = load.spec.training.optimizer,

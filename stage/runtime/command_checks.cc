@@ -32,7 +32,7 @@ absl::Status CheckWriting(const RunCommand& command, const JobSpec& spec) {
 
 }  // namespace
 
-absl::Status CheckLoad(const LoadCommand& command, const LoadedCell* loaded) {
+absl::Status CheckLoad(const LoadCommand& command, const LoadedCells* loaded) {
   if (loaded == nullptr) return absl::OkStatus();
   const Fence &fence = command.fence, &held = loaded->command.fence;
   if (Supersedes(fence, held)) return absl::OkStatus();
@@ -48,7 +48,7 @@ absl::Status CheckLoad(const LoadCommand& command, const LoadedCell* loaded) {
                                          "; another placement needs a higher generation"));
 }
 
-absl::Status CheckFence(const Fence& fence, const LoadedCell* loaded) {
+absl::Status CheckFence(const Fence& fence, const LoadedCells* loaded) {
   if (loaded == nullptr) {
     return absl::AbortedError(absl::StrCat("nothing is loaded here (", fence.ToString(), ")"));
   }
@@ -64,7 +64,7 @@ absl::Status CheckFence(const Fence& fence, const LoadedCell* loaded) {
   return Annotate(loaded->aborted, "the cell has ended");
 }
 
-absl::Status CheckRun(const RunCommand& command, const LoadedCell& loaded) {
+absl::Status CheckRun(const RunCommand& command, const LoadedCells& loaded) {
   RETURN_IF_ERROR(CheckWriting(command, loaded.command.spec));
   const bool translates = command.work == WorkKind::kTranslate;
   const bool evaluates = command.work == WorkKind::kEvaluate || translates;
@@ -100,7 +100,7 @@ absl::Status CheckRun(const RunCommand& command, const LoadedCell& loaded) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShard(const WriteShardCommand& command, const LoadedCell& loaded) {
+absl::Status CheckShard(const WriteShardCommand& command, const LoadedCells& loaded) {
   if (command.fence.step == loaded.next_step) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "shard of step ", command.fence.step, " asked for, stage ", loaded.command.stage.value,

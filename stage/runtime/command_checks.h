@@ -6,17 +6,17 @@
 #define STAGECOACH_STAGE_RUNTIME_COMMAND_CHECKS_H_
 
 #include "absl/status/status.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 
 namespace stagecoach {
 
 // loaded: null if nothing is. A Load with the fence and stage of the loaded cell repeats its Load.
-absl::Status CheckLoad(const LoadCommand& command, const LoadedCell* loaded);
+absl::Status CheckLoad(const LoadCommand& command, const LoadedCells* loaded);
 // The fence is of the loaded incarnation, and the cell goes on.
-absl::Status CheckFence(const Fence& fence, const LoadedCell* loaded);
+absl::Status CheckFence(const Fence& fence, const LoadedCells* loaded);
 // Call these after CheckFence.
-absl::Status CheckRun(const RunCommand& command, const LoadedCell& loaded);
-absl::Status CheckShard(const WriteShardCommand& command, const LoadedCell& loaded);
+absl::Status CheckRun(const RunCommand& command, const LoadedCells& loaded);
+absl::Status CheckShard(const WriteShardCommand& command, const LoadedCells& loaded);
 
 }  // namespace stagecoach
 

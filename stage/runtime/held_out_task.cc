@@ -8,7 +8,7 @@
 #include "plan/costs/decoding_memory.h"
 #include "scores/corpus_counts.h"
 #include "stage/decoding/translation_search.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 #include "stage/runtime/text_task.h"
 
 namespace stagecoach {
@@ -16,7 +16,7 @@ namespace {
 
 class HeldOutTask final : public TextTask {
  public:
-  HeldOutTask(const LoadedCell& loaded, int64_t pool_rows)
+  HeldOutTask(const LoadedCells& loaded, int64_t pool_rows)
       : data_(*loaded.data),
         micro_batches_(static_cast<int>(loaded.command.spec.training.micro_batches)),
         groups_(
@@ -65,7 +65,7 @@ class HeldOutTask final : public TextTask {
 
 }  // namespace
 
-std::unique_ptr<TextTask> TranslateHeldOut(const LoadedCell& loaded, int64_t pool_rows) {
+std::unique_ptr<TextTask> TranslateHeldOut(const LoadedCells& loaded, int64_t pool_rows) {
   return std::make_unique<HeldOutTask>(loaded, pool_rows);
 }
 

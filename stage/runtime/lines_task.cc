@@ -10,7 +10,7 @@
 #include "plan/costs/decoding_memory.h"
 #include "plan/data/token_inputs.h"
 #include "stage/decoding/translation_search.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 #include "stage/runtime/text_task.h"
 #include "stage/tokens/token_text.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 class TranslateLines final : public TextTask {
  public:
-  TranslateLines(const LoadedCell& loaded, int64_t pool_rows)
+  TranslateLines(const LoadedCells& loaded, int64_t pool_rows)
       : data_(*loaded.data),
         micro_batches_(static_cast<int>(loaded.command.spec.training.micro_batches)),
         groups_(SearchWith(*loaded.data->tokenizer(),
@@ -60,7 +60,7 @@ class TranslateLines final : public TextTask {
 
 class ContinueLines final : public TextTask {
  public:
-  ContinueLines(const LoadedCell& loaded, std::vector<int32_t> stops, int64_t pool_rows)
+  ContinueLines(const LoadedCells& loaded, std::vector<int32_t> stops, int64_t pool_rows)
       : data_(*loaded.data),
         micro_batches_(static_cast<int>(loaded.command.spec.training.micro_batches)),
         vocabulary_(loaded.network().classes()),
@@ -164,7 +164,7 @@ class ContinueLines final : public TextTask {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TextTask>> WriteLines(const LoadedCell& loaded, int64_t pool_rows) {
+absl::StatusOr<std::unique_ptr<TextTask>> WriteLines(const LoadedCells& loaded, int64_t pool_rows) {
   const WriteSpec& write = *loaded.command.spec.write;
   if (write.translate.has_value()) return std::make_unique<TranslateLines>(loaded, pool_rows);
   std::vector<int32_t> stops;

@@ -297,8 +297,7 @@ TEST(LinesTask, TakesNoMoreThanTheForecast) {
         const int layers = static_cast<int>(load.network->layers.size());
         const StageMemory forecast =
             ForecastStageMemory(*load.network, {}, k,
-                                {.first_layer = load.partition.first(k),
-                                 .last_layer = load.partition.last(k, layers),
+                                {.cells = {{load.partition.first(k), load.partition.last(k, layers)}},
                                  .batch_size = ComputedSamples(load.spec, *load.network),
                                  .micro_batches = 3,
                                  .evaluation = programs.programs,

@@ -160,21 +160,23 @@ void SortByName(std::vector<NamedTensor>* tensors) {
 
 }  // namespace
 
-std::vector<NamedTensor> ModelTensors(Cell& cell) {
+std::vector<NamedTensor> ModelTensors(Cells cells) {
   std::vector<NamedTensor> tensors;
-  for (const Parameter* parameter : cell.parameters()) {
-    if (!IsStored(parameter->spec)) continue;
-    tensors.push_back({parameter->spec.name, parameter->value});
-  }
-  for (const LayerState* state : cell.states()) {
-    tensors.push_back({state->spec.name, state->value});
+  for (Cell* const cell : cells) {
+    for (const Parameter* parameter : cell->parameters()) {
+      if (!IsStored(parameter->spec)) continue;
+      tensors.push_back({parameter->spec.name, parameter->value});
+    }
+    for (const LayerState* state : cell->states()) {
+      tensors.push_back({state->spec.name, state->value});
+    }
   }
   SortByName(&tensors);
   return tensors;
 }
 
-std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool averages) {
-  std::vector<NamedTensor> tensors = ModelTensors(cell);
+std::vector<NamedTensor> TrainingTensors(Cells cells, Optimizer& optimizer, bool averages) {
+  std::vector<NamedTensor> tensors = ModelTensors(cells);
   for (OptimizerSlot& slot : optimizer.slots()) {
     if (!averages && SlotOfTensor(slot.name) == kAverageSlot) continue;
     tensors.push_back({std::move(slot.name), std::move(slot.value)});
@@ -222,11 +224,11 @@ absl::Status LoadCopies(CheckpointFiles* from, uint64_t step, Cell& cell, Backen
 }
 
 absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
-                                       Cell& cell, Optimizer& optimizer, Backend& backend) {
+                                       Cells cells, Optimizer& optimizer, Backend& backend) {
   // One tensor at a time is on the host: the writer asks for the bytes when their turn comes.
   auto staging = std::make_shared<std::vector<std::byte>>();
   std::vector<TensorSource> sources;
-  for (NamedTensor& named : TrainingTensors(cell, optimizer)) {
+  for (NamedTensor& named : TrainingTensors(cells, optimizer)) {
     TensorSource source{
         .name = named.name, .dtype = named.tensor.dtype(), .shape = named.tensor.shape()};
     source.bytes = [staging, &backend,
@@ -240,7 +242,13 @@ absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::strin
     };
     sources.push_back(std::move(source));
   }
-  return WriteShard(file_system, folder, cell.first_layer(), cell.last_layer(), std::move(sources));
+  return WriteShard(file_system, folder, LayersOf(cells), std::move(sources));
+}
+
+ShardLayers LayersOf(Cells cells) {
+  ShardLayers layers;
+  for (const Cell* const cell : cells) layers.push_back({cell->first_layer(), cell->last_layer()});
+  return layers;
 }
 
 }  // namespace stagecoach

@@ -9,6 +9,7 @@
 #define STAGECOACH_STAGE_RUNTIME_SHARD_TENSORS_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,11 @@
 
 namespace stagecoach {
 
+using Cells = std::span<Cell* const>;  // of a stage, ascending
+
 // Sorted by name: parameters and states, or these with the optimizer's slots.
-std::vector<NamedTensor> ModelTensors(Cell& cell);
-std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool averages = true);
+std::vector<NamedTensor> ModelTensors(Cells cells);
+std::vector<NamedTensor> TrainingTensors(Cells cells, Optimizer& optimizer, bool averages = true);
 // Whether the checkpoint has averages of the weights: its job keeps some.
 absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string& folder);
 
@@ -42,11 +45,12 @@ struct CheckpointFiles {
 absl::Status LoadTensors(CheckpointFiles* from, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend);
 
-// The same for the cell's copies of tied parameters. Other stages, their owners, have written them.
+// The same for the cell's copies of tied parameters. Other cells, their owners, have written them.
 absl::Status LoadCopies(CheckpointFiles* from, uint64_t step, Cell& cell, Backend& backend);
 
 absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
-                                       Cell& cell, Optimizer& optimizer, Backend& backend);
+                                       Cells cells, Optimizer& optimizer, Backend& backend);
+ShardLayers LayersOf(Cells cells);
 
 }  // namespace stagecoach
 

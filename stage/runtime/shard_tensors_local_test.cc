@@ -39,7 +39,7 @@ class ShardTensorsLocalTest : public testing::Test {
     FileSystem* const files[] = {&keeping, &store_files_};
     Manifest manifest{.job = "a", .state = {.step = 1}};
     for (int k = 0; k < 2; ++k) {
-      auto shard = WriteTensors(*files[k], kBegun, writer_.cell(k), writer_.optimizer(k),
+      auto shard = WriteTensors(*files[k], kBegun, writer_.cells(k), writer_.optimizer(k),
                                 writer_.backend(k));
       CHECK_OK(shard.status());
       manifest.shards.push_back(*std::move(shard));
@@ -54,10 +54,10 @@ class ShardTensorsLocalTest : public testing::Test {
   CheckpointFiles Load(int k) {
     PipelineHarness reader({.stages = 2});
     CheckpointFiles from{.files = &store_files_, .folder = kCommitted, .local = &local_};
-    const auto tensors = TrainingTensors(reader.cell(k), reader.optimizer(k));
+    const auto tensors = TrainingTensors(reader.cells(k), reader.optimizer(k));
     const absl::Status loaded = LoadTensors(&from, 1, tensors, reader.backend(k));
     EXPECT_TRUE(loaded.ok()) << loaded;
-    const auto expected = TrainingTensors(writer_.cell(k), writer_.optimizer(k));
+    const auto expected = TrainingTensors(writer_.cells(k), writer_.optimizer(k));
     for (size_t i = 0; i < tensors.size(); ++i) {
       EXPECT_EQ(BytesOf(tensors[i], reader.backend(k)), BytesOf(expected[i], writer_.backend(k)))
           << tensors[i].name;
@@ -154,7 +154,7 @@ TEST_F(ShardTensorsLocalTest, AnotherModelIsTheCheckpointsErrorAndCostsNoCopy) {
       {.stages = 2, .gpt = {.layers = 2, .width = 8, .heads = 2, .context = 3, .vocabulary = 7}});
   CheckpointFiles from{.files = &store_files_, .folder = kCommitted, .local = &local_};
   const absl::Status status =
-      LoadTensors(&from, 1, TrainingTensors(wider.cell(0), wider.optimizer(0)), wider.backend(0));
+      LoadTensors(&from, 1, TrainingTensors(wider.cells(0), wider.optimizer(0)), wider.backend(0));
   EXPECT_THAT(std::string(status.message()), HasSubstr("the model has F32 ["));
   EXPECT_THAT(*disk_.List(kCopies), SizeIs(1));
 }

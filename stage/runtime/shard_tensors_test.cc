@@ -19,7 +19,7 @@ class ShardTensorsTest : public testing::Test {
   void SetUp() override {
     CHECK_OK(writer_.TrainStep());
     CHECK_OK(file_system_.MakeFolders(kFolder));
-    auto shard = WriteTensors(file_system_, kFolder, writer_.cell(0), writer_.optimizer(0),
+    auto shard = WriteTensors(file_system_, kFolder, writer_.cells(0), writer_.optimizer(0),
                               writer_.backend(0));
     CHECK_OK(shard.status());
     shard_ = *std::move(shard);
@@ -33,7 +33,7 @@ class ShardTensorsTest : public testing::Test {
 
   absl::Status LoadInto(PipelineHarness& pipeline, uint64_t step = 1) {
     CheckpointFiles from{.files = &file_system_, .folder = kFolder};
-    return LoadTensors(&from, step, TrainingTensors(pipeline.cell(0), pipeline.optimizer(0)),
+    return LoadTensors(&from, step, TrainingTensors(pipeline.cells(0), pipeline.optimizer(0)),
                        pipeline.backend(0));
   }
 
@@ -116,7 +116,7 @@ TEST_F(ShardTensorsTest, AFullDiskIsAnAnswer) {
   file_system_.SetCapacity(100);
   CHECK_OK(file_system_.MakeFolders("/b"));
   EXPECT_EQ(
-      WriteTensors(file_system_, "/b", writer_.cell(0), writer_.optimizer(0), writer_.backend(0))
+      WriteTensors(file_system_, "/b", writer_.cells(0), writer_.optimizer(0), writer_.backend(0))
           .status()
           .code(),
       absl::StatusCode::kResourceExhausted);

@@ -108,7 +108,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
 absl::Status StageEngine::Build(LoadCommand command) {
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotFiles> snapshot, snapshots_.Files(command));
   ASSIGN_OR_RETURN(loaded_,
-                   LoadCell(std::move(command), {.backend = parts_.backend,
+                   LoadCells(std::move(command), {.backend = parts_.backend,
                                                  .connector = parts_.connector,
                                                  .file_system = parts_.file_system,
                                                  .local_shards = parts_.options.local_shards,
@@ -145,7 +145,7 @@ absl::Status StageEngine::Start(const RunCommand& command) {
   if (!writes) loaded_->EndWriting();
   parts_.backend->allocator().ResetPeak();
   status_.Running(command.fence, *loaded_);
-  loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
+  loaded_->Hold(command.average ? LoadedCells::Weights::kAverages : LoadedCells::Weights::kLive);
   if (command.apply.has_value()) {
     RETURN_IF_ERROR(loaded_->Apply(*command.apply, *parts_.backend));
   }
@@ -176,11 +176,10 @@ absl::Status StageEngine::CopyShard(const Fence& fence) {
     return absl::UnavailableError("the stage is shutting down: its checkpoint is written at once");
   }
   RETURN_IF_ERROR(CheckRoomForCopy(*loaded_, *parts_.backend));
-  const Cell& cell = *loaded_->cell;
   return writer_.Copy(fence,
                       absl::StrCat("stage ", loaded_->command.stage.value, ", ", fence.ToString()),
-                      {cell.first_layer(), cell.last_layer()},
-                      TrainingTensors(*loaded_->cell, *loaded_->optimizer), *parts_.backend);
+                      LayersOf(loaded_->all_cells()),
+                      TrainingTensors(loaded_->all_cells(), *loaded_->optimizer), *parts_.backend);
 }
 
 bool StageEngine::WriteCopy(const WriteShardCommand& command, const ShardWriter::Done& done) {
@@ -358,8 +357,8 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
   NoteInstruction("checkpoint");
   tracer_.Begin(command.fence, loaded_->command.stage);
   phases_.Enter(Phase::kCheckpoint);
-  loaded_->Hold(LoadedCell::Weights::kLive);
-  absl::StatusOr<ShardInfo> info = WriteTensors(*parts_.file_system, command.folder, *loaded_->cell,
+  loaded_->Hold(LoadedCells::Weights::kLive);
+  absl::StatusOr<ShardInfo> info = WriteTensors(*parts_.file_system, command.folder, loaded_->all_cells(),
                                                 *loaded_->optimizer, *parts_.backend);
   phases_.Enter(Phase::kIdle);
   tracer_.End();

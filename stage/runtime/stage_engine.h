@@ -21,7 +21,7 @@
 #include "base/threads/progress.h"
 #include "stage/runtime/cell_snapshots.h"
 #include "stage/runtime/job_news.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 #include "stage/runtime/stage_mailbox.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/runtime/status_board.h"
@@ -111,7 +111,7 @@ class StageEngine {
   const Parts parts_;
   StepTracer tracer_;
   PhaseClock phases_;  // tells tracer_
-  std::unique_ptr<LoadedCell> loaded_;
+  std::unique_ptr<LoadedCells> loaded_;
   CellSnapshots snapshots_;
   ShardWriter writer_;
   bool copies_fail_ = false;  // since the last one that was taken; already reported

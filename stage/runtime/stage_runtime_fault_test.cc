@@ -62,7 +62,7 @@ class StageRuntimeFaultTest : public testing::Test {
   RuntimeFleet::Options Options(int stages) {
     RuntimeFleet::Options options{.stages = stages};
     options.wrap_connector = [this](LinkConnector* connector) {
-      return std::make_unique<FaultyConnector>(connector, StageId(0), faults_);
+      return std::make_unique<FaultyConnector>(connector, CellId(0), faults_);
     };
     return options;
   }

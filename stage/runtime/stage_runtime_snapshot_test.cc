@@ -364,9 +364,9 @@ TEST_F(SnapshotTest, TakesCopiesOfItsNeighbourAlone) {
   const auto put = [&](const std::function<void(SnapshotPart*)>& change) {
     static const std::vector<std::byte> bytes(100);
     SnapshotPart part{.fence = RuntimeFleet::FenceOf(1, 2), .key = kKey};
-    part.shard = {.step = 2, .first_layer = 0, .last_layer = 3, .manifest = ManifestOf(2)};
+    part.shard = {.step = 2, .layers = {{0, 3}}, .manifest = ManifestOf(2)};
     const LoadCommand load = fleet_->LoadOf(1, 1, 0);
-    part.shard.info.file = ShardFileName(load.partition.first(0), load.partition.last(0, 7));
+    part.shard.info.file = ShardFileName({{load.partition.first(0), load.partition.last(0, 7)}});
     part.shard.info.bytes = 200;
     part.bytes = bytes;
     change(&part);

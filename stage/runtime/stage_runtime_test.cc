@@ -375,7 +375,7 @@ TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {
   stage.stage = StageId(2);
   EXPECT_EQ(load(stage).code(), absl::StatusCode::kInvalidArgument);
   LoadCommand address = fleet.LoadOf(0, 1, 0);
-  address.downstream_address.clear();
+  address.neighbours[0].downstream_address.clear();
   EXPECT_THAT(Text(load(address)), HasSubstr("downstream_address: empty"));
   LoadCommand data = fleet.LoadOf(0, 1, 0);
   data.expected_data = {.bytes = 2001, .sha256 = "00"};

@@ -15,14 +15,14 @@ void StatusBoard::Loading(const Fence& fence, StageId stage) {
   status_.stage = stage;
 }
 
-void StatusBoard::Running(const Fence& fence, const LoadedCell& loaded) {
+void StatusBoard::Running(const Fence& fence, const LoadedCells& loaded) {
   std::lock_guard<std::mutex> lock(mutex_);
   status_.state = "running";
   status_.fence = fence;
   CopyLocked(loaded);
 }
 
-void StatusBoard::AtRest(const char* state, const LoadedCell& loaded) {
+void StatusBoard::AtRest(const char* state, const LoadedCells& loaded) {
   std::lock_guard<std::mutex> lock(mutex_);
   status_.state = state;
   status_.fence = loaded.command.fence;
@@ -30,18 +30,40 @@ void StatusBoard::AtRest(const char* state, const LoadedCell& loaded) {
   CopyLocked(loaded);
 }
 
-void StatusBoard::Position(const LoadedCell& loaded) {
+void StatusBoard::Position(const LoadedCells& loaded) {
   std::lock_guard<std::mutex> lock(mutex_);
   CopyLocked(loaded);
 }
 
-void StatusBoard::CopyLocked(const LoadedCell& loaded) {
+// The links of all cells of the stage, that lead up or down the pipeline, count as one.
+static void Add(const Link* link, std::optional<LinkStatistics>* sum) {
+  if (link == nullptr) return;
+  const LinkStatistics one = link->statistics();
+  if (!sum->has_value()) {
+    *sum = one;
+    return;
+  }
+  (*sum)->sent_bytes += one.sent_bytes;
+  (*sum)->received_bytes += one.received_bytes;
+  (*sum)->sent_messages += one.sent_messages;
+  (*sum)->received_messages += one.received_messages;
+  (*sum)->stale_frames += one.stale_frames;
+  (*sum)->inflight_messages += one.inflight_messages;
+  (*sum)->connected = (*sum)->connected && one.connected;
+}
+
+void StatusBoard::CopyLocked(const LoadedCells& loaded) {
   status_.stage = loaded.command.stage;
   status_.bad_records = loaded.data == nullptr ? 0 : loaded.data->bad_records();
   status_.micro_batch = loaded.current_micro_batch();
   status_.waiting_for = loaded.WaitingFor();
-  if (loaded.upstream != nullptr) status_.upstream = loaded.upstream->statistics();
-  if (loaded.downstream != nullptr) status_.downstream = loaded.downstream->statistics();
+  std::optional<LinkStatistics> upstream, downstream;
+  for (const LoadedCells::One& cell : loaded.cells) {
+    Add(cell.upstream.get(), &upstream);
+    Add(cell.downstream.get(), &downstream);
+  }
+  if (upstream.has_value()) status_.upstream = upstream;
+  if (downstream.has_value()) status_.downstream = downstream;
   // The executors dropped stale frames too; they do not tell the links apart.
   auto& counted = status_.upstream.has_value() ? status_.upstream : status_.downstream;
   if (counted.has_value()) counted->stale_frames += loaded.stale_messages();

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "base/threads/work_words.h"
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 #include "stage/runtime/stage_runtime.h"
 
 namespace stagecoach {
@@ -15,15 +15,15 @@ class StatusBoard {
  public:
   void Empty();
   void Loading(const Fence& fence, StageId stage);
-  void Running(const Fence& fence, const LoadedCell& loaded);
-  void AtRest(const char* state, const LoadedCell& loaded);  // "ready", "aborted"
-  void Position(const LoadedCell& loaded);
+  void Running(const Fence& fence, const LoadedCells& loaded);
+  void AtRest(const char* state, const LoadedCells& loaded);  // "ready", "aborted"
+  void Position(const LoadedCells& loaded);
   // What a load is at; its status tells them. Each load begins without any.
   WorkWords* words() { return &words_; }
   StageStatus Status() const;  // the fields that tell of the cell
 
  private:
-  void CopyLocked(const LoadedCell& loaded);
+  void CopyLocked(const LoadedCells& loaded);
 
   mutable std::mutex mutex_;  // guards status_
   StageStatus status_{.state = "empty"};

@@ -17,7 +17,7 @@
 
 namespace stagecoach {
 
-struct LoadedCell;
+struct LoadedCells;
 
 class TextTask {
  public:
@@ -30,9 +30,9 @@ class TextTask {
 };
 
 // pool_rows: of keys and values. The job has evaluation.translate.
-std::unique_ptr<TextTask> TranslateHeldOut(const LoadedCell& loaded, int64_t pool_rows);
+std::unique_ptr<TextTask> TranslateHeldOut(const LoadedCells& loaded, int64_t pool_rows);
 // The job has `write`.
-absl::StatusOr<std::unique_ptr<TextTask>> WriteLines(const LoadedCell& loaded, int64_t pool_rows);
+absl::StatusOr<std::unique_ptr<TextTask>> WriteLines(const LoadedCells& loaded, int64_t pool_rows);
 
 }  // namespace stagecoach
 

@@ -111,7 +111,7 @@ void ShardWriter::Finish(const std::shared_ptr<Task>& task) {
   // By then the folder may be gone, or begun anew.
   absl::StatusOr<ShardInfo> info = absl::AbortedError("the cell has ended");
   if (!task->given_up) {
-    info = WriteShard(*parts_.file_system, folder, task->layers.first, task->layers.last,
+    info = WriteShard(*parts_.file_system, folder, task->layers,
                       std::move(sources));
   }
   info = AnnotateAt(std::move(info), task->place);

@@ -96,7 +96,7 @@ absl::Status SnapshotKeeper::Take(const RunCommand& command,
   task->cell = cell_;
   const std::shared_ptr<Task> spare = TakeSpare();
   ASSIGN_OR_RETURN(task->shard,
-                   CopyTensors({cell_.first_layer, cell_.last_layer}, tensors, backend,
+                   CopyTensors(cell_.layers, tensors, backend,
                                parts_.free_bytes, spare == nullptr ? nullptr : &spare->shard));
   task->seconds = static_cast<double>(parts_.clock->MonotonicNanos() - begin) * 1e-9;
   {
@@ -127,8 +127,7 @@ void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
   const std::optional<ShardInfo> info = task->shard.Digest([&] { return IsGivenUp(*task); });
   if (!info.has_value()) return;
   const HeldShard held{.step = task->fence.step,
-                       .first_layer = task->cell.first_layer,
-                       .last_layer = task->cell.last_layer,
+                       .layers = task->cell.layers,
                        .manifest = task->manifest,
                        .info = *info};
   const std::span<const std::byte> file = task->shard.file();

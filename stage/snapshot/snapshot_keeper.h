@@ -46,7 +46,7 @@ class SnapshotKeeper {
   // Facts of the loaded cell.
   struct Cell {
     std::string key, replica_address;
-    int first_layer = 0, last_layer = 0;
+    ShardLayers layers;
   };
   void Begin(Cell cell);
   void End();  // gives up an unfinished snapshot

@@ -28,7 +28,7 @@ absl::StatusOr<MemoryShard> CopyTensors(const ShardLayers& layers,
   const bool fresh = spare == nullptr;
   if (fresh) RETURN_IF_ERROR(CheckMemory(rest, free_bytes()));
   ASSIGN_OR_RETURN(MemoryShard shard,
-                   MemoryShard::LayOut(layers.first, layers.last, std::move(sources), spare));
+                   MemoryShard::LayOut(layers, std::move(sources), spare));
   int64_t unlooked = 0;
   for (size_t i = 0; i < shard.tensors().size(); ++i) {
     const TensorEntry& tensor = shard.tensors()[i];

@@ -18,10 +18,6 @@
 
 namespace stagecoach {
 
-struct ShardLayers {
-  int first = 0, last = 0;  // [first, last)
-};
-
 // spare: a shard whose memory is reused; it must not be used afterwards. Null: new memory.
 absl::StatusOr<MemoryShard> CopyTensors(const ShardLayers& layers,
                                         const std::vector<NamedTensor>& tensors, Backend& backend,

@@ -17,7 +17,7 @@ inline void WriteCheckpoint(FileSystem& file_system, const std::string& folder, 
   CHECK_OK(file_system.MakeFolders(folder));
   Manifest manifest{.job = "a", .state = {.step = step}, .stages = pipeline.stages()};
   for (int k = 0; k < pipeline.stages(); ++k) {
-    auto shard = WriteTensors(file_system, folder, pipeline.cell(k), pipeline.optimizer(k),
+    auto shard = WriteTensors(file_system, folder, pipeline.cells(k), pipeline.optimizer(k),
                               pipeline.backend(k));
     CHECK_OK(shard.status());
     manifest.shards.push_back(*std::move(shard));
@@ -31,10 +31,12 @@ inline void LoadCheckpoint(FileSystem& file_system, const std::string& folder, u
   CheckpointFiles from{.files = &file_system, .folder = folder};
   for (int k = 0; k < pipeline.stages(); ++k) {
     CHECK_OK(LoadTensors(&from, step,
-                         TrainingTensors(pipeline.cell(k), pipeline.optimizer(k)),
+                         TrainingTensors(pipeline.cells(k), pipeline.optimizer(k)),
                          pipeline.backend(k)));
-    CHECK_OK(LoadCopies(&from, step, pipeline.cell(k), pipeline.backend(k)));
-    pipeline.cell(k).RefreshCompute();
+    for (Cell* const cell : pipeline.cells(k)) {
+      CHECK_OK(LoadCopies(&from, step, *cell, pipeline.backend(k)));
+      cell->RefreshCompute();
+    }
   }
   pipeline.set_step(step);
 }

@@ -30,6 +30,7 @@
 #include "plan/optimizers/adamw.h"
 #include "plan/plan.h"
 #include "plan/schedules/schedule.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/cell/optimizer.h"
 #include "stage/data/token_source.h"
 #include "stage/executor/executor.h"
@@ -107,11 +108,12 @@ struct HarnessOptions {
   GptSpec gpt = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
   int64_t batch_size = 4, micro_batches = 2;
   std::string schedule = "gpipe";
+  int cells_per_stage = 0;  // 0: as many as the schedule usually has
   Rematerialization rematerialization = Rematerialization::kAlways;
   double dropout = 0.0;
   double clip_norm = 0.0;
-  int link_capacity = kLinkCapacity;
-  bool own_memory = false;  // stages share no memory, as separate processes: CopyingLink
+  int link_capacity = kLinkCapacity;  // and kLinkCapacity at least if stages have several cells
+  bool own_memory = false;            // stages share no memory, as separate processes: CopyingLink
   int64_t evaluation_sequences = 0;
   int64_t draws_below = 0;    // MadeUpSource's
   bool lengths_vary = false;  // MadeUpPairs'
@@ -129,6 +131,15 @@ struct HarnessOptions {
   std::shared_ptr<const BatchSource> source;                   // instead of a MadeUpSource
   std::function<void(MicroBatchId, const Tensor&)> on_output;  // StageExecutor::Parts
 };
+
+// The schedules whose cells so many layers are enough for.
+inline std::vector<std::string> SchedulesFor(size_t layers, int stages) {
+  std::vector<std::string> names = ScheduleNames();
+  std::erase_if(names, [&](const std::string& name) {
+    return CellsPerStageOf(name, 0) * stages > static_cast<int64_t>(layers);
+  });
+  return names;
+}
 
 // In the next pass stages stop after these numbers of instructions, until none can advance. Then
 // `stage` does one more, and all go on.
@@ -159,36 +170,32 @@ class PipelineHarness {
     CHECK_OK(network.status());
     network_ = *std::move(network);
     source_ = MakeSource();
-    auto partition = UniformPartition(static_cast<int>(network_.layers.size()), options.stages);
+    const CellPlacement placement =
+        PlacementOf(options.schedule, options.stages, options.cells_per_stage);
+    const int cells = placement.empty() ? options.stages : static_cast<int>(placement.size());
+    auto partition = UniformPartition(static_cast<int>(network_.layers.size()), cells);
     CHECK_OK(partition.status());
     partition_ = *std::move(partition);
+    partition_.placement = placement;
     training_ = Programs(false);
     evaluation_ = Programs(true);
     stages_.resize(options.stages);
-    for (int k = 0; k + 1 < options.stages; ++k) {
-      const LinkOptions link{.capacity_messages = options.link_capacity};
-      std::tie(stages_[k].downstream, stages_[k + 1].upstream) =
-          options.own_memory ? CopyingLink::MakePair(link, MemoryOf(k), MemoryOf(k + 1))
-                             : MakeInProcessLinkPair(link);
-    }
+    MakeLinks();
     for (int k = 0; k < options.stages; ++k) Build(k, clock);
   }
 
   // Trains the next step on all stages and applies it.
   absl::Status TrainStep() {
     ASSIGN_OR_RETURN(std::vector<StepReport> reports, RunPass(true, 0));
-    result_.losses.push_back(reports.back().loss_sum);
-    double squared_norm = 0;  // by layer index, never by stage
-    for (const StepReport& report : reports) {
-      for (double layer : report.layer_squared_norms) squared_norm += layer;
-    }
+    result_.losses.push_back(OfLastCell(reports).loss_sum);
+    const double squared_norm = SquaredNorm(reports);
     result_.squared_norms.push_back(squared_norm);
     const double norm = std::sqrt(squared_norm);
     const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
     for (Stage& stage : stages_) {
-      RETURN_IF_ERROR(stage.cell->CommitStates());
+      for (OneCell& own : stage.cells) RETURN_IF_ERROR(own.cell->CommitStates());
       stage.optimizer->Apply(step_, 0.05, clips ? options_.clip_norm / norm : 1.0);
-      stage.cell->ZeroGradients();
+      for (OneCell& own : stage.cells) own.cell->ZeroGradients();
     }
     ++step_;
     return absl::OkStatus();
@@ -196,7 +203,7 @@ class PipelineHarness {
 
   absl::StatusOr<StepReport> Evaluate(uint64_t batch) {
     ASSIGN_OR_RETURN(std::vector<StepReport> reports, RunPass(false, batch));
-    return reports.back();
+    return OfLastCell(reports);
   }
 
   absl::StatusOr<HarnessResult> Train(int steps) {
@@ -207,7 +214,7 @@ class PipelineHarness {
   HarnessResult Result() {
     HarnessResult result = result_;
     for (Stage& stage : stages_) {
-      for (const NamedTensor& named : TrainingTensors(*stage.cell, *stage.optimizer)) {
+      for (const NamedTensor& named : TrainingTensors(stage.all_cells(), *stage.optimizer)) {
         std::string bytes(static_cast<size_t>(named.tensor.bytes()), '\0');
         stage.backend->CopyToHost(named.tensor, std::as_writable_bytes(std::span(bytes)));
         result.state[named.name] = std::move(bytes);
@@ -219,15 +226,24 @@ class PipelineHarness {
   StageExecutor& executor(int k) { return *stages_[k].executor; }
   PhaseClock& phases(int k) { return *stages_[k].phases; }
   Backend& backend(int k) { return *stages_[k].backend; }
-  Cell& cell(int k) { return *stages_[k].cell; }
+  Cell& cell(int k) { return *stages_[k].cells.front().cell; }  // the first one of the stage
+  std::vector<Cell*> cells(int k) const { return stages_[k].all_cells(); }
   Optimizer& optimizer(int k) { return *stages_[k].optimizer; }
-  Link* upstream(int k) { return stages_[k].upstream.get(); }
-  Link* downstream(int k) { return stages_[k].downstream.get(); }
+  Link* upstream(int k) { return stages_[k].cells.front().upstream.get(); }
+  Link* downstream(int k) { return stages_[k].cells.front().downstream.get(); }
+  // The report of the stage with the loss.
+  const StepReport& OfLastCell(const std::vector<StepReport>& reports) const {
+    return reports[static_cast<size_t>(StageOf(partition_.placement, partition_.cells() - 1))];
+  }
   int stages() const { return options_.stages; }
   const std::vector<StageProgram>& programs(bool training) const {
     return training ? training_ : evaluation_;
   }
   const Partition& partition() const { return partition_; }
+  int link_capacity() const {
+    return partition_.placement.empty() ? options_.link_capacity
+                                        : std::max(options_.link_capacity, kLinkCapacity);
+  }
   const Network& network() const { return network_; }
   void set_stop(const HarnessStop& stop) { stop_ = stop; }
   void set_step(uint64_t step) { step_ = step; }
@@ -286,14 +302,56 @@ class PipelineHarness {
   }
 
  private:
+  struct OneCell {
+    std::unique_ptr<Link> upstream, downstream;
+    std::unique_ptr<Cell> cell;
+  };
   struct Stage {
     std::unique_ptr<Backend> backend;
-    std::unique_ptr<Link> upstream, downstream;
     std::unique_ptr<PhaseClock> phases;
-    std::unique_ptr<Cell> cell;
+    std::vector<OneCell> cells;
     std::unique_ptr<Optimizer> optimizer;
+    std::vector<Cell*> all_cells() const {
+      std::vector<Cell*> all;
+      for (const OneCell& own : cells) all.push_back(own.cell.get());
+      return all;
+    }
     std::unique_ptr<StageExecutor> executor;
   };
+
+  // By layer index, never by stage.
+  double SquaredNorm(const std::vector<StepReport>& reports) const {
+    std::map<int, double> by_layer;
+    for (int k = 0; k < stages(); ++k) {
+      auto next = reports[static_cast<size_t>(k)].layer_squared_norms.begin();
+      const int layers = static_cast<int>(network_.layers.size());
+      for (const LayerRange& cell : partition_.LayersOf(k, layers)) {
+        for (int i = cell.first; i < cell.last; ++i) by_layer[i] = *next++;
+      }
+    }
+    double sum = 0;
+    for (const auto& [layer, norm] : by_layer) sum += norm;
+    return sum;
+  }
+
+  OneCell& Holder(int cell) {
+    const int k = StageOf(partition_.placement, cell);
+    const std::vector<int> cells = partition_.CellsOfStage(k);
+    const auto place = std::find(cells.begin(), cells.end(), cell) - cells.begin();
+    return stages_[k].cells[static_cast<size_t>(place)];
+  }
+  void MakeLinks() {
+    for (int k = 0; k < stages(); ++k) stages_[k].cells.resize(partition_.CellsOfStage(k).size());
+    for (int cell = 0; cell + 1 < partition_.cells(); ++cell) {
+      const int above = StageOf(partition_.placement, cell);
+      const int below = StageOf(partition_.placement, cell + 1);
+      if (above == below) continue;
+      const LinkOptions link{.capacity_messages = link_capacity()};
+      std::tie(Holder(cell).downstream, Holder(cell + 1).upstream) =
+          options_.own_memory ? CopyingLink::MakePair(link, MemoryOf(above), MemoryOf(below))
+                              : MakeInProcessLinkPair(link);
+    }
+  }
 
   // Images or pairs for a network that reads some, tokens for all others.
   std::shared_ptr<const BatchSource> MakeSource() const {
@@ -323,7 +381,7 @@ class PipelineHarness {
                                    .stages = options_.stages,
                                    .micro_batches = int(options_.micro_batches),
                                    .forward_only = forward_only}));
-    CHECK_OK(ValidateSchedule(schedule, {.link_capacity = options_.link_capacity}));
+    CHECK_OK(ValidateSchedule(schedule, {.link_capacity = link_capacity()}));
     return schedule.programs;
   }
 
@@ -345,30 +403,45 @@ class PipelineHarness {
     stage.backend->SetPrecision(options_.precision);
     stage.phases = std::make_unique<PhaseClock>(clock);
     const int layers = static_cast<int>(network_.layers.size());
-    const int first = partition_.first(k), last = partition_.last(k, layers);
-    auto cell = Cell::Create(network_, first, last, options_.seed, int(options_.micro_batches),
-                             *stage.backend);
-    CHECK_OK(cell.status());
-    stage.cell = *std::move(cell);
-    stage.cell->ZeroGradients();
-    auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->trained(), *stage.backend,
-                                   options_.average, stage.cell->states());
+    const std::vector<int> numbers = partition_.CellsOfStage(k);
+    std::vector<StageExecutor::CellParts> cells;
+    std::vector<Parameter*> trained;
+    std::vector<LayerState*> states;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const int number = numbers[i];
+      OneCell& own = stage.cells[i];
+      auto cell = Cell::Create(network_, partition_.first(number), partition_.last(number, layers),
+                               options_.seed, int(options_.micro_batches), *stage.backend);
+      CHECK_OK(cell.status());
+      own.cell = *std::move(cell);
+      own.cell->ZeroGradients();
+      for (Parameter* const one : own.cell->trained()) trained.push_back(one);
+      for (LayerState* const one : own.cell->states()) states.push_back(one);
+      cells.push_back({.id = CellId(number),
+                       .cell = own.cell.get(),
+                       .upstream = own.upstream.get(),
+                       .downstream = own.downstream.get()});
+      if (number > 0) cells.back().above = StageId(StageOf(partition_.placement, number - 1));
+      if (number + 1 < partition_.cells()) {
+        cells.back().below = StageId(StageOf(partition_.placement, number + 1));
+      }
+    }
+    auto optimizer =
+        MakeOptimizer(options_.optimizer, trained, *stage.backend, options_.average, states);
     CHECK_OK(optimizer.status());
     stage.optimizer = *std::move(optimizer);
     stage.optimizer->BeginAverages();
-    stage.executor =
-        std::make_unique<StageExecutor>(StageExecutor::Parts{.stage = StageId(k),
-                                                             .stages = options_.stages,
-                                                             .seed = options_.seed,
-                                                             .cell = stage.cell.get(),
-                                                             .backend = stage.backend.get(),
-                                                             .upstream = stage.upstream.get(),
-                                                             .downstream = stage.downstream.get(),
-                                                             .data = source_.get(),
-                                                             .network = &network_,
-                                                             .phases = stage.phases.get(),
-                                                             .clock = clock,
-                                                             .on_output = options_.on_output});
+    stage.executor = std::make_unique<StageExecutor>(
+        StageExecutor::Parts{.stage = StageId(k),
+                             .seed = options_.seed,
+                             .cells = std::move(cells),
+                             .cells_of_pipeline = partition_.cells(),
+                             .backend = stage.backend.get(),
+                             .data = source_.get(),
+                             .network = &network_,
+                             .phases = stage.phases.get(),
+                             .clock = clock,
+                             .on_output = options_.on_output});
   }
 
   const HarnessOptions options_;

@@ -22,6 +22,7 @@
 #include "checkpoint/testing/fault_file_system.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/files/any_file_testing.h"
 #include "stage/link/testing/in_process_connector.h"
 #include "stage/runtime/stage_runtime.h"
@@ -158,12 +159,21 @@ class RuntimeFleet {
     command.fence = FenceOf(generation, step);
     command.spec = spec_;
     command.network = network();
+    const CellPlacement placement =
+        PlacementOf(spec_.pipeline.schedule, stages == 0 ? this->stages() : stages,
+                    spec_.pipeline.cells_per_stage);
     auto partition = UniformPartition(static_cast<int>(command.network->layers.size()),
-                                      stages == 0 ? this->stages() : stages);
+                                      !placement.empty() ? static_cast<int>(placement.size())
+                                      : stages == 0      ? this->stages()
+                                                         : stages);
     CHECK_OK(partition.status());
     command.partition = *partition;
+    command.partition.placement = placement;
     command.stage = StageId(k);
-    if (k + 1 < partition->stages()) command.downstream_address = "in-process:1";
+    for (const int cell : command.partition.CellsOfStage(k)) {
+      CellNeighbours& neighbours = command.neighbours.emplace_back();
+      if (cell + 1 < partition->cells()) neighbours.downstream_address = "in-process:1";
+    }
     command.checkpoint_folder = checkpoint;
     return command;
   }

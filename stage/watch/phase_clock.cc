@@ -9,14 +9,15 @@ namespace stagecoach {
 PhaseClock::PhaseClock(const Clock* clock, PhaseObserver* observer)
     : clock_(clock), observer_(observer), since_nanos_(clock->MonotonicNanos()) {}
 
-PhaseClock::Nanos PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos) {
+PhaseClock::Nanos PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos,
+                                         CellId cell) {
   CHECK(nanos >= 0) << "a phase does not begin in the future";
   PhaseInterval ended;
   Nanos totals;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const int64_t begin = std::max(since_nanos_, clock_->MonotonicNanos() - nanos);
-    ended = {phase_, micro_batch_, since_nanos_, begin};
+    ended = {phase_, micro_batch_, since_nanos_, begin, cell_};
     if (deferring_) {
       deferred_.push_back(ended);
     } else {
@@ -24,6 +25,7 @@ PhaseClock::Nanos PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, 
     }
     phase_ = phase;
     micro_batch_ = micro_batch;
+    cell_ = cell;
     since_nanos_ = begin;
     totals = nanos_;
     if (deferring_) return totals;
@@ -40,7 +42,7 @@ void PhaseClock::Defer() {
 
 void PhaseClock::Resolve(std::span<const PhaseInterval> device) {
   if (!deferring_) return;
-  EnterSince(phase_, micro_batch_, 0);
+  EnterSince(phase_, micro_batch_, 0, cell_);
   std::vector<PhaseInterval> booked;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -82,12 +84,12 @@ std::vector<PhaseInterval> Overlay(std::span<const PhaseInterval> host,
   return result;
 }
 
-void PhaseClock::Stay(Phase phase, MicroBatchId micro_batch) {
+void PhaseClock::Stay(Phase phase, MicroBatchId micro_batch, CellId cell) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (phase_ == phase && micro_batch_ == micro_batch) return;
+    if (phase_ == phase && micro_batch_ == micro_batch && cell_ == cell) return;
   }
-  Enter(phase, micro_batch);
+  Enter(phase, micro_batch, cell);
 }
 
 Phase PhaseClock::current() const {

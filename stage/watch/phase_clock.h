@@ -24,6 +24,7 @@ struct PhaseInterval {
   Phase phase = Phase::kIdle;
   MicroBatchId micro_batch;  // invalid: of none
   int64_t begin_nanos = 0, end_nanos = 0;
+  CellId cell;  // invalid: of none, or the stage has no other
 };
 
 class PhaseObserver {
@@ -43,14 +44,14 @@ class PhaseClock {
   explicit PhaseClock(const Clock* clock, PhaseObserver* observer = nullptr);  // starts in kIdle
   using Nanos = std::array<int64_t, kPhases>;
   // The time until now belonged to the phase before. Returns the totals at that moment.
-  Nanos Enter(Phase phase, MicroBatchId micro_batch = MicroBatchId()) {
-    return EnterSince(phase, micro_batch, 0);
+  Nanos Enter(Phase phase, MicroBatchId micro_batch = MicroBatchId(), CellId cell = CellId()) {
+    return EnterSince(phase, micro_batch, 0, cell);
   }
   // As Enter, but the last `nanos` already belong to the new phase, at most since the last Enter.
   // So a wait is booked as bubble, and is split once the message with its send time is there.
-  Nanos EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
-  // As Enter, but a no-op in the same phase and micro-batch: for retries.
-  void Stay(Phase phase, MicroBatchId micro_batch);
+  Nanos EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos, CellId cell = CellId());
+  // As Enter, but a no-op in the same phase, micro-batch and cell: for retries.
+  void Stay(Phase phase, MicroBatchId micro_batch, CellId cell = CellId());
   // For a device that runs behind the host. From now on intervals are kept and not booked, until
   // Resolve gets the device's intervals. If there are none, Resolve books the host's phases.
   // Without Defer, Resolve does nothing.
@@ -67,6 +68,7 @@ class PhaseClock {
   mutable std::mutex mutex_;  // guards the members below
   Phase phase_ = Phase::kIdle;
   MicroBatchId micro_batch_;
+  CellId cell_;
   int64_t since_nanos_;
   Nanos nanos_{};
   bool deferring_ = false;

@@ -36,11 +36,12 @@ void StepTracer::OnInterval(const PhaseInterval& interval) {
   if (!wanted || interval.begin_nanos == interval.end_nanos) return;
   const int64_t begin = interval.begin_nanos + unix_offset_nanos_;
   const bool goes_on = span_.end_unix_nanos == begin && span_.phase == interval.phase &&
-                       span_.micro_batch == interval.micro_batch;
+                       span_.micro_batch == interval.micro_batch && span_.cell == interval.cell;
   if (!goes_on) {
     Write();
     span_.phase = interval.phase;
     span_.micro_batch = interval.micro_batch;
+    span_.cell = interval.cell;
     span_.begin_unix_nanos = begin;
   }
   span_.end_unix_nanos = interval.end_nanos + unix_offset_nanos_;

@@ -1,5 +1,5 @@
 // StepTracer: writes the phase clock's intervals during a command into the trace ring, as spans of
-// the compute track. Neighbouring intervals of one phase and micro-batch (loss and backward) become
+// the compute track. Neighbouring intervals of one phase, micro-batch and cell (loss and backward) become
 // one span, so spans and PhaseSeconds agree to the nanosecond.
 // Ownership: borrows ring and clock.
 // Threads:   executor thread only.

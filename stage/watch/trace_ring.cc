@@ -43,7 +43,8 @@ TraceSpan TransferSpan(const LinkTransfer& transfer) {
           .micro_batch = transfer.micro_batch,
           .track = transfer.sent ? TraceTrack::kSend : TraceTrack::kReceive,
           .kind = transfer.kind,
-          .upstream = transfer.upstream_peer};
+          .upstream = transfer.upstream_peer,
+          .cell = transfer.above};
 }
 
 TraceRing::TraceRing(size_t spans) : capacity_(spans), spans_(spans) {

@@ -38,6 +38,7 @@ struct TraceSpan {
   Phase phase = Phase::kIdle;                   // compute
   MessageKind kind = MessageKind::kActivation;  // send and receive
   bool upstream = false;                        // send and receive: the upstream neighbour
+  CellId cell;  // compute: invalid if the stage has no other; else the one above the edge
 };
 
 uint64_t TraceJob(const std::string& job_id);

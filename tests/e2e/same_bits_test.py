@@ -4,6 +4,8 @@ import harness
 
 BFLOAT16_DEVICES = ("reference", "cpu")
 SCHEDULES = ("gpipe", "one_forward_one_backward", "zero_bubble", "zero_bubble_2")
+SEVERAL_CELLS = ("interleaved", "breadth_first", "zero_bubble_v")
+NINE_LAYERS = {"gpt": {"layers": 4, "width": 32, "heads": 2, "context": 16, "vocabulary": 128, "dropout": 0.1}}
 
 
 class SameBits(harness.EndToEndTest):
@@ -21,6 +23,26 @@ class SameBits(harness.EndToEndTest):
         first = next(iter(results.values()))
         self.assertEqual(len(first[1]), 6)
         self.assertEqual({key: value for key, value in results.items() if value != first}, {})
+
+    def test_several_cells_on_a_stage(self):
+        results = {"one": self.digest_and_losses(1, model=NINE_LAYERS, pipeline={"stages": 1})}
+        for stages in (1, 2, 4):
+            for number, schedule in enumerate(SEVERAL_CELLS):
+                mode = ("always", "except_first", "never")[(stages + number) % 3]
+                pipeline = {"stages": stages, "schedule": schedule, "rematerialization": mode}
+                results[stages, schedule, mode] = self.digest_and_losses(stages, model=NINE_LAYERS, pipeline=pipeline)
+        for schedule, each in (("interleaved", 3), ("breadth_first", 4)):
+            pipeline = {"stages": 2, "schedule": schedule, "cells_per_stage": each, "rematerialization": "never"}
+            results[schedule, each] = self.digest_and_losses(2, model=NINE_LAYERS, pipeline=pipeline)
+        self.assertEqual({key: value for key, value in results.items() if value != results["one"]}, {})
+
+    def test_a_killed_stage_with_several_cells_costs_no_bit(self):
+        undisturbed = self.run_job(self.job_file(model=NINE_LAYERS, pipeline={"stages": 1}), 1)
+        for number, schedule in enumerate(SEVERAL_CELLS):
+            pipeline = {"stages": 3, "schedule": schedule, "rematerialization": "never"}
+            job = self.job_file(f"{schedule}.json", model=NINE_LAYERS, pipeline=pipeline, snapshot={"every_steps": 1})
+            killed = self.run_killed(lambda: self.start(job, 3), 3, f"stage-{number}")
+            self.assertEqual((killed.digest(), killed.losses()), (undisturbed.digest(), undisturbed.losses()), schedule)
 
     def test_micro_batches_of_every_kind(self):
         # M = 1; M < K; an M that does not divide the mini-batch of 6.

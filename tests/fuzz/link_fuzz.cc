@@ -120,7 +120,7 @@ class End {
  public:
   End(bool client, Allocator* allocator)
       : core_(std::make_shared<LinkCore>(
-            LinkCore::Options{.boundary = {"job-a", 1, 2, StageId(0)},
+            LinkCore::Options{.boundary = {"job-a", 1, 2, CellId(0)},
                               .peer = "stage 0",
                               .upstream_end = client,
                               .link = {.capacity_messages = kCapacity, .chunk_bytes = 16},

@@ -63,7 +63,7 @@ std::string Chunk(uint32_t index, uint64_t offset, const std::string& payload) {
 
 Files LinkFiles() {
   LinkHello hello;
-  hello.boundary = {"job-a", 1, 2, StageId(0)};
+  hello.boundary = {"job-a", 1, 2, CellId(0)};
   hello.capacity = 2;
   std::string message;
   for (const uint32_t tensor : {0, 1}) {

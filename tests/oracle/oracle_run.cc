@@ -108,7 +108,7 @@ HarnessOptions HarnessOf(const Options& options, const Network& network,
 
 // Parameters and states of all stages.
 std::vector<NamedTensor> TensorsOf(PipelineHarness& pipeline, int stage) {
-  return ModelTensors(pipeline.cell(stage));
+  return ModelTensors(pipeline.cells(stage));
 }
 
 // As a job that begins with the file.

@@ -154,7 +154,9 @@ class Trainer {
     reports[1].loss_sum = sums[0];
     reports[1].terms = sums[1];
     reports[1].targets = kBatch * kGpt.context;
-    return DecideStep(reports, layers_, kClipNorm);
+    std::vector<std::vector<LayerRange>> layers;
+    for (const auto& cell : cells_) layers.push_back({{cell->first_layer(), cell->last_layer()}});
+    return DecideStep(reports, layers, layers_, kClipNorm);
   }
 
   // Forward and backward through both cells.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/errors/check.h"
+#include "base/errors/status.h"
 #include "network/layers/activations.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
@@ -63,8 +64,15 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
   job.submit_at = number == 0 ? 0.01 : random.Between(0.01, 1.0);
   JobSpec& spec = job.spec;
   spec.pipeline.stages = random.From(1, most_stages);
-  const char* const schedules[] = {"gpipe", "one_forward_one_backward", "zero_bubble"};
+  const char* const schedules[] = {"gpipe", "one_forward_one_backward", "zero_bubble",
+                                   "interleaved", "zero_bubble_v"};
   spec.pipeline.schedule = random.Of(schedules);
+  // Of so many stages each must have its cells.
+  const auto network = ExpandJob(spec);
+  CHECK_OK(network.status());
+  if (MostStages(spec.pipeline, std::ssize(network->layers)) < most_stages) {
+    spec.pipeline.schedule = "gpipe";
+  }
   const Rematerialization modes[] = {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                      Rematerialization::kNever};
   spec.pipeline.rematerialization = random.Of(modes);

@@ -69,7 +69,7 @@ inline void ExpectTheSameBitsInEveryPipeline(
       options.make_backend = device.variants[variant];
       for (const int stages : counts) {
         options.stages = stages;
-        for (const std::string& schedule : ScheduleNames()) {
+        for (const std::string& schedule : SchedulesFor(network.layers.size(), stages)) {
           options.schedule = schedule;
           for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                   Rematerialization::kNever}) {

@@ -54,8 +54,7 @@ HostForecast Forecast(const Case& c, const PipelineHarness& pipeline, int stage,
   return ForecastOnHost(
       SpecOf(c), c.network, pipeline.programs(true), pipeline.programs(false),
       {.stage = stage,
-       .first_layer = pipeline.partition().first(stage),
-       .last_layer = pipeline.partition().last(stage, static_cast<int>(c.network.layers.size())),
+       .cells = pipeline.partition().LayersOf(stage, static_cast<int>(c.network.layers.size())),
        .limit = limit,
        .host = host});
 }

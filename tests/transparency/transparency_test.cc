@@ -149,7 +149,8 @@ TEST_P(Transparency, EveryPipelineHasTheBitsOfOneStage) {
       options.clip_norm = dropout > 0 ? 0.5 : 0.0;
       const HarnessResult truth = MustTrain(options);
       for (int stages = 1; stages <= 4; ++stages) {
-        for (const std::string& schedule : ScheduleNames()) {
+        for (const std::string& schedule :
+             SchedulesFor(static_cast<size_t>(2 * options.gpt.layers + 1), stages)) {
           for (Rematerialization rematerialization :
                {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                 Rematerialization::kNever}) {

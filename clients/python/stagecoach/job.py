@@ -237,8 +237,8 @@ class Job:
     def timeline(self, steps: int = 0) -> List[Dict[str, Any]]:
         """What each stage did in the last steps, a row a span; 0 steps: all that the stages still hold.
 
-        A row has stage, name, step, attempt, track (compute, send, receive), what, micro_batch (or None), start and end in
-        seconds since the first span, bytes and peer. Stages keep this in memory, so it is gone when the stages begin
+        A row has stage, name, step, attempt, track (compute, send, receive), what, micro_batch (or None), cell (None where
+        the stage has no other), start and end in seconds since the first span, bytes and peer. Stages keep this in memory, so it is gone when the stages begin
         another job or end. Warns of stages that did not answer.
 
         >>> rows = job.timeline(steps=1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ._fields import to_dict
 from ._proto import fleet_pb2, job_pb2, telemetry_pb2
@@ -150,7 +150,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """The layers [first_layer, last_layer) of one stage, and the forecast of its times and bytes."""
+    """The layers of one stage's cells, and the forecast of its times and bytes. [first_layer, last_layer) are those of the first."""
 
     first_layer: int
     last_layer: int
@@ -159,6 +159,7 @@ class PlannedStage:
     backward_seconds: float
     memory_bytes: int
     process_bytes: int
+    cells: List[Tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,8 @@ class Plan:
     """How a job would run: partition, forecast, and layers as rows. `print(plan.timeline)` draws a step.
 
     >>> plan = client.plan("job.yaml")
-    >>> [(stage.first_layer, stage.last_layer) for stage in plan.stages], plan.bubble_ideal
-    ([(0, 4), (4, 7)], 0.2)
+    >>> [stage.cells for stage in plan.stages], plan.bubble_ideal
+    ([[(0, 4)], [(4, 7)]], 0.2)
     """
 
     stages: List[PlannedStage]
@@ -182,7 +183,9 @@ class Plan:
     @classmethod
     def of(cls, plan: job_pb2.PlanJobResponse) -> Plan:
         stages = [PlannedStage(one.first_layer, one.last_layer, one.parameters, one.forward_seconds, one.backward_seconds,
-                               sum(to_dict(one.memory).values()), one.process_bytes) for one in plan.stages]
+                               sum(to_dict(one.memory).values()), one.process_bytes,
+                               [(cell.first, cell.last) for cell in one.cells] or [(one.first_layer, one.last_layer)])
+                  for one in plan.stages]
         values = to_dict(plan)
         return cls(stages, values["layers"], plan.step_seconds, plan.bubble, plan.bubble_ideal, plan.schedule, plan.timeline,
                    values["precision"])
@@ -214,5 +217,6 @@ def timeline_rows(traces: List[telemetry_pb2.StageTrace]) -> List[Dict[str, Any]
     return [{"stage": trace.stage, "name": trace.name, "step": span.step, "attempt": span.attempt,
              "track": _TRACKS.get(span.track, "compute"), "what": span.name,
              "micro_batch": span.micro_batch if span.micro_batch >= 0 else None,
+             "cell": span.cell if span.HasField("cell") else None,
              "start": (begin - spans[0][0]) / 1e9, "end": (end - spans[0][0]) / 1e9, "bytes": span.bytes, "peer": span.peer}
             for begin, end, trace, span in spans]

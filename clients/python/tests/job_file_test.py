@@ -80,7 +80,8 @@ class JobFiles(support.servers.ServersTest):
         self.refused({"seed": True}, 'seed: "True"; wants a whole number from 0 to 2^64 - 1')
         self.refused({"pipeline": {"stages": 1 << 63}}, f'pipeline.stages: "{1 << 63}"; wants a whole number or auto')
         self.refused({"pipeline": {"schedule": "gpip"}}, 'pipeline.schedule: "gpip" is not one of gpipe, '
-                     'one_forward_one_backward, zero_bubble, zero_bubble_2; did you mean "gpipe"?')
+                     'one_forward_one_backward, zero_bubble, zero_bubble_2, interleaved, breadth_first, zero_bubble_v, v_min; '
+                     'did you mean "gpipe"?')
         self.refused({"training": {"gradient_clip_norm": float("inf")}}, 'training.gradient_clip_norm: "inf"; wants a finite '
                      "number")
         self.refused({"checkpoint": {"never": "yes"}}, 'checkpoint.never: "yes"; wants true or false, in lower case (yes, no, '

@@ -37,7 +37,7 @@ bool IsTerminal(JobPhase phase);
 struct StageAssignment {
   std::string stage_name;  // registered name
   std::string address;     // gRPC, host:port
-  int first_layer = 0, last_layer = 0;
+  std::vector<LayerRange> cells;  // ascending; empty: not planned yet
   PhaseSeconds phases;      // of the last step
   StageMemory memory_peak;  // of the last step
   int stage = 0;            // place in the pipeline, also while stages before it are lost

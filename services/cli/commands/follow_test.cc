@@ -442,7 +442,7 @@ TEST_F(CommandTest, ExitCodesTellWhatWentWrong) {
 
 TEST_F(CommandTest, PlansWithoutAServer) {
   EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 3, .show_schedule = true}, context_), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("ideal (K-1)/(M+K-1)"));
+  EXPECT_THAT(out_.str(), HasSubstr("ideal with equal cells and free links"));
   EXPECT_THAT(out_.str(), HasSubstr("stage 2: "));
   EXPECT_EQ(client_.submits, 0);
   EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 99}, context_), 2);

@@ -43,6 +43,17 @@ std::string LayerRange(int64_t first, int64_t last) {
   return last - first == 1 ? absl::StrCat(first) : absl::StrCat(first, "-", last - 1);
 }
 
+// Of all cells of a stage.
+template <typename Stage>
+std::string LayerRanges(const Stage& stage) {
+  if (stage.cells().empty()) return LayerRange(stage.first_layer(), stage.last_layer());
+  std::vector<std::string> ranges;
+  for (const v1::LayerRange& cell : stage.cells()) {
+    ranges.push_back(LayerRange(cell.first(), cell.last()));
+  }
+  return absl::StrJoin(ranges, ", ");
+}
+
 std::string LossText(const v1::Job& job) {
   return job.has_loss() ? absl::StrFormat("%.4f", job.loss()) : "-";
 }
@@ -90,8 +101,7 @@ std::string RateText(v1::RateSource source, double flops_per_second) {
 std::string JobStageTable(const v1::Job& job) {
   Table table({"STAGE", "NAME", "ADDRESS", "LAYERS", "PEAK MEMORY"}, {0, 4});
   for (const v1::JobStage& stage : job.stages()) {
-    table.Add({absl::StrCat(stage.stage()), stage.name(), stage.address(),
-               LayerRange(stage.first_layer(), stage.last_layer()),
+    table.Add({absl::StrCat(stage.stage()), stage.name(), stage.address(), LayerRanges(stage),
                FormatBytes(Total(stage.memory_peak()))});
   }
   return table.ToString();
@@ -291,6 +301,23 @@ std::vector<RowRun> RunsOf(const std::vector<std::vector<std::string>>& rows, in
   return FindRowRuns(keys, is_long ? longest_period : 0);
 }
 
+int StageOfLayer(const v1::PlanJobResponse& plan, int layer) {
+  const auto has = [layer](const auto& range) {
+    return range.first <= layer && layer < range.last;
+  };
+  for (int k = 0; k < plan.stages_size(); ++k) {
+    const v1::PlannedStage& stage = plan.stages(k);
+    struct Range {
+      int64_t first, last;
+    };
+    if (has(Range{stage.first_layer(), stage.last_layer()})) return k;
+    for (const v1::LayerRange& cell : stage.cells()) {
+      if (has(Range{cell.first(), cell.last()})) return k;
+    }
+  }
+  return 0;
+}
+
 std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
   Table table({"LAYER", "WHAT", "GIVES", "PARAMETERS", "FORWARD FLOPS", "BACKWARD FLOPS", "CUT",
                "OWN", "STAGE"},
@@ -298,10 +325,8 @@ std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
   std::vector<std::vector<std::string>> rows;
   std::vector<int> stages;
   for (int i = 0; i < plan.layers_size(); ++i) {
-    int stage = stages.empty() ? 0 : stages.back();
-    while (stage + 1 < plan.stages_size() && i >= plan.stages(stage).last_layer()) ++stage;
     rows.push_back(LayerCells(plan.layers(i)));
-    stages.push_back(stage);
+    stages.push_back(StageOfLayer(plan, i));
   }
   for (const RowRun& run : RunsOf(rows, kLongestPeriod)) {
     const int again = run.first + run.period;
@@ -340,11 +365,15 @@ std::string PlannedStageTable(const v1::PlanJobResponse& plan) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::PlannedStage& stage : plan.stages()) {
     rows.push_back(StageCells(stage));
-    rows.back().push_back(absl::StrCat(stage.last_layer() - stage.first_layer(), " each"));
+    // Stages with several cells have rows of their own.
+    rows.back().push_back(stage.cells().empty()
+                              ? absl::StrCat(stage.last_layer() - stage.first_layer(), " each")
+                              : LayerRanges(stage));
   }
   for (const RowRun& run : RunsOf(rows, 1)) {
     const v1::PlannedStage &first = plan.stages(run.first), &last = plan.stages(run.last - 1);
-    std::string layers = LayerRange(first.first_layer(), last.last_layer());
+    std::string layers = first.cells().empty() ? LayerRange(first.first_layer(), last.last_layer())
+                                               : LayerRanges(first);
     if (run.times() > 1) absl::StrAppend(&layers, ", ", rows[run.first].back());
     std::vector<std::string> row = {LayerRange(run.first, run.last), std::move(layers)};
     row.insert(row.end(), rows[run.first].begin(), rows[run.first].end() - 1);
@@ -365,7 +394,7 @@ std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
                   "\nparameters  ", parameters, "\nstep time   ",
                   FormatSeconds(plan.step_seconds()), " forecast", rate.empty() ? "" : " ", rate,
                   "\nbubble      ", Percent(plan.bubble()), " forecast, ",
-                  Percent(plan.bubble_ideal()), " ideal (K-1)/(M+K-1)\n");
+                  Percent(plan.bubble_ideal()), " ideal with equal cells and free links\n");
   if (!plan.timeline().empty()) absl::StrAppend(&text, "\n", plan.timeline());
   if (with_schedule) {
     absl::StrAppend(&text, "\n",

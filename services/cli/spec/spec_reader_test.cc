@@ -395,7 +395,8 @@ TEST(SpecReader, RefusesValuesOfTheWrongTypeAndSaysWhatIsWanted) {
 TEST(SpecReader, RefusesUnknownEnumValuesAndListsTheKnown) {
   EXPECT_EQ(ErrorOf(Changed("gpipe", "gpype")),
             "job.yaml:15:13: pipeline.schedule: \"gpype\" is not one of gpipe, "
-            "one_forward_one_backward, zero_bubble, zero_bubble_2; did you mean \"gpipe\"?");
+            "one_forward_one_backward, zero_bubble, zero_bubble_2, interleaved, breadth_first, "
+            "zero_bubble_v, v_min; did you mean \"gpipe\"?");
   EXPECT_THAT(
       ErrorOf(Changed("seed: 1", "precision: float16")),
       StartsWith("job.yaml:2:12: precision: \"float16\" is not one of float32, tensorfloat32, "

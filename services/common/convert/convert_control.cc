@@ -68,11 +68,16 @@ static void VisitFields(MessageVisitor& visit, StageDeath& death) {
   visit.Field("operation", death.operation);
 }
 
+static void VisitFields(MessageVisitor& visit, CellNeighbours& neighbours) {
+  visit.Field("downstream_address", neighbours.downstream_address);
+  visit.Field("upstream_name", neighbours.upstream_name);
+}
+
 static void VisitFields(MessageVisitor& visit, LoadCommand& command) {
   visit.Field("fence", command.fence);
   visit.Field("stage", command.stage);
-  visit.Field("downstream_address", command.downstream_address);
-  visit.Field("upstream_name", command.upstream_name);
+  visit.Field("placement", command.partition.placement);
+  visit.Field("neighbours", command.neighbours);
   visit.Field("checkpoint_folder", command.checkpoint_folder);
   visit.Field("fresh_optimizer", command.fresh_optimizer);
   visit.Field("expected_data", command.expected_data);
@@ -183,6 +188,27 @@ static void VisitFields(MessageVisitor& visit, LayerProfile& layer) {
 
 namespace {
 
+// Every cell has a stage, and every stage up to the last one has a cell.
+absl::Status CheckPlacement(const Partition& partition) {
+  if (partition.placement.empty()) return absl::OkStatus();
+  const int cells = partition.cells();
+  if (std::ssize(partition.placement) != cells) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "placement has ", partition.placement.size(), " entries for ", cells, " cells"));
+  }
+  std::set<int> stages;
+  for (const int stage : partition.placement) {
+    if (stage < 0 || stage >= cells) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("placement: ", stage, ": want 0 to ", cells - 1));
+    }
+    stages.insert(stage);
+  }
+  if (*stages.rbegin() + 1 == std::ssize(stages)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("placement: a stage before stage ", *stages.rbegin(), " has no cell"));
+}
+
 // First layers strictly ascending from 0: the partition is indexed with them unchecked later.
 absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& proto) {
   Partition partition;
@@ -197,8 +223,10 @@ absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& p
     partition.first_layers.push_back(static_cast<int>(first));
   }
   if (partition.first_layers.empty()) {
-    return absl::InvalidArgumentError("first_layers: empty, want one entry a stage");
+    return absl::InvalidArgumentError("first_layers: empty, want one entry a cell");
   }
+  partition.placement.assign(proto.placement().begin(), proto.placement().end());
+  RETURN_IF_ERROR(CheckPlacement(partition));
   return partition;
 }
 
@@ -286,6 +314,12 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   if (proto.stage() < 0 || proto.stage() >= command.partition.stages()) {
     return absl::InvalidArgumentError(
         absl::StrCat("stage=", proto.stage(), ": want 0 to ", command.partition.stages() - 1));
+  }
+  const size_t cells = command.partition.CellsOfStage(proto.stage()).size();
+  if (command.neighbours.size() != cells) {
+    return absl::InvalidArgumentError(absl::StrCat("neighbours: ", command.neighbours.size(),
+                                                   " entries for ", cells,
+                                                   " cells of stage ", proto.stage()));
   }
   ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;

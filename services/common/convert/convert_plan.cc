@@ -15,9 +15,10 @@ v1::RateSource ToProto(RateSource source) {
 }
 
 static void VisitFields(MessageVisitor& visit, StagePlan& stage) {
-  int64_t first_layer = stage.first_layer, last_layer = stage.last_layer;
+  int64_t first_layer = stage.cells.front().first, last_layer = stage.cells.front().last;
   visit.Field("first_layer", first_layer);
   visit.Field("last_layer", last_layer);
+  if (stage.cells.size() > 1) visit.Field("cells", stage.cells);
   visit.Field("parameters", stage.parameters);
   visit.Field("forward_seconds", stage.forward_seconds);
   visit.Field("backward_seconds", stage.backward_seconds);

@@ -33,10 +33,18 @@ void VisitFields(MessageVisitor& visit, SnapshotReport& report) {
 
 static void VisitFields(MessageVisitor& visit, HeldShard& shard) {
   visit.Field("step", shard.step);
-  visit.Field("first_layer", shard.first_layer);
-  visit.Field("last_layer", shard.last_layer);
+  visit.Field("layers", shard.layers);
   visit.Field("manifest", shard.manifest);
   VisitFields(visit, shard.info);
+}
+
+static bool HasLayers(const ShardLayers& layers) {
+  int last = 0;
+  for (const LayerRange& cell : layers) {
+    if (cell.first < last || cell.last <= cell.first) return false;
+    last = cell.last;
+  }
+  return !layers.empty();
 }
 
 v1::SnapshotShard ToProto(const HeldShard& shard) {
@@ -48,12 +56,14 @@ v1::SnapshotShard ToProto(const HeldShard& shard) {
 absl::StatusOr<HeldShard> FromProto(const v1::SnapshotShard& proto) {
   auto shard = ValueOf<HeldShard>(proto);
   ASSIGN_OR_RETURN(shard.info.tensors, ReadTensors(proto.tensors()));
-  const bool named = shard.first_layer >= 0 && shard.last_layer > shard.first_layer &&
-                     shard.info.file == ShardFileName(shard.first_layer, shard.last_layer);
-  if (named && shard.info.bytes > 0) return shard;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a snapshot's shard ", ShownText(shard.info.file), " of ", shard.info.bytes,
-      " bytes, layers ", shard.first_layer, " to ", shard.last_layer, ": no such file"));
+  if (HasLayers(shard.layers) && shard.info.file == ShardFileName(shard.layers) &&
+      shard.info.bytes > 0) {
+    return shard;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a snapshot's shard ", ShownText(shard.info.file),
+                                                 " of ", shard.info.bytes, " bytes, ",
+                                                 shard.layers.size(),
+                                                 " ranges of layers: no such file"));
 }
 
 v1::FindSnapshotsResponse ToProto(const std::vector<HeldShard>& held) {

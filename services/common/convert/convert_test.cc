@@ -182,8 +182,7 @@ TEST(ConvertControl, LoadComesBackEqual) {
   command.network = NetworkOfGptJob();
   command.partition.first_layers = {0, 3, 5};
   command.stage = StageId(1);
-  command.downstream_address = "127.0.0.1:1";
-  command.upstream_name = "stage-3";
+  command.neighbours = {{.downstream_address = "127.0.0.1:1", .upstream_name = "stage-3"}};
   command.checkpoint_folder = "/c/step-000000000003";
   command.expected_data = {100, "abc", 5, 6};
   command.probe_folder = "/c/.tmp-1-0-x";
@@ -194,8 +193,7 @@ TEST(ConvertControl, LoadComesBackEqual) {
   EXPECT_EQ(ToProto(*back->network).sha256(), ToProto(*command.network).sha256());
   EXPECT_EQ(back->partition, command.partition);
   EXPECT_EQ(back->stage, command.stage);
-  EXPECT_EQ(back->downstream_address, command.downstream_address);
-  EXPECT_EQ(back->upstream_name, "stage-3");
+  EXPECT_EQ(back->neighbours, command.neighbours);
   EXPECT_EQ(back->checkpoint_folder, command.checkpoint_folder);
   EXPECT_EQ(back->expected_data, command.expected_data);
   EXPECT_EQ(back->probe_folder, command.probe_folder);

@@ -57,7 +57,9 @@ std::string NameOf(const v1::TraceSpan& span, int track) {
                        : name == "recompute" ? "R"
                        : name == "backward"  ? "B"
                                              : nullptr;
-  return letter == nullptr ? name : absl::StrCat(letter, span.micro_batch());
+  if (letter == nullptr) return name;
+  return span.has_cell() ? absl::StrCat(letter, span.cell(), ".", span.micro_batch())
+                         : absl::StrCat(letter, span.micro_batch());
 }
 
 // A span where it is drawn; times of the coordinator's clock.
@@ -67,15 +69,12 @@ struct Placed {
   int64_t begin, end;
 };
 
-// A message between neighbours as both of its ends know it: step, attempt, micro-batch, kind,
-// receiving stage.
+// A message as both of its ends know it: step, attempt, micro-batch, kind, the cell above its edge.
 using MessageKey = std::tuple<uint64_t, uint32_t, int32_t, std::string, int>;
 
 MessageKey KeyOf(const Placed& placed) {
   const v1::TraceSpan& span = *placed.span;
-  const int toward = span.peer() == "downstream" ? 1 : -1;
-  const int receiver = placed.track == kSend ? placed.stage + toward : placed.stage;
-  return {span.step(), span.attempt(), span.micro_batch(), span.name(), receiver};
+  return {span.step(), span.attempt(), span.micro_batch(), span.name(), span.cell()};
 }
 
 class TraceWriter {
@@ -162,6 +161,9 @@ class TraceWriter {
     std::string arguments = absl::StrCat("\"step\":", span.step(), ",\"attempt\":", span.attempt());
     if (span.micro_batch() >= 0) {
       absl::StrAppend(&arguments, ",\"microbatch\":", span.micro_batch());
+    }
+    if (placed.track == kCompute && span.has_cell()) {
+      absl::StrAppend(&arguments, ",\"cell\":", span.cell());
     }
     if (placed.track != kCompute) {
       absl::StrAppend(&arguments, ",\"bytes\":", span.bytes(), ",\"peer\":", Quoted(span.peer()));

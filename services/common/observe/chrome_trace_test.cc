@@ -32,6 +32,7 @@ v1::TraceSpan* Add(v1::StageTrace* stage, const std::string& name, v1::TraceTrac
   span->set_end_unix_nanos(kStart + end);
   span->set_peer(peer);
   if (!peer.empty()) span->set_bytes(4096);
+  if (!peer.empty()) span->set_cell(0);
   return span;
 }
 

@@ -295,8 +295,8 @@ inline constexpr MetricDefinition kBubbleIdeal = {
     "0-1",
     "job_id",
     "C",
-    "(K-1)/(M+K-1) of the running job; (K-1)/(3M+K-1) with the schedules zero_bubble and "
-    "zero_bubble_2 and nothing recomputed."};
+    "The bubble of the running job's schedule with equal cells and free links: (K-1)/(M+K-1) for "
+    "gpipe."};
 inline constexpr MetricDefinition kImbalance = {
     "stagecoach_pipeline_imbalance_ratio",
     kG,

@@ -84,7 +84,7 @@ class WaitingJobTest : public ::testing::Test {
   void CommitEmptyCheckpoint(const std::string& job, uint64_t step) {
     const absl::StatusOr<std::string> folder = store_.Begin(job, 1, step, 0);
     ASSERT_TRUE(folder.ok()) << folder.status();
-    const absl::StatusOr<ShardInfo> shard = WriteShard(*PosixFileSystem(), *folder, 0, 1, {});
+    const absl::StatusOr<ShardInfo> shard = WriteShard(*PosixFileSystem(), *folder, {{0, 1}}, {});
     ASSERT_TRUE(shard.ok()) << shard.status();
     Manifest manifest;
     manifest.job = job;

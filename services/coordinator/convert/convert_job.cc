@@ -119,8 +119,13 @@ v1::Job ToListed(const JobView& view) {
     v1::JobStage& target = *job.add_stages();
     target.set_name(stage.stage_name);
     target.set_address(stage.address);
-    target.set_first_layer(stage.first_layer);
-    target.set_last_layer(stage.last_layer);
+    if (!stage.cells.empty()) {
+      target.set_first_layer(stage.cells.front().first);
+      target.set_last_layer(stage.cells.front().last);
+    }
+    for (size_t i = 0; stage.cells.size() > 1 && i < stage.cells.size(); ++i) {
+      *target.add_cells() = MessageOf<v1::LayerRange>(stage.cells[i]);
+    }
     *target.mutable_phases() = ToProto(stage.phases);
     *target.mutable_memory_peak() = ToProto(stage.memory_peak);
     target.set_stage(stage.stage);

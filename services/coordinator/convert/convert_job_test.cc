@@ -38,7 +38,7 @@ TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
   view.id = "job-a";
   view.spec = std::make_shared<const JobSpec>(GptJob());
   view.phase = JobPhase::kRecovering;
-  view.stages.push_back({"stage-0", "127.0.0.1:1", 0, 3, {}, {}});
+  view.stages.push_back({"stage-0", "127.0.0.1:1", {{0, 3}}, {}, {}});
   const v1::Job job = ToProto(view);
   EXPECT_EQ(job.detail(), "recovering");
   EXPECT_FALSE(job.has_loss());

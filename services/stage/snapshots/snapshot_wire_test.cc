@@ -147,8 +147,8 @@ TEST_F(SnapshotWireTest, SaysWhatIsWrongWithACall) {
   const SnapshotRange range{.job = "a", .key = kKey, .step = 3, .file = "x"};
   EXPECT_TRUE(absl::IsNotFound(client_.Get(served_[0]->address(), range, bytes)));
   SnapshotPart part{.fence = RuntimeFleet::FenceOf(7, 0), .key = kKey};
-  part.shard = {.step = 0, .first_layer = 0, .last_layer = 2, .manifest = "m"};
-  part.shard.info = {.file = ShardFileName(0, 2), .bytes = 10};
+  part.shard = {.step = 0, .layers = {{0, 2}}, .manifest = "m"};
+  part.shard.info = {.file = ShardFileName({{0, 2}}), .bytes = 10};
   part.bytes = bytes;
   EXPECT_TRUE(absl::IsAborted(client_.Put(served_[0]->address(), part)));
   part.shard.info.file = "../x";

@@ -161,7 +161,7 @@ class GrpcLinkTest : public ::testing::Test {
 
   const std::unique_ptr<Allocator> allocator_ = MakeHostAllocator(0);
   GrpcLinkConnector::Options options_;
-  BoundaryId boundary_{"job-a", 1, 2, StageId(0)};
+  BoundaryId boundary_{"job-a", 1, 2, CellId(0)};
   Bell bell_;
   std::unique_ptr<LinkServer> server_;
   std::unique_ptr<GrpcLinkConnector> dialler_;

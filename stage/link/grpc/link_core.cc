@@ -154,7 +154,7 @@ void LinkCore::Attach(std::shared_ptr<LinkStream> stream, std::optional<LinkHell
     if (closed_.ok() && peer_hello.has_value()) {
       connected_ = true;
       sent_.GiveRoom(peer_hello->capacity);
-      ++options_.totals->connections;
+      options_.totals->Connected(options_.boundary.above);
     }
   }
   if (refused != nullptr) {

@@ -14,8 +14,11 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -37,6 +40,18 @@ namespace stagecoach {
 struct LinkTotals {
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0}, connections{0};
   std::atomic<uint64_t> repeats{0};  // that we asked for after damage
+  std::atomic<uint64_t> edges{0};    // that were ever connected: bit n is of edges n modulo 64
+
+  void Connected(CellId above) {
+    edges |= uint64_t{1} << (above.value % 64);
+    ++connections;
+  }
+  // Connections of an edge behind its first one.
+  uint64_t reconnects() const {
+    const auto first = static_cast<uint64_t>(std::max(1, std::popcount(edges.load())));
+    const uint64_t all = connections.load();
+    return all > first ? all - first : 0;
+  }
 };
 
 // One gRPC stream as its core sees it.

@@ -24,7 +24,7 @@ absl::Status LinkCore::Handle(const LinkHello& hello) {
   }
   connected_ = true;
   sent_.GiveRoom(hello.capacity);
-  ++options_.totals->connections;
+  options_.totals->Connected(options_.boundary.above);
   return absl::OkStatus();
 }
 
@@ -60,6 +60,7 @@ LinkTransfer LinkCore::TransferOf(const TensorMessage& message) const {
   LinkTransfer transfer;
   transfer.sent = FlowsDown(message.kind) == options_.upstream_end;
   transfer.upstream_peer = !options_.upstream_end;
+  transfer.above = options_.boundary.above;
   transfer.kind = message.kind;
   transfer.fence = message.fence;
   transfer.micro_batch = message.micro_batch;

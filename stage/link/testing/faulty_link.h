@@ -60,7 +60,7 @@ class FaultyLink final : public Link {
 // alone.
 class FaultyConnector final : public LinkConnector {
  public:
-  FaultyConnector(LinkConnector* connector, StageId upstream, std::shared_ptr<LinkFaults> faults)
+  FaultyConnector(LinkConnector* connector, CellId upstream, std::shared_ptr<LinkFaults> faults)
       : connector_(connector), upstream_(upstream), faults_(std::move(faults)) {}
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
@@ -75,12 +75,12 @@ class FaultyConnector final : public LinkConnector {
 
  private:
   std::unique_ptr<Link> Wrap(const BoundaryId& boundary, std::unique_ptr<Link> link) {
-    if (boundary.upstream != upstream_) return link;
+    if (boundary.above != upstream_) return link;
     return std::make_unique<FaultyLink>(std::move(link), faults_);
   }
 
   LinkConnector* const connector_;
-  const StageId upstream_;
+  const CellId upstream_;
   const std::shared_ptr<LinkFaults> faults_;
 };
 

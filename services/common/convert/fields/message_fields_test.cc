@@ -106,8 +106,9 @@ TEST(MessageFields, EveryFieldOfShardsComesBack) {
   ExpectWholeIfRead(response);
   auto shard = Filled<v1::SnapshotShard>();
   shard.mutable_tensors(0)->set_dtype("F32");
-  shard.set_last_layer(5);
-  shard.set_file(ShardFileName(shard.first_layer(), 5));
+  shard.clear_layers();
+  shard.add_layers()->set_last(5);
+  shard.set_file(ShardFileName({{0, 5}}));
   ExpectWholeIfRead(shard);
 }
 
@@ -116,6 +117,10 @@ TEST(MessageFields, EveryFieldOfALoadComesBack) {
                                            "checkpoint_grant", "probe_grant", "data_grants"});
   load.clear_first_layers();
   for (const int first : {0, 1, 2, 3}) load.add_first_layers(first);
+  load.clear_placement();
+  for (const int stage : {0, 1, 2, 3}) load.add_placement(stage);
+  load.set_stage(3);
+  load.mutable_neighbours()->DeleteSubrange(1, load.neighbours_size() - 1);
   load.mutable_fence()->set_job("j");
   *load.mutable_job() = ToProto(GptJob());
   LoadCommand command;

@@ -35,7 +35,7 @@ function pixelsOf(characters) {
 function labelOf(cell, width) {
   if (!cell.phase.letter) return '';
   if (!cell.phase.busy || cell.microBatch < 0) return width >= LETTER_PIXELS ? cell.phase.letter : '';
-  const number = String(cell.microBatch);
+  const number = cell.cell >= 0 ? `${cell.cell}.${cell.microBatch}` : String(cell.microBatch);
   if (width >= pixelsOf(number.length + 1)) return `${cell.phase.letter}${number}`;
   return width >= pixelsOf(number.length) ? number : '';
 }
@@ -55,7 +55,8 @@ function drawCell(cell, lane, y, height, x, left, right, made, extra) {
   const to = Math.min(right, x(cell.end));
   if (to <= left || from >= right) return null;
   const width = Math.max(0.75, to - from);
-  const group = s('g', {class: 'gantt-cell', 'data-phase': cell.name, 'data-micro-batch': cell.microBatch, 'data-stage': lane.stage, ...extra});
+  const group = s('g', {class: 'gantt-cell', 'data-phase': cell.name, 'data-micro-batch': cell.microBatch, 'data-cell': cell.cell,
+                         'data-stage': lane.stage, ...extra});
   const inset = width > 4 ? 0.5 : 0;
   group.append(s('rect', {x: from + inset, y, width: width - 2 * inset, height, rx: width > 6 ? 2 : 0, ...made}));
   const text = height > 10 ? labelOf(cell, width) : '';
@@ -96,14 +97,15 @@ export function drawGantt(step, view, options) {
   return {svg, cells, x, laneTop: (index) => AXIS + index * laneHeight(links), laneHeight: LANE};
 }
 
-/** Arrows of one micro-batch from each send to the neighbour's receive. */
+/** Arrows of one micro-batch from each send to the receive at the other end of its edge. */
 export function drawArrows(drawn, step, microBatch) {
   const group = s('g', {class: 'gantt-arrows', 'aria-hidden': 'true'});
+  const same = (a, b) => a.name === b.name && a.cell === b.cell && a.microBatch === b.microBatch;
   step.lanes.forEach((lane, index) => {
     for (const receive of lane.receives) {
       if (receive.microBatch !== microBatch) continue;
-      const from = receive.peer === 'upstream' ? index - 1 : index + 1;
-      if (from < 0 || from >= step.lanes.length) continue;
+      const from = step.lanes.findIndex((other, place) => place !== index && other.sends.some((send) => same(send, receive)));
+      if (from < 0) continue;
       const down = from < index;
       const y1 = drawn.laneTop(from) + (down ? drawn.laneHeight : 0);
       const y2 = drawn.laneTop(index) + (down ? 0 : drawn.laneHeight);

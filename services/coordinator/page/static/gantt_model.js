@@ -27,7 +27,8 @@ function addSpan(lane, span, base, offset) {
   const end = Number(nanos(span.end_unix_nanos) - offset - base) / 1e6;
   const track = TRACKS[span.track];
   if (track) {
-    lane[track].push({name: span.name, phase: phaseOf(span.name), microBatch: zero(span.micro_batch), begin,
+    lane[track].push({name: span.name, phase: phaseOf(span.name), microBatch: zero(span.micro_batch),
+                      cell: span.cell === undefined ? -1 : span.cell, begin,
                       end: Math.max(begin, end), bytes: zero(span.bytes), peer: span.peer || ''});
   }
 }
@@ -35,6 +36,8 @@ function addSpan(lane, span, base, offset) {
 /**
  * {steps: [{step, begin, end, lanes}], errors}: complete steps in ascending order, times in milliseconds by the
  * coordinator's clock from the first span on, endUnixSeconds by it too. A lane is {stage, name, cells, sends, receives, clockError}.
+ * Its `cells` are pieces of time; the `cell` of one is that of the network, -1 where the stage has no other. A message's is the
+ * one above its edge.
  * Complete is a step in which every stage has run every backward: the one at hand is left out. A first stage that
  * trains nothing runs none in any step; of it every forward is asked.
  */
@@ -78,11 +81,15 @@ export function stepsOf(trace, microBatches) {
 /** `training`: places of the stages that run a backward. Without any, no step is complete. */
 function isComplete(lanes, training, microBatches) {
   const first = Math.min(...training);
-  return lanes.every((lane) => microBatchesOf(lane, lane.stage < first ? 'forward' : 'backward') >= microBatches) && training.size > 0;
+  return training.size > 0 && lanes.every((lane) => {
+    const cells = new Set(lane.cells.filter((cell) => cell.name === 'forward').map((cell) => cell.cell)).size;
+    return microBatchesOf(lane, lane.stage < first ? 'forward' : 'backward') >= Math.max(1, cells) * microBatches;
+  });
 }
 
+/** Of all cells of the stage. */
 function microBatchesOf(lane, name) {
-  return new Set(lane.cells.filter((cell) => cell.name === name).map((cell) => cell.microBatch)).size;
+  return new Set(lane.cells.filter((cell) => cell.name === name).map((cell) => `${cell.cell}:${cell.microBatch}`)).size;
 }
 
 function finish(step, lanes, baseUnixSeconds) {
@@ -103,7 +110,7 @@ function finish(step, lanes, baseUnixSeconds) {
     // A stage that has done its part waits for the others: bubble, though no span of its own tells.
     const last = lane.cells[lane.cells.length - 1];
     if (last && last.end < end - begin - 1e-3) {
-      lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, begin: last.end, end: end - begin, bytes: 0, peer: ''});
+      lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, cell: -1, begin: last.end, end: end - begin, bytes: 0, peer: ''});
     }
   }
   return {step, lanes, length: end - begin, endUnixSeconds: baseUnixSeconds + end / 1e3};

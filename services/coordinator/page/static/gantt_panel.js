@@ -254,7 +254,7 @@ export class GanttPanel {
 
   refocus(data) {
     const same = this.drawn.cells.find(({group}) => group.dataset.phase === data.phase && group.dataset.stage === data.stage &&
-                                                    group.dataset.microBatch === data.microBatch);
+                                                    group.dataset.cell === data.cell && group.dataset.microBatch === data.microBatch);
     if (same) this.focus(this.drawn, same);
   }
 
@@ -275,7 +275,7 @@ export class GanttPanel {
     const bubble = lanes > 1 && hasBubble(this.store.job);
     setText(part(this.root, 'gantt-note'), [`step ${integer(step.step)}`, `${decimal(step.length, 1)} ms`,
       record && bubble ? `bubble ${percent(record.bubble)}` : '', error > 0 ? `clocks aligned within ±${decimal(error, 2)} ms` : ''].filter(Boolean).join(' · '));
-    // By the coordinator's schedule: (K−1)/(M+K−1) holds for GPipe and 1F1B alone.
+    // By the coordinator's schedule.
     const schedules = num(this.store.job?.bubble_ideal);
     setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms` +
       (bubble ? `, bubble ${percent(ideal.bubble)}` : '') + (bubble && schedules > 0 ? `; forwards and backwards only: ${percent(schedules)}` : ''));
@@ -286,7 +286,8 @@ export class GanttPanel {
     const peer = cell.peer ? ` ${cell.peer}` : '';
     const micro = cell.microBatch >= 0 ? `, micro-batch ${cell.microBatch}` : '';
     const size = cell.bytes > 0 ? `, ${bytes(cell.bytes)}` : '';
-    return `Stage ${lane.stage}: ${title}${peer}${micro}, ${spanText((cell.end - cell.begin) / 1e3)} from ${decimal(cell.begin, 2)} to ${decimal(cell.end, 2)} ms${size}`;
+    const network = cell.cell >= 0 && lane.cells.includes(cell) ? `, cell ${cell.cell}` : '';
+    return `Stage ${lane.stage}: ${title}${peer}${network}${micro}, ${spanText((cell.end - cell.begin) / 1e3)} from ${decimal(cell.begin, 2)} to ${decimal(cell.end, 2)} ms${size}`;
   }
 
   /** Detail of a cell, its micro-batch lifted out of the rest, arrows along its way. */
@@ -353,13 +354,13 @@ export class GanttPanel {
       for (const [track, list] of [['compute', lane.cells], ['send', lane.sends], ['receive', lane.receives]]) {
         for (const cell of list) {
           rows.push([String(lane.stage), track, track === 'compute' ? cell.phase.title : `${cell.name} ${cell.peer}`,
-                     cell.microBatch >= 0 ? String(cell.microBatch) : '–', decimal(cell.begin, 3), decimal(cell.end - cell.begin, 3),
+                     cell.cell >= 0 ? String(cell.cell) : '–', cell.microBatch >= 0 ? String(cell.microBatch) : '–', decimal(cell.begin, 3), decimal(cell.end - cell.begin, 3),
                      cell.bytes > 0 ? bytes(cell.bytes) : '–']);
         }
       }
     }
     updateTable(host, `Pieces of step ${this.step.step}`, [{title: 'Stage'}, {title: 'Track'}, {title: 'What'},
-      {title: 'Micro-batch', number: true}, {title: 'Begin (ms)', number: true}, {title: 'Length (ms)', number: true},
+      {title: 'Cell', number: true}, {title: 'Micro-batch', number: true}, {title: 'Begin (ms)', number: true}, {title: 'Length (ms)', number: true},
       {title: 'Bytes', number: true}], rows, 'No step.');
   }
 

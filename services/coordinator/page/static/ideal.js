@@ -10,10 +10,16 @@ const KINDS = ['forward', 'recompute', 'backward'];
 function pieces(lane) {
   const halves = new Set();
   return lane.cells.filter((cell) => KINDS.includes(cell.name)).map((cell) => {
-    const again = cell.name === 'backward' && halves.has(cell.microBatch);
-    if (cell.name === 'backward') halves.add(cell.microBatch);
+    const key = `${cell.cell}:${cell.microBatch}`;
+    const again = cell.name === 'backward' && halves.has(key);
+    if (cell.name === 'backward') halves.add(key);
     return [again ? 'backward weight' : cell.name, cell];
   });
+}
+
+/** The network's cell; a stage with one has its place in the pipeline. */
+function numberOf(cell, index) {
+  return cell.cell >= 0 ? cell.cell : index;
 }
 
 function means(lanes) {
@@ -26,10 +32,10 @@ function means(lanes) {
   return Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, sum.total / sum.count]));
 }
 
-/** What must have ended before this piece may begin: the same micro-batch's one on the neighbour. */
-function dependency(kind, cell, stage, stages) {
-  if (kind === 'forward') return stage > 0 ? `forward:${stage - 1}:${cell.microBatch}` : null;
-  if (kind === 'backward') return stage + 1 < stages ? `backward:${stage + 1}:${cell.microBatch}` : null;
+/** What must have ended before this piece may begin: the same micro-batch's one of the cell before or behind. */
+function dependency(kind, number, microBatch, last) {
+  if (kind === 'forward') return number > 0 ? `forward:${number - 1}:${microBatch}` : null;
+  if (kind === 'backward') return number < last ? `backward:${number + 1}:${microBatch}` : null;
   return null;
 }
 
@@ -41,21 +47,23 @@ export function idealStep(step) {
   const mean = means(step.lanes);
   const lanes = step.lanes.map((lane) => ({stage: lane.stage, name: lane.name, cells: [], sends: [], receives: [],
     todo: pieces(lane), next: 0, free: 0}));
+  const last = Math.max(0, ...lanes.flatMap((lane, index) => lane.todo.map(([, cell]) => numberOf(cell, index))));
   const ends = new Map();
   for (let moved = true; moved;) {
     moved = false;
     lanes.forEach((lane, index) => {
       while (lane.next < lane.todo.length) {
         const [kind, cell] = lane.todo[lane.next];
-        const needs = dependency(kind, cell, index, lanes.length);
+        const number = numberOf(cell, index);
+        const needs = dependency(kind, number, cell.microBatch, last);
         if (needs !== null && !ends.has(needs)) break;
         const begin = Math.max(lane.free, needs === null ? 0 : ends.get(needs));
         const end = begin + mean[kind];
         if (begin > lane.free + 1e-9) {
-          lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, begin: lane.free, end: begin, bytes: 0, peer: ''});
+          lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, cell: -1, begin: lane.free, end: begin, bytes: 0, peer: ''});
         }
         lane.cells.push({...cell, begin, end});
-        ends.set(`${kind}:${index}:${cell.microBatch}`, end);
+        ends.set(`${kind}:${number}:${cell.microBatch}`, end);
         lane.free = end;
         lane.next += 1;
         moved = true;
@@ -67,7 +75,7 @@ export function idealStep(step) {
   for (const lane of lanes) {
     for (const cell of lane.cells) if (cell.phase.busy) busy += cell.end - cell.begin;
     if (lane.free < length - 1e-9) {
-      lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, begin: lane.free, end: length, bytes: 0, peer: ''});
+      lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, cell: -1, begin: lane.free, end: length, bytes: 0, peer: ''});
     }
   }
   return {step: step.step, lanes, length, bubble: length > 0 ? 1 - busy / (length * lanes.length) : NaN};

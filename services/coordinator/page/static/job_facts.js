@@ -1,5 +1,5 @@
 // What a Job message says, with its zeros and gaps read right.
-import {PADDING, compact, num, percent, stateName} from './format.js';
+import {PADDING, compact, num, percent, stateName, zero} from './format.js';
 
 const ENDED = ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'];
 
@@ -38,10 +38,11 @@ export function placeOf(stage, index) {
   return stage.stage === undefined ? index : num(stage.stage);
 }
 
-/** 'layers 4–7'; empty before the job is partitioned. */
+/** 'layers 4–7', or 'layers 0–1, 4–5' of two cells; empty before the job is partitioned. */
 export function layersText(stage) {
-  const last = num(stage.last_layer);
-  return last > 0 ? `layers ${stage.first_layer}–${last - 1}` : '';
+  const cells = stage.cells || [{first: stage.first_layer, last: stage.last_layer}];
+  const ranges = cells.filter((cell) => num(cell.last) > 0).map((cell) => `${zero(cell.first)}–${num(cell.last) - 1}`);
+  return ranges.length > 0 ? `layers ${ranges.join(', ')}` : '';
 }
 
 /** A step was done: before that the zeros of step time, throughput and bubble are no measurements. */

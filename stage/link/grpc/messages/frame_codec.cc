@@ -148,12 +148,12 @@ absl::StatusOr<LinkHello> DecodeHello(const Body& body) {
     RETURN_IF_ERROR(CheckChecksum("hello", hello, sent));
   }
   if (hello.upstream() < 0 || hello.upstream() == std::numeric_limits<int32_t>::max()) {
-    return Bad("hello.upstream", hello.upstream(), "the index of a stage");
+    return Bad("hello.upstream", hello.upstream(), "the index of a cell");
   }
   if (hello.capacity() == 0 || hello.capacity() > kMaxCapacity) {
     return Bad("hello.capacity", hello.capacity(), "1 to 2^20");
   }
-  return LinkHello{{fence.job(), fence.term(), fence.generation(), StageId(hello.upstream())},
+  return LinkHello{{fence.job(), fence.term(), fence.generation(), CellId(hello.upstream())},
                    hello.protocol(),
                    hello.capacity()};
 }
@@ -251,7 +251,7 @@ std::string EncodeHello(const LinkHello& hello) {
   message.mutable_fence()->set_job(hello.boundary.job);
   message.mutable_fence()->set_term(hello.boundary.term);
   message.mutable_fence()->set_generation(hello.boundary.generation);
-  message.set_upstream(hello.boundary.upstream.value);
+  message.set_upstream(hello.boundary.above.value);
   message.set_protocol(hello.protocol);
   message.set_capacity(hello.capacity);
   return Sealed(Envelope::kHello, message);

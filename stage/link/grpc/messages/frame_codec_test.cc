@@ -110,7 +110,7 @@ TEST(FrameCodec, TheTestVectorOfTheFormatDocumentHolds) {
 
 TEST(FrameCodec, ControlMessagesAreTheGeneratedOnes) {
   LinkHello hello;
-  hello.boundary = {"job-a", 4, 9, StageId(2)};
+  hello.boundary = {"job-a", 4, 9, CellId(2)};
   hello.capacity = 5;
   v1::ExchangeRequest proto;
   proto.mutable_hello()->mutable_fence()->set_job("job-a");
@@ -225,7 +225,7 @@ TEST(FrameCodec, EveryFlippedBitOfAHeadIsDamage) {
   const google::protobuf::LogSilencer silence;  // of jobs that are no UTF-8
   const LinkFrame frame = SomeFrame();
   const std::string valid[] = {EncodeFrameHead(frame),
-                               EncodeHello({{"job-a", 1, 2, StageId(3)}, kLinkProtocol, 4}),
+                               EncodeHello({{"job-a", 1, 2, CellId(3)}, kLinkProtocol, 4}),
                                EncodeCredit({7, 1}), EncodeRepeat({1, 7})};
   for (const std::string& head : valid) {
     const std::string data = head == valid[0] ? Payload(frame.data_bytes) : "";
@@ -261,7 +261,7 @@ TEST(FrameCodec, SurvivesSpoiledBytes) {
   std::mt19937 random(20240607);
   const std::string valid[] = {
       EncodeFrameHead(SomeFrame()) + Payload(300),
-      EncodeHello({{"job-a", 1, 2, StageId(0)}, kLinkProtocol, 4}),
+      EncodeHello({{"job-a", 1, 2, CellId(0)}, kLinkProtocol, 4}),
       EncodeCredit({7, 1}),
       EncodeRepeat({1, 7}),
   };

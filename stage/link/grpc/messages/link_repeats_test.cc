@@ -48,7 +48,7 @@ class Pair {
   Pair(uint64_t seed, double flips, int messages)
       : random_(seed), flips_(flips), messages_(messages), allocator_(MakeHostAllocator(0)) {
     for (const int end : {0, 1}) {
-      LinkCore::Options options{.boundary = {"job-a", 1, 2, StageId(0)},
+      LinkCore::Options options{.boundary = {"job-a", 1, 2, CellId(0)},
                                 .peer = "the other",
                                 .upstream_end = end == 0,
                                 .link = {.capacity_messages = kCapacity, .chunk_bytes = 16},

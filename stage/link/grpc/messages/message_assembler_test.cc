@@ -49,7 +49,7 @@ class MessageAssemblerTest : public ::testing::Test {
   }
 
   std::unique_ptr<Allocator> allocator_ = MakeHostAllocator(0);
-  MessageAssembler assembler_{{"job-a", 1, 2, StageId(0)}, true, allocator_.get()};
+  MessageAssembler assembler_{{"job-a", 1, 2, CellId(0)}, true, allocator_.get()};
   std::string data_;
 };
 
@@ -151,7 +151,7 @@ TEST_F(MessageAssemblerTest, DropsAnOlderIncarnationAndRefusesANewerOne) {
 
 TEST_F(MessageAssemblerTest, ReportsWhenMemoryIsUsedUp) {
   std::unique_ptr<Allocator> small = MakeHostAllocator(1024);
-  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, small.get());
+  MessageAssembler assembler({"job-a", 1, 2, CellId(0)}, true, small.get());
   LinkFrame frame = Frame(0, 1, 0, 0);
   frame.tensor_bytes = 1600;
   EXPECT_EQ(assembler.Add(frame, {}).status().code(), absl::StatusCode::kResourceExhausted);
@@ -169,7 +169,7 @@ TEST_F(MessageAssemblerTest, SurvivesSpoiledFrames) {
     if (!message.ok() || !std::holds_alternative<LinkFrame>(*message)) continue;
     // A spoiled shape may ask for gigabytes: the limit refuses it, the process lives.
     std::unique_ptr<Allocator> limited = MakeHostAllocator(1 << 20);
-    MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, limited.get());
+    MessageAssembler assembler({"job-a", 1, 2, CellId(0)}, true, limited.get());
     const auto result = assembler.Add(std::get<LinkFrame>(*message), {&piece, 1});
     if (!result.ok()) {
       EXPECT_NE(result.status().code(), absl::StatusCode::kInternal);
@@ -179,7 +179,7 @@ TEST_F(MessageAssemblerTest, SurvivesSpoiledFrames) {
 
 // A head of fifty bytes took memory for 16 GiB, before a byte of the tensor was there.
 TEST_F(MessageAssemblerTest, AMessageLargerThanTheBoundaryCarriesTakesNoMemory) {
-  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, allocator_.get(), 3200);
+  MessageAssembler assembler({"job-a", 1, 2, CellId(0)}, true, allocator_.get(), 3200);
   const auto add = [&](const LinkFrame& frame) {
     const std::span<const std::byte> piece =
         std::as_bytes(std::span<const char>(data_.data(), data_.size()));
@@ -198,7 +198,7 @@ TEST_F(MessageAssemblerTest, AMessageLargerThanTheBoundaryCarriesTakesNoMemory) 
 
 // Tensors that each would pass.
 TEST_F(MessageAssemblerTest, ThreeTensorsMayNotMakeAMessageTooLarge) {
-  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, allocator_.get(), 3200);
+  MessageAssembler assembler({"job-a", 1, 2, CellId(0)}, true, allocator_.get(), 3200);
   const std::span<const std::byte> piece =
       std::as_bytes(std::span<const char>(data_.data(), data_.size()));
   for (uint32_t message = 0; message < 2; ++message) {  // what was counted goes with its message

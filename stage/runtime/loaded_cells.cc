@@ -1,4 +1,4 @@
-#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/loaded_cells.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "plan/costs/host_memory.h"
 #include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/data/open_source.h"
 #include "stage/layers/call_ways.h"
 #include "stage/runtime/shard_tensors.h"
@@ -21,12 +22,18 @@
 namespace stagecoach {
 namespace {
 
+// Whether the cell's activations go to another stage.
+bool SendsDown(const Partition& partition, int cell) {
+  return cell + 1 < partition.cells() &&
+         StageOf(partition.placement, cell) != StageOf(partition.placement, cell + 1);
+}
+
 absl::Status CheckPlacement(const LoadCommand& command, int layers) {
   const Partition& partition = command.partition;
-  bool ascending = partition.stages() > 0 && partition.first_layers.front() == 0 &&
+  bool ascending = partition.cells() > 0 && partition.first_layers.front() == 0 &&
                    partition.first_layers.back() < layers;
-  for (int k = 1; k < partition.stages(); ++k) {
-    ascending = ascending && partition.first(k - 1) < partition.first(k);
+  for (int c = 1; c < partition.cells(); ++c) {
+    ascending = ascending && partition.first(c - 1) < partition.first(c);
   }
   if (!ascending) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -37,10 +44,27 @@ absl::Status CheckPlacement(const LoadCommand& command, int layers) {
     return absl::InvalidArgumentError(
         absl::StrCat("stage: ", command.stage.value, ", the partition has ", partition.stages()));
   }
-  const bool last = command.stage.value + 1 == partition.stages();
-  if (!last && command.downstream_address.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("downstream_address: empty, stage ",
-                                                   command.stage.value, " is not the last one"));
+  const PipelineSpec& pipeline = command.spec.pipeline;
+  const bool complete =
+      partition.placement.empty() || std::ssize(partition.placement) == partition.cells();
+  if (!complete || partition.placement !=
+      PlacementOf(pipeline.schedule, partition.stages(), pipeline.cells_per_stage)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement: [", absl::StrJoin(partition.placement, ", "), "] is not that of ",
+                     pipeline.schedule, " on ", partition.stages(), " stages"));
+  }
+  const std::vector<int> cells = partition.CellsOfStage(command.stage.value);
+  if (command.neighbours.size() != cells.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("neighbours: ", command.neighbours.size(),
+                                                   " for ", cells.size(), " cells"));
+  }
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (!SendsDown(partition, cells[i]) || !command.neighbours[i].downstream_address.empty()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("downstream_address: empty, cell ", cells[i], " of stage ",
+                     command.stage.value, " is not the last one"));
   }
   return absl::OkStatus();
 }
@@ -63,17 +87,24 @@ absl::StatusOr<std::vector<StageProgram>> MakePrograms(const LoadCommand& comman
 }
 
 // The inputs that the executor asks for.
-std::vector<std::string> ReadInputs(const Network& network, const CellWires& wires, bool last) {
+std::vector<std::string> ReadInputs(const Network& network, const std::vector<LayerRange>& cells) {
   std::vector<std::string> names;
-  for (const WireId id : wires.loaded) names.push_back(network.input(id).name);
-  if (!last) return names;
-  for (const WireId id : network.objective.inputs()) names.push_back(network.input(id).name);
+  const auto add = [&](WireId id) {
+    const std::string& name = network.input(id).name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const LayerRange& cell : cells) {
+    const CellWires wires = WiresOfCell(network, cell.first, cell.last);
+    for (const WireId id : wires.loaded) add(id);
+    if (cell.last < static_cast<int>(network.layers.size())) continue;
+    for (const WireId id : network.objective.inputs()) add(id);
+  }
   return names;
 }
 
 absl::Status OpenData(const JobSpec& spec, const Network& network,
                       const std::vector<std::string>& reads, const DatasetManifest& expected,
-                      const DataRoots& roots, LoadedCell* loaded) {
+                      const DataRoots& roots, LoadedCells* loaded) {
   absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, network, reads, roots);
   TellWork("");
   if (!source.ok()) return DataError(source.status());
@@ -102,40 +133,42 @@ struct Programs {
   std::optional<DecodingSizes> decoding;  // of texts
 };
 
-void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
+void OpenLinks(const LoadingParts& parts, const Programs& programs, LoadedCells* loaded) {
   const LoadCommand& command = loaded->command;
-  const int stage = command.stage.value;
-  const std::vector<int>& firsts = command.partition.first_layers;
+  const Partition& partition = command.partition;
   const Network& network = loaded->network();
-  const bool is_last = stage + 1 == command.partition.stages();
-  const int end =
-      is_last ? static_cast<int>(network.layers.size()) : firsts[static_cast<size_t>(stage) + 1];
-  ArrivingMessages most = MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
-                                         MicroBatchSize(ComputedSamples(command.spec, network),
-                                                        command.spec.training.micro_batches, 0));
-  if (programs.decoding.has_value()) {
-    most.from_behind = std::max(most.from_behind, programs.decoding->rows_message);
-  }
-  BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
+  const int layers = static_cast<int>(network.layers.size());
+  const int64_t samples = MicroBatchSize(ComputedSamples(command.spec, network),
+                                         command.spec.training.micro_batches, 0);
   Allocator& allocator = parts.backend->link_allocator();
-  if (stage > 0) {
-    boundary.upstream = StageId(stage - 1);
-    loaded->upstream =
-        parts.connector->Accept(boundary, command.upstream_name, allocator, most.from_before);
-    loaded->upstream->SetReadyCallback(parts.link_ready);
+  for (size_t i = 0; i < loaded->cells.size(); ++i) {
+    LoadedCells::One& own = loaded->cells[i];
+    const CellNeighbours& neighbours = command.neighbours[i];
+    const int cell = own.id.value;
+    ArrivingMessages most =
+        MessagesOfCell(network, partition.first(cell), partition.last(cell, layers), samples);
+    if (programs.decoding.has_value()) {
+      most.from_behind = std::max(most.from_behind, programs.decoding->rows_message);
+    }
+    BoundaryId edge{command.fence.job, command.fence.term, command.fence.generation};
+    if (cell > 0 && SendsDown(partition, cell - 1)) {
+      edge.above = CellId(cell - 1);
+      own.upstream =
+          parts.connector->Accept(edge, neighbours.upstream_name, allocator, most.from_before);
+    }
+    if (SendsDown(partition, cell)) {
+      edge.above = own.id;
+      own.downstream = parts.connector->Dial(neighbours.downstream_address, edge, allocator,
+                                             most.from_behind);
+    }
   }
-  if (!is_last) {
-    boundary.upstream = StageId(stage);
-    loaded->downstream =
-        parts.connector->Dial(command.downstream_address, boundary, allocator, most.from_behind);
-    loaded->downstream->SetReadyCallback(parts.link_ready);
-  }
+  for (Link* const link : loaded->links()) link->SetReadyCallback(parts.link_ready);
 }
 
 // The weights that parameters and states begin with; null: none of a file's. A base of adapters
 // begins each load, and a checkpoint has the rest.
 absl::StatusOr<std::unique_ptr<WeightFile>> OpenWeights(const LoadingParts& parts,
-                                                        const LoadedCell& loaded) {
+                                                        const LoadedCells& loaded) {
   const LoadCommand& command = loaded.command;
   const bool has_base = HasBase(loaded.network());
   if (has_base && !command.spec.initialize.given()) {
@@ -147,7 +180,7 @@ absl::StatusOr<std::unique_ptr<WeightFile>> OpenWeights(const LoadingParts& part
   return WeightFile::Open(*parts.weight_files, command.spec.initialize, loaded.network());
 }
 
-HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
+HostForecast ForecastOf(const LoadedCells& loaded, const Programs& programs, Backend& backend) {
   const LoadCommand& command = loaded.command;
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
   const bool writes = command.spec.write.has_value();
@@ -156,16 +189,16 @@ HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Back
   if (writes || command.spec.evaluation.given()) evaluation = programs.evaluation;
   return ForecastOnHost(command.spec, loaded.network(), training, evaluation,
                         {.stage = stage,
-                         .first_layer = command.partition.first(stage),
-                         .last_layer = command.partition.last(stage, layers),
+                         .cells = command.partition.LayersOf(stage, layers),
                          .limit = backend.allocator().Use().limit,
                          .host = backend.Host(),
                          .decoding = programs.decoding.has_value() ? &*programs.decoding : nullptr,
-                         .batch_size = ComputedSamples(command.spec, loaded.network())});
+                         .batch_size = ComputedSamples(command.spec, loaded.network()),
+                         .placement = command.partition.placement});
 }
 
 // Fills cell and optimizer. Answers whether the averages came with them.
-absl::StatusOr<bool> LoadCheckpoint(const LoadingParts& parts, LoadedCell* loaded) {
+absl::StatusOr<bool> LoadCheckpoint(const LoadingParts& parts, LoadedCells* loaded) {
   const LoadCommand& command = loaded->command;
   const bool from_memory = parts.snapshot != nullptr;
   CheckpointFiles from{.files = from_memory ? parts.snapshot : parts.file_system,
@@ -175,10 +208,13 @@ absl::StatusOr<bool> LoadCheckpoint(const LoadingParts& parts, LoadedCell* loade
   averages = averages && !command.fresh_optimizer;
   RETURN_IF_ERROR(LoadTensors(&from, command.fence.step,
                               command.fresh_optimizer
-                                  ? ModelTensors(*loaded->cell)
-                                  : TrainingTensors(*loaded->cell, *loaded->optimizer, averages),
+                                  ? ModelTensors(loaded->all_cells())
+                                  : TrainingTensors(loaded->all_cells(), *loaded->optimizer,
+                                                    averages),
                               *parts.backend));
-  RETURN_IF_ERROR(LoadCopies(&from, command.fence.step, *loaded->cell, *parts.backend));
+  for (Cell* const cell : loaded->all_cells()) {
+    RETURN_IF_ERROR(LoadCopies(&from, command.fence.step, *cell, *parts.backend));
+  }
   if (from.local != nullptr) {
     loaded->result.local_note =
         absl::StrCat("read ", from.local_bytes, " of ", from.bytes,
@@ -187,11 +223,10 @@ absl::StatusOr<bool> LoadCheckpoint(const LoadingParts& parts, LoadedCell* loade
   return averages;
 }
 
-absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
+// The cells with their parameters and states, not yet those of a checkpoint.
+absl::Status CreateCells(const LoadingParts& parts, LoadedCells* loaded) {
   const LoadCommand& command = loaded->command;
-  const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->network().layers.size());
-  const bool resumes = command.resumes();
   ASSIGN_OR_RETURN(const std::unique_ptr<WeightFile> weights, OpenWeights(parts, *loaded));
   Cell::Given given;
   if (weights != nullptr) {
@@ -199,43 +234,67 @@ absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, Load
       return weights->Read(name, values);
     };
   }
+  const bool overwritten = command.resumes() && weights == nullptr;
+  for (LoadedCells::One& own : loaded->cells) {
+    ASSIGN_OR_RETURN(
+        own.cell,
+        Cell::Create(loaded->network(), command.partition.first(own.id.value),
+                     command.partition.last(own.id.value, layers),
+                     overwritten ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
+                     static_cast<int>(command.spec.training.micro_batches), *parts.backend, given));
+  }
+  if (weights == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(loaded->result.weights, weights->Finish());
+  loaded->result.weights_notes = weights->notes();
+  return absl::OkStatus();
+}
+
+absl::Status BuildCells(const LoadingParts& parts, const Programs& programs, LoadedCells* loaded) {
+  const LoadCommand& command = loaded->command;
   parts.backend->SetPrecision(command.spec.precision);
   const HostForecast forecast = ForecastOf(*loaded, programs, *parts.backend);
   parts.backend->UseSpareMemory(forecast.spare);
   loaded->forecast_bytes = forecast.memory.total();
-  ASSIGN_OR_RETURN(
-      loaded->cell,
-      Cell::Create(
-          loaded->network(), command.partition.first(stage), command.partition.last(stage, layers),
-          resumes && weights == nullptr ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
-          static_cast<int>(command.spec.training.micro_batches), *parts.backend, given));
-  if (weights != nullptr) {
-    ASSIGN_OR_RETURN(loaded->result.weights, weights->Finish());
-    loaded->result.weights_notes = weights->notes();
+  RETURN_IF_ERROR(CreateCells(parts, loaded));
+  std::vector<Parameter*> trained;
+  std::vector<LayerState*> states;
+  for (Cell* const cell : loaded->all_cells()) {
+    for (Parameter* const one : cell->trained()) trained.push_back(one);
+    for (LayerState* const one : cell->states()) states.push_back(one);
   }
   const TrainingSpec& training = command.spec.training;
   ASSIGN_OR_RETURN(loaded->optimizer,
-                   MakeOptimizer(training.optimizer, loaded->cell->trained(), *parts.backend,
-                                 training.average, loaded->cell->states()));
-  loaded->cell->ZeroGradients();
+                   MakeOptimizer(training.optimizer, std::move(trained), *parts.backend,
+                                 training.average, states));
+  for (Cell* const cell : loaded->all_cells()) cell->ZeroGradients();
   bool averages = false;  // are in the checkpoint
-  if (resumes) {
+  if (command.resumes()) {
     ASSIGN_OR_RETURN(averages, LoadCheckpoint(parts, loaded));
-    loaded->cell->RefreshCompute();
+    for (Cell* const cell : loaded->all_cells()) cell->RefreshCompute();
   }
   if (!averages) loaded->optimizer->BeginAverages();
   return parts.backend->Synchronize();
 }
 
-std::unique_ptr<StageExecutor> MakeExecutor(const LoadingParts& parts, const LoadedCell& loaded) {
+std::unique_ptr<StageExecutor> MakeExecutor(const LoadingParts& parts, const LoadedCells& loaded) {
+  const Partition& partition = loaded.command.partition;
+  std::vector<StageExecutor::CellParts> cells;
+  for (const LoadedCells::One& own : loaded.cells) {
+    const int id = own.id.value;
+    StageExecutor::CellParts& cell = cells.emplace_back();
+    cell = {.id = own.id,
+            .cell = own.cell.get(),
+            .upstream = own.upstream.get(),
+            .downstream = own.downstream.get()};
+    if (id > 0) cell.above = StageId(StageOf(partition.placement, id - 1));
+    if (id + 1 < partition.cells()) cell.below = StageId(StageOf(partition.placement, id + 1));
+  }
   return std::make_unique<StageExecutor>(
       StageExecutor::Parts{.stage = loaded.command.stage,
-                           .stages = loaded.command.partition.stages(),
                            .seed = loaded.command.spec.seed,
-                           .cell = loaded.cell.get(),
+                           .cells = std::move(cells),
+                           .cells_of_pipeline = partition.cells(),
                            .backend = parts.backend,
-                           .upstream = loaded.upstream.get(),
-                           .downstream = loaded.downstream.get(),
                            .data = loaded.data.get(),
                            .network = &loaded.network(),
                            .phases = parts.phases,
@@ -252,54 +311,72 @@ StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
 
 }  // namespace
 
-LoadedCell::~LoadedCell() {
-  // The executors borrow the links, which must not call back into a cell that is gone.
+LoadedCells::~LoadedCells() {
+  // The executors borrow the links, which must not call back into cells that are gone.
   writing.reset();
   executor.reset();
-  for (Link* link : {upstream.get(), downstream.get()}) {
-    if (link != nullptr) link->SetReadyCallback(nullptr);
-  }
+  for (Link* const link : links()) link->SetReadyCallback(nullptr);
   CloseLinks(absl::CancelledError("the cell was released"));
 }
 
-void LoadedCell::CloseLinks(const absl::Status& reason) {
-  for (Link* link : {upstream.get(), downstream.get()}) {
-    if (link != nullptr) link->Close(reason);
-  }
+std::vector<Cell*> LoadedCells::all_cells() const {
+  std::vector<Cell*> all;
+  for (const One& own : cells) all.push_back(own.cell.get());
+  return all;
 }
 
-std::string LoadedCell::WaitingFor() const {
+std::vector<Link*> LoadedCells::links() const {
+  std::vector<Link*> all;
+  for (const One& own : cells) {
+    for (Link* const link : {own.upstream.get(), own.downstream.get()}) {
+      if (link != nullptr) all.push_back(link);
+    }
+  }
+  return all;
+}
+
+void LoadedCells::CloseLinks(const absl::Status& reason) {
+  for (Link* const link : links()) link->Close(reason);
+}
+
+std::string LoadedCells::WaitingFor() const {
   return writing != nullptr ? writing->WaitingFor() : executor->WaitingFor();
 }
 
-MicroBatchId LoadedCell::current_micro_batch() const {
+MicroBatchId LoadedCells::current_micro_batch() const {
   return writing != nullptr ? writing->current_micro_batch() : executor->current_micro_batch();
 }
 
-uint64_t LoadedCell::stale_messages() const {
+uint64_t LoadedCells::stale_messages() const {
   return executor->stale_messages() + stale_written +
          (writing != nullptr ? writing->stale_messages() : 0);
 }
 
-void LoadedCell::EndWriting() {
+void LoadedCells::EndWriting() {
   if (writing == nullptr) return;
   stale_written += writing->stale_messages();
   writing.reset();
 }
 
-std::string LoadedCell::Unconnected() const {
+std::string LoadedCells::Unconnected() const {
   std::string text;
-  if (upstream != nullptr && !upstream->statistics().connected) {
-    absl::StrAppend(&text, "; stage ", command.stage.value - 1, " has not dialled this one");
-  }
-  if (downstream != nullptr && !downstream->statistics().connected) {
-    absl::StrAppend(&text, "; stage ", command.stage.value + 1, " at ", command.downstream_address,
-                    " has not answered the link; can this machine reach it?");
+  const CellPlacement& placement = command.partition.placement;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const One& own = cells[i];
+    if (own.upstream != nullptr && !own.upstream->statistics().connected) {
+      absl::StrAppend(&text, "; stage ", StageOf(placement, own.id.value - 1),
+                      " has not dialled this one");
+    }
+    if (own.downstream != nullptr && !own.downstream->statistics().connected) {
+      absl::StrAppend(&text, "; stage ", StageOf(placement, own.id.value + 1), " at ",
+                      command.neighbours[i].downstream_address,
+                      " has not answered the link; can this machine reach it?");
+    }
   }
   return text;
 }
 
-absl::StatusOr<bool> LoadedCell::IsNew(const ApplyDecision& decision) const {
+absl::StatusOr<bool> LoadedCells::IsNew(const ApplyDecision& decision) const {
   if (decision.step == next_step && undecided == decision.step) return true;
   if (decision.step + 1 == next_step && last_decision == decision) return false;
   return absl::FailedPreconditionError(
@@ -310,17 +387,17 @@ absl::StatusOr<bool> LoadedCell::IsNew(const ApplyDecision& decision) const {
                    decision.step + 1 == next_step ? " otherwise" : ""));
 }
 
-absl::Status LoadedCell::Apply(const ApplyDecision& decision, Backend& backend) {
+absl::Status LoadedCells::Apply(const ApplyDecision& decision, Backend& backend) {
   ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
   if (!is_new) return absl::OkStatus();
   NoteInstruction("apply");
   if (decision.apply) {
     // Before the update, whose averages follow the states too.
-    RETURN_IF_ERROR(cell->CommitStates());
+    for (Cell* const cell : all_cells()) RETURN_IF_ERROR(cell->CommitStates());
     optimizer->Apply(decision.optimizer_steps, decision.learning_rate, decision.gradient_scale);
     copied = Weights::kStale;
   }
-  cell->ZeroGradients();
+  for (Cell* const cell : all_cells()) cell->ZeroGradients();
   RETURN_IF_ERROR(AnnotateAt(backend.Synchronize(),
                              absl::StrCat("stage ", command.stage.value, ", job ",
                                           command.fence.job, ", apply of step ", decision.step)));
@@ -330,22 +407,22 @@ absl::Status LoadedCell::Apply(const ApplyDecision& decision, Backend& backend) 
   return absl::OkStatus();
 }
 
-void LoadedCell::Hold(Weights weights) {
+void LoadedCells::Hold(Weights weights) {
   if (held == weights) return;
   optimizer->SwapAverages();
-  cell->RefreshCompute();
+  for (Cell* const cell : all_cells()) cell->RefreshCompute();
   held = weights;
 }
 
-double LoadedCell::loss_scale() const {
+double LoadedCells::loss_scale() const {
   return 1.0 / (static_cast<double>(command.spec.training.batch_size) *
                 static_cast<double>(network().targets()));
 }
 
-absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
-                                                     const LoadingParts& parts) {
+absl::StatusOr<std::unique_ptr<LoadedCells>> LoadCells(LoadCommand command,
+                                                       const LoadingParts& parts) {
   RETURN_IF_ERROR(ValidateJob(command.spec, *command.network));
-  auto loaded = std::make_unique<LoadedCell>();
+  auto loaded = std::make_unique<LoadedCells>();
   loaded->command = std::move(command);
   const LoadCommand& load = loaded->command;
   const Network& network = loaded->network();
@@ -363,18 +440,19 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   loaded->training = programs.training[own];
   loaded->first_evaluation = programs.evaluation[own];
   loaded->evaluation = WithoutTiedValues(loaded->first_evaluation);
+  const int stage = load.stage.value;
+  for (const int cell : load.partition.CellsOfStage(stage)) {
+    loaded->cells.push_back({.id = CellId(cell)});
+  }
   // Before the slow part, so that the neighbour finds somebody to connect to.
   OpenLinks(parts, programs, loaded.get());
-  const int stage = load.stage.value;
-  const CellWires wires =
-      WiresOfCell(network, load.partition.first(stage), load.partition.last(stage, layers));
   const std::vector<std::string> reads =
-      ReadInputs(network, wires, stage + 1 == load.partition.stages());
+      ReadInputs(network, load.partition.LayersOf(stage, layers));
   if (!reads.empty()) {
     RETURN_IF_ERROR(
         OpenData(load.spec, network, reads, load.expected_data, *parts.data_roots, loaded.get()));
   }
-  RETURN_IF_ERROR(BuildCell(parts, programs, loaded.get()));
+  RETURN_IF_ERROR(BuildCells(parts, programs, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);
   loaded->next_step = load.fence.step;
   ASSIGN_OR_RETURN(const CallWays ways, AskCallWays(network, load.spec.training, *parts.backend));

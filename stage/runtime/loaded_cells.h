@@ -1,4 +1,4 @@
-// LoadedCell: everything a stage holds of one job between Load and Release: cell, optimizer, data,
+// LoadedCells: everything a stage holds of one job between Load and Release: cells, optimizer, data,
 // links, programs, executor, and how far the job has come.
 // Ownership: owns all of it; borrows back end, connector, file system, roots of data and clocks.
 // Threads:   executor thread only; the links' ready callback runs anywhere.
@@ -6,13 +6,14 @@
 //            FAILED_PRECONDITION: the data set or the file of weights is not the expected one;
 //            DATA_LOSS: checkpoint;
 //            RESOURCE_EXHAUSTED: memory. A failed load leaves nothing behind.
-#ifndef STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
-#define STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
+#ifndef STAGECOACH_STAGE_RUNTIME_LOADED_CELLS_H_
+#define STAGECOACH_STAGE_RUNTIME_LOADED_CELLS_H_
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "checkpoint/files/file_system.h"
@@ -26,14 +27,21 @@
 
 namespace stagecoach {
 
-struct LoadedCell {
+struct LoadedCells {
+  // A cell of the stage. Its links lead to the cells in front of it and behind it; null at the ends
+  // of the pipeline, and where such a cell is on this stage.
+  struct One {
+    CellId id;
+    std::unique_ptr<Cell> cell;
+    std::unique_ptr<Link> upstream, downstream;
+  };
+
   LoadCommand command;
   StageProgram training, evaluation;
   StageProgram first_evaluation;      // after an update: with the values of tied parameters
-  std::unique_ptr<BatchSource> data;  // if it is the last stage or layers read inputs
-  std::unique_ptr<Cell> cell;
+  std::unique_ptr<BatchSource> data;  // if it has the last cell or layers read inputs
+  std::vector<One> cells;             // ascending
   std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<Link> upstream, downstream;
   std::unique_ptr<StageExecutor> executor;
   std::unique_ptr<CellWriting> writing;  // of the texts at hand; null: none
   LoadResult result;
@@ -49,7 +57,9 @@ struct LoadedCell {
   int64_t forecast_bytes = 0;  // of its peak memory, if it is on a host
   absl::Status aborted;        // not ok: only a newer Load helps
 
-  ~LoadedCell();
+  ~LoadedCells();
+  std::vector<Cell*> all_cells() const;
+  std::vector<Link*> links() const;
   void CloseLinks(const absl::Status& reason);
   // Of what is at hand.
   std::string WaitingFor() const;
@@ -87,8 +97,8 @@ struct LoadingParts {
   std::function<void()> link_ready;
 };
 
-absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
-                                                     const LoadingParts& parts);
+absl::StatusOr<std::unique_ptr<LoadedCells>> LoadCells(LoadCommand command,
+                                                       const LoadingParts& parts);
 
 // The allocator's account in the planner's kinds (workspace counts as activations).
 StageMemory CurrentMemory(const MemoryUse& use);
@@ -96,4 +106,4 @@ StageMemory PeakMemory(const MemoryUse& use);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
+#endif  // STAGECOACH_STAGE_RUNTIME_LOADED_CELLS_H_
