@@ -51,10 +51,16 @@ struct StageExecutor::State {
       cells[i]->before = cells[i - 1].get();
       cells[i - 1]->behind = cells[i].get();
     }
+    for (const auto& cell : cells) {
+      for (BoundaryPort* port : {cell->upstream(), cell->downstream()}) {
+        if (port != nullptr) ports.push_back(port);
+      }
+    }
   }
 
   const Parts parts;
   std::vector<std::unique_ptr<CellRun>> cells;  // ascending
+  std::vector<BoundaryPort*> ports;             // of all of them
 
   std::optional<StepWork> work;
   size_t next = 0;  // instruction
@@ -80,7 +86,6 @@ struct StageExecutor::State {
   absl::StatusOr<bool> SendWaiting();  // true: a message left
   const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
-  std::vector<BoundaryPort*> Ports() const;
   std::string Where() const;
   std::string Where(CellId cell, MicroBatchId id) const;  // invalid ids: of the whole step
 };
@@ -91,16 +96,6 @@ CellRun& StageExecutor::State::At(CellId id) {
   }
   CHECK(false) << "stage " << parts.stage.value << " has no cell " << id.value;
   return *cells.front();
-}
-
-std::vector<BoundaryPort*> StageExecutor::State::Ports() const {
-  std::vector<BoundaryPort*> ports;
-  for (const auto& cell : cells) {
-    for (BoundaryPort* port : {cell->upstream(), cell->downstream()}) {
-      if (port != nullptr) ports.push_back(port);
-    }
-  }
-  return ports;
 }
 
 std::string StageExecutor::State::Where() const {
@@ -189,7 +184,7 @@ absl::Status StageExecutor::State::Finish() {
 
 absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
   bool sent = false;
-  for (BoundaryPort* const port : Ports()) {
+  for (BoundaryPort* const port : ports) {
     if (!port->waiting()) continue;
     const MicroBatchId first = port->waiting_micro_batch();
     ASSIGN_OR_RETURN(const bool some, AnnotateAt(port->SendWaiting(), Where(port->cell(), first)));
@@ -200,14 +195,14 @@ absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
 }
 
 const BoundaryPort* StageExecutor::State::Unsent() const {
-  for (const BoundaryPort* const port : Ports()) {
+  for (const BoundaryPort* const port : ports) {
     if (port->waiting()) return port;
   }
   return nullptr;
 }
 
 absl::Status StageExecutor::State::LinkStatus() const {
-  for (const BoundaryPort* const port : Ports()) RETURN_IF_ERROR(port->status());
+  for (const BoundaryPort* const port : ports) RETURN_IF_ERROR(port->status());
   return absl::OkStatus();
 }
 
@@ -321,7 +316,7 @@ uint64_t StageExecutor::instructions_done() const { return state_->instructions_
 
 uint64_t StageExecutor::stale_messages() const {
   uint64_t count = 0;
-  for (const BoundaryPort* const port : state_->Ports()) count += port->stale_messages();
+  for (const BoundaryPort* const port : state_->ports) count += port->stale_messages();
   return count;
 }
 

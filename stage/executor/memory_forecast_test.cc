@@ -128,7 +128,9 @@ void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& 
     const double ratio = Ratio(Activations(pipeline->backend(k)), forecast.activations);
     // Allocations are of whole 64 bytes, which small statistics do not fill.
     EXPECT_LE(ratio, 1.01) << "stage " << k << ": more than is forecast";
-    if (!reached && training) EXPECT_GE(ratio, 0.3) << "stage " << k;
+    if (!reached && training) {
+      EXPECT_GE(ratio, 0.3) << "stage " << k;
+    }
     if (reached && k == fullest && !IsWithinAReceive(*pipeline, k, at)) {
       EXPECT_GE(ratio, 0.99) << "stage " << k << " at instruction " << at.position;
     }
