@@ -17,6 +17,7 @@
 #include "plan/job/learning_rate_kinds.h"
 #include "plan/job/optimizer_kinds.h"
 #include "plan/range_check.h"
+#include "plan/schedules/job_schedule.h"
 #include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
@@ -106,21 +107,21 @@ absl::Status CheckCellsPerStage(const PipelineSpec& pipeline) {
                                  cells.most == 1 ? " cell" : " cells", " a stage"));
 }
 
-absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
+absl::Status ValidateCuts(const JobSpec& spec, int64_t layers) {
+  const PipelineSpec& pipeline = spec.pipeline;
   const std::vector<int64_t>& cuts = pipeline.partition.cuts;
   const std::string path = "pipeline.partition.cuts";
-  const auto each =
-      static_cast<uint64_t>(CellsPerStageOf(pipeline.schedule, pipeline.cells_per_stage));
   if (pipeline.stages == 0) {
-    return FieldError(
-        "pipeline.stages", "auto",
-        absl::StrCat("cuts fix the number of stages: write stages: ", (cuts.size() + 1) / each));
+    return FieldError("pipeline.stages", "auto",
+                      absl::StrCat("cuts fix the number of stages: write stages: ",
+                                   (std::ssize(cuts) + 1) / CellsOfJob(spec, 1)));
   }
-  if (static_cast<int64_t>(cuts.size()) != each * pipeline.stages - 1) {
-    return FieldError(path, absl::StrCat(cuts.size(), " cuts"),
-                      absl::StrCat("must be ", each * pipeline.stages - 1,
-                                   " for pipeline.stages = ", pipeline.stages,
-                                   each > 1 ? absl::StrCat(" of ", each, " cells each") : ""));
+  const int64_t cells = CellsOfJob(spec, pipeline.stages);
+  if (std::ssize(cuts) != cells - 1) {
+    return FieldError(
+        path, absl::StrCat(cuts.size(), " cuts"),
+        absl::StrCat("must be ", cells - 1, " for pipeline.stages = ", pipeline.stages,
+                     cells > pipeline.stages ? absl::StrCat(" with ", cells, " cells") : ""));
   }
   int64_t previous = 0;
   for (size_t i = 0; i < cuts.size(); ++i) {
@@ -135,7 +136,8 @@ absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
   return absl::OkStatus();
 }
 
-absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
+absl::Status ValidatePipeline(const JobSpec& spec, int64_t layers) {
+  const PipelineSpec& pipeline = spec.pipeline;
   RETURN_IF_ERROR(ScheduleKinds().Find(pipeline.schedule).status());
   RETURN_IF_ERROR(CheckRanges("pipeline.", pipeline));
   RETURN_IF_ERROR(CheckCellsPerStage(pipeline));
@@ -144,8 +146,9 @@ absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
   RETURN_IF_ERROR(
       CheckInteger("pipeline.min_stages", pipeline.min_stages, 0,
                    pipeline.stages > 0 ? pipeline.stages : MostStages(pipeline, layers)));
+  RETURN_IF_ERROR(ValidateOwnSchedule(spec, layers));
   if (pipeline.partition.kind == PartitionSpec::Kind::kCuts) {
-    RETURN_IF_ERROR(ValidateCuts(pipeline, layers));
+    RETURN_IF_ERROR(ValidateCuts(spec, layers));
   } else if (!pipeline.partition.cuts.empty()) {
     return FieldError("pipeline.partition.cuts",
                       absl::StrCat(pipeline.partition.cuts.size(), " cuts"),
@@ -307,9 +310,8 @@ absl::Status ValidateInitialize(const JobSpec& spec, const Network& network) {
 absl::Status ValidateCellsOfWriting(const JobSpec& spec) {
   const PipelineSpec& pipeline = spec.pipeline;
   const bool writes = spec.write.has_value() || spec.evaluation.translate.has_value();
-  if (!writes || CellsPerStageOf(pipeline.schedule, pipeline.cells_per_stage) == 1) {
-    return absl::OkStatus();
-  }
+  const int64_t stages = std::max<int64_t>(1, pipeline.stages);
+  if (!writes || CellsOfJob(spec, stages) == stages) return absl::OkStatus();
   return FieldError("pipeline.schedule", pipeline.schedule,
                     absl::StrCat("has several cells a stage, and ",
                                  spec.write.has_value() ? "write" : "evaluation.translate",
@@ -366,7 +368,7 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
     RETURN_IF_ERROR(ValidateMasks(spec.training, network));
     RETURN_IF_ERROR(ValidateLeastSamples(spec.training, network));
   }
-  RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(network.layers.size())));
+  RETURN_IF_ERROR(ValidatePipeline(spec, static_cast<int64_t>(network.layers.size())));
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   RETURN_IF_ERROR(ValidateTranslate(spec, network));

@@ -16,7 +16,8 @@
 #include "plan/costs/host_memory.h"
 #include "plan/costs/training_state.h"
 #include "plan/costs/writing_cost.h"
-#include "plan/schedules/schedule_kinds.h"
+#include "plan/schedules/job_schedule.h"
+#include "plan/schedules/own_schedule.h"
 
 namespace stagecoach {
 namespace {
@@ -343,6 +344,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
   plan.schedule = schedule;
   const ScheduleOptions options = FitToNetwork(network, plan.partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
+  if (options.own != nullptr) RETURN_IF_ERROR(CheckOwnSchedule(plan.schedule));
   const int stages = schedule.options.stages;
   const Programs programs = ProgramsOf(spec, options, DecodingSizesOf(spec, network));
   for (int stage = 0; stage < stages; ++stage) {
@@ -476,13 +478,9 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
   RETURN_IF_ERROR(CheckCells(spec.pipeline, stages, layers));
 
   const Seconds seconds = EstimateSeconds(spec, network, assumptions, profile);
-  const Schedule schedule = MakeSchedule(
-      {.kind = spec.pipeline.schedule,
-       .rematerialization = spec.pipeline.rematerialization,
-       .stages = stages,
-       .micro_batches = static_cast<int>(spec.training.micro_batches),
-       .forward_only = spec.write.has_value(),
-       .placement = PlacementOf(spec.pipeline.schedule, stages, spec.pipeline.cells_per_stage)});
+  ASSIGN_OR_RETURN(ScheduleOptions options, ScheduleOptionsOf(spec, stages, layers));
+  options.forward_only = spec.write.has_value();
+  const Schedule schedule = MakeSchedule(std::move(options));
   ASSIGN_OR_RETURN(const std::vector<Partition> candidates,
                    CandidatePartitions(spec, schedule, seconds));
   // The fastest that fits, of stages that have the kernels; if none does, why the first one does not.

@@ -140,6 +140,7 @@ struct PipelineSpec {
   int64_t stages = 0;              // 0 = auto: those that are free when the job is placed
   int64_t min_stages = 0;          // fewest to run on, for auto and after a loss; 0 is 1
   std::string schedule = "gpipe";  // of plan/schedules/schedule_kinds.h
+  std::string own_schedule;        // of schedule "own": its text (plan/schedules/own_schedule.h)
   int64_t cells_per_stage = 0;     // v; 0: as many as the schedule usually has
   Rematerialization rematerialization = Rematerialization::kAlways;
   PartitionSpec partition;
@@ -155,6 +156,7 @@ struct PipelineSpec {
     visit.Count("stages", stages, 0, kMaxStages);
     visit.Field("min_stages", min_stages);
     visit.Field("schedule", schedule);
+    visit.Field("own_schedule", own_schedule);
     visit.Count("cells_per_stage", cells_per_stage, 0, kMaxCellsPerStage);
     visit.Choice("rematerialization", rematerialization, {"always", "except_first", "never"});
     visit.Field("partition", partition);

@@ -31,7 +31,8 @@ class UnitTimes {
   UnitTimes(const ScheduleOptions& options, const std::vector<StageProgram>& programs)
       : sent_(2 * static_cast<size_t>(options.cells())), ends_(programs.size()) {
     std::vector<int64_t> now(programs.size(), 0);
-    WalkPipeline(options, programs, std::numeric_limits<int>::max(), [&](const WalkStep& step) {
+    const std::vector<size_t> ends = WalkPipeline(
+        options, programs, std::numeric_limits<int>::max(), [&](const WalkStep& step) {
       const Instruction& instruction = programs[step.stage].instructions[step.position];
       int64_t& time = now[step.stage];
       const std::optional<LinkEnd> end = LinkEndOf(instruction);
@@ -44,7 +45,12 @@ class UnitTimes {
       }
       ends_[step.stage].push_back(time);
     });
+    for (size_t stage = 0; stage < programs.size(); ++stage) {
+      complete_ = complete_ && ends[stage] == programs[stage].instructions.size();
+    }
   }
+
+  bool complete() const { return complete_; }  // no program waits for ever
 
   int64_t EndOf(int stage, size_t position) const { return ends_[stage][position]; }
   // When the message is ready to be sent; nullopt: there is none.
@@ -54,6 +60,7 @@ class UnitTimes {
   }
 
  private:
+  bool complete_ = true;
   std::vector<std::vector<int64_t>> sent_;  // by link and message
   std::vector<std::vector<int64_t>> ends_;  // by stage and position
 };
@@ -90,6 +97,7 @@ StageProgram Moved(const StageProgram& program, const UnitTimes& times, int link
 void ReceiveEarly(const ScheduleOptions& options, int link_capacity,
                   std::vector<StageProgram>* programs) {
   const UnitTimes times(options, *programs);
+  if (!times.complete()) return;  // who validates says where it ends
   for (StageProgram& program : *programs) {
     program = Moved(program, times, link_capacity, 2 * static_cast<size_t>(options.cells()));
   }

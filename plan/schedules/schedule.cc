@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors/check.h"
+#include "plan/schedules/own_schedule.h"
 #include "plan/schedules/receive_early.h"
 #include "plan/schedules/schedule_kinds.h"
 
@@ -146,9 +147,12 @@ bool ScheduleOptions::HasTied(Opcode op, int cell) const {
 Schedule MakeSchedule(ScheduleOptions options) {
   CHECK(options.stages >= 1 && options.micro_batches >= 1)
       << options.stages << " stages, " << options.micro_batches << " micro-batches";
-  if (options.placement.empty()) options.placement = PlacementOf(options.kind, options.stages, 0);
+  if (options.placement.empty() && options.own == nullptr) options.placement = PlacementOf(options.kind, options.stages, 0);
   CHECK(options.first_backward >= 0 && options.first_backward < options.cells())
       << "first backward in cell " << options.first_backward << " of " << options.cells();
+  if (options.own != nullptr && options.own->complete && !options.forward_only) {
+    return {.options = options, .programs = options.own->programs};
+  }
   const std::vector<std::vector<StageWork>> orders =
       ScheduleKinds().Named(options.kind).Orders(options);
   Schedule schedule{.options = options, .programs = {}};
@@ -157,7 +161,9 @@ Schedule MakeSchedule(ScheduleOptions options) {
         ProgramMaker(options, stage)
             .Make(WorkOfStage(options, orders[static_cast<size_t>(stage)], stage)));
   }
-  if (!options.placement.empty()) ReceiveEarly(options, kLinkCapacity, &schedule.programs);
+  if (!options.placement.empty() || options.own != nullptr) {
+    ReceiveEarly(options, kLinkCapacity, &schedule.programs);
+  }
   return schedule;
 }
 

@@ -11,6 +11,7 @@
 #define STAGECOACH_PLAN_SCHEDULES_SCHEDULE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,11 @@ enum class Opcode : uint8_t {
 };
 inline constexpr size_t kOpcodes = static_cast<size_t>(Opcode::kSendTiedGradients) + 1;
 constexpr bool IsOfMicroBatch(Opcode op) { return op < Opcode::kReceiveTiedValues; }
+// What the order of a schedule consists of. Everything else follows from it.
+constexpr bool IsWork(Opcode op) {
+  return op == Opcode::kForward || op == Opcode::kBackward || op == Opcode::kBackwardInput ||
+         op == Opcode::kBackwardWeight;
+}
 
 // Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Opcode. Where stages
 // have several cells the cell stands before the micro-batch: F2.0 is of cell 2, and <v2.
@@ -59,6 +65,8 @@ struct StageProgram {
   std::vector<Instruction> instructions;
   friend bool operator==(const StageProgram&, const StageProgram&) = default;
 };
+
+struct OwnSchedule;
 
 struct ScheduleOptions {
   std::string kind = "gpipe";  // of plan/schedules/schedule_kinds.h
@@ -76,6 +84,7 @@ struct ScheduleOptions {
   // owner in front of it and a user behind it. tied_owners: cells with an owner. Both ascending.
   std::vector<int> tied_cuts = {}, tied_owners = {};
   CellPlacement placement = {};  // of all cells; empty: of the kind's usual number
+  std::shared_ptr<const OwnSchedule> own = nullptr;  // of kind "own": what the user wrote
   int cells() const { return placement.empty() ? stages : static_cast<int>(placement.size()); }
   int StageOfCell(int cell) const { return StageOf(placement, cell); }
   std::vector<int> CellsOfStage(int stage) const { return CellsOf(placement, stage); }
@@ -140,9 +149,10 @@ std::vector<bool> EmptyForwards(const Schedule& schedule);
 std::string FormatInstruction(const Instruction& instruction, bool with_cell = false);
 // One line a stage: "stage 0: in0 F0 >a0 ...".
 std::string FormatSchedule(const Schedule& schedule);
-// placement: of the schedule. Without one all instructions are of the stage's only cell.
+std::string FormatProgram(const StageProgram& program, bool with_cell = false);
+// with_cells: each word names a cell. Otherwise all instructions are of the stage's only cell.
 absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text,
-                                                        const CellPlacement& placement = {});
+                                                        bool with_cells = false);
 // Whether a program's text names cells.
 bool NamesCells(const StageProgram& program);
 

@@ -134,7 +134,7 @@ TEST(ScheduleCells, BetweenCellsOfAStageNothingIsSent) {
 std::string RefusalOf(const std::string& stage1) {
   Schedule schedule = MakeSchedule(Options("zero_bubble_v", 2, 1));
   schedule.programs[1] =
-      (*ParsePrograms("stage 0: in0.0\nstage 1: " + stage1, schedule.options.placement))[1];
+      (*ParsePrograms("stage 0: in0.0\nstage 1: " + stage1, /*with_cells=*/true))[1];
   return std::string(ValidateSchedule(schedule, {}).message());
 }
 
@@ -164,9 +164,9 @@ TEST(ScheduleCells, APlacementThatDoesNotFitIsRefused) {
 }
 
 TEST(ScheduleCells, TextsWithoutTheirCellsAreRefused) {
-  EXPECT_FALSE(ParsePrograms("stage 0: F0\nstage 1: F0", LoopPlacement(2, 2)).ok());
+  EXPECT_FALSE(ParsePrograms("stage 0: F0\nstage 1: F0", true).ok());
   EXPECT_FALSE(ParsePrograms("stage 0: F0.0\nstage 1: F1.0").ok());
-  EXPECT_TRUE(ParsePrograms("stage 0: F0.0 >v0\nstage 1: F1.0 <c3", LoopPlacement(2, 2)).ok());
+  EXPECT_TRUE(ParsePrograms("stage 0: F0.0 >v0\nstage 1: F1.0 <c3", true).ok());
 }
 
 }  // namespace

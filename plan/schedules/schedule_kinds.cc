@@ -4,14 +4,15 @@
 
 #include "base/errors/check.h"
 #include "base/listed.h"
+#include "plan/schedules/own_schedule.h"
 
 namespace stagecoach {
 
-// Each has a file in plan/schedules, which defines `const ScheduleKind* GpipeScheduleKind()`, and a
+// Each has a file in plan/schedules/kinds, which defines `const ScheduleKind* GpipeScheduleKind()`, and a
 // value of the enum ScheduleKind in proto/stagecoach/v1/model.proto.
 STAGECOACH_LISTED(Giver<const ScheduleKind*>, ScheduleKind,  //
-                  BreadthFirst, Gpipe, Interleaved, OneForwardOneBackward, VMin, ZeroBubble, ZeroBubble2,
-                  ZeroBubbleV)
+                  BreadthFirst, Gpipe, Interleaved, OneForwardOneBackward, Own, VMin, ZeroBubble,
+                  ZeroBubble2, ZeroBubbleV)
 
 namespace {
 
@@ -90,7 +91,9 @@ CellPlacement PlacementOf(const std::string& kind, int stages, int64_t cells_per
 
 std::vector<std::string> ScheduleNames() {
   std::vector<std::string> names;
-  for (const ScheduleKind* kind : ScheduleKinds().all()) names.emplace_back(kind->name());
+  for (const ScheduleKind* kind : ScheduleKinds().all()) {
+    if (kind->name() != kOwnSchedule) names.emplace_back(kind->name());
+  }
   return names;
 }
 

@@ -1,4 +1,4 @@
-// ScheduleKinds: the schedules that a job can name, one file a schedule in plan/schedules. A kind
+// ScheduleKinds: the schedules that a job can name, one file a schedule in plan/schedules/kinds. A kind
 // says in which order a stage's forwards and backwards come. Receives, sends, losses and recomputes
 // follow from it (plan/schedules/schedule.cc).
 // Ownership: the list owns nothing; kinds live as long as the process.
@@ -66,7 +66,7 @@ const KindList<ScheduleKind>& ScheduleKinds();
 // number, and others must be allowed.
 CellPlacement PlacementOf(const std::string& kind, int stages, int64_t cells_per_stage);
 int64_t CellsPerStageOf(const std::string& kind, int64_t cells_per_stage);
-std::vector<std::string> ScheduleNames();  // of all of them
+std::vector<std::string> ScheduleNames();  // of all that need no text
 
 }  // namespace stagecoach
 

@@ -205,7 +205,7 @@ TEST(Text, ParsesBackWhatItPrinted) {
   for (const ScheduleOptions& options : AllOptions(4, 5)) {
     const Schedule schedule = MakeSchedule(options);
     const std::string text = FormatSchedule(schedule);
-    const auto programs = ParsePrograms(text, schedule.options.placement);
+    const auto programs = ParsePrograms(text, !schedule.options.placement.empty());
     ASSERT_TRUE(programs.ok()) << programs.status();
     EXPECT_EQ(*programs, schedule.programs);
     EXPECT_EQ(FormatSchedule({schedule.options, *programs}), text);

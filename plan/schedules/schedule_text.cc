@@ -70,7 +70,7 @@ absl::Status ParseError(int stage, const std::vector<std::string>& words, size_t
 }
 
 absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage,
-                                       const CellPlacement& placement) {
+                                       bool with_cells) {
   const std::string label = StageLabel(stage);
   const std::string text(absl::StripAsciiWhitespace(line));
   if (!text.starts_with(label)) {
@@ -81,7 +81,7 @@ absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage,
   StageProgram program{.stage = StageId(stage), .instructions = {}};
   const std::vector<std::string> words =
       absl::StrSplit(text.substr(label.size()), absl::ByAnyChar(" \t"), absl::SkipEmpty());
-  const std::optional<int> only = placement.empty() ? std::optional(stage) : std::nullopt;
+  const std::optional<int> only = with_cells ? std::nullopt : std::optional(stage);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::optional<Instruction> instruction = ParseInstruction(words[i], only);
     if (!instruction.has_value()) {
@@ -148,26 +148,29 @@ std::string FormatInstruction(const Instruction& instruction, bool with_cell) {
   return text;
 }
 
+std::string FormatProgram(const StageProgram& program, bool with_cell) {
+  std::string text = StageLabel(program.stage.value);
+  for (const Instruction& instruction : program.instructions) {
+    absl::StrAppend(&text, " ", FormatInstruction(instruction, with_cell));
+  }
+  return text;
+}
+
 std::string FormatSchedule(const Schedule& schedule) {
   std::string text;
   for (const StageProgram& program : schedule.programs) {
-    absl::StrAppend(&text, StageLabel(program.stage.value));
-    for (const Instruction& instruction : program.instructions) {
-      absl::StrAppend(&text, " ",
-                      FormatInstruction(instruction, !schedule.options.placement.empty()));
-    }
-    absl::StrAppend(&text, "\n");
+    absl::StrAppend(&text, FormatProgram(program, !schedule.options.placement.empty()), "\n");
   }
   return text;
 }
 
 absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text,
-                                                        const CellPlacement& placement) {
+                                                        bool with_cells) {
   std::vector<StageProgram> programs;
   for (const std::string& line :
        std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipWhitespace()))) {
     ASSIGN_OR_RETURN(StageProgram program,
-                     ParseLine(line, static_cast<int>(programs.size()), placement));
+                     ParseLine(line, static_cast<int>(programs.size()), with_cells));
     programs.push_back(std::move(program));
   }
   if (programs.empty()) return absl::InvalidArgumentError("schedule text: no program");

@@ -296,7 +296,7 @@ class ProgramCheck {
     if (++stashes_ <= 1 || options_.rematerialization == Rematerialization::kNever) return "";
     return absl::StrCat("a second stash alive, but rematerialization is ",
                         RematerializationName(options_.rematerialization),
-                        ": recompute what is not needed yet");
+                        ": recompute later, put W behind its I, or set rematerialization: never");
   }
 
   absl::Status CheckComplete() const {

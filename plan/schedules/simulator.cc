@@ -181,6 +181,13 @@ double IdealBubble(const ScheduleOptions& options) {
   return ScheduleKinds().Named(options.kind).IdealBubble(options);
 }
 
+double BubbleOfEqualCells(const ScheduleOptions& options) {
+  const std::vector<CellCost> costs(static_cast<size_t>(options.cells()),
+                                    {.forward_seconds = 1, .backward_seconds = 2});
+  const auto timeline = Simulate(MakeSchedule(options), costs, {}, {});
+  return timeline.ok() ? timeline->Bubble() : 0;
+}
+
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const CellCost> costs,
                                   const LinkCost& link, const PipelineLimits& limits) {
   RETURN_IF_ERROR(ValidateSchedule(schedule, limits));

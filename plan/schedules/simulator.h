@@ -48,6 +48,9 @@ struct Timeline {
 // schedules have (K - 1) / (v M + K - 1) (plan/schedules/schedule_kinds.h).
 double IdealBubble(const ScheduleOptions& options);
 
+// By its time instead of a formula.
+double BubbleOfEqualCells(const ScheduleOptions& options);
+
 // costs: by cell. What crosses between two cells of a stage costs nothing.
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const CellCost> costs,
                                   const LinkCost& link, const PipelineLimits& limits);

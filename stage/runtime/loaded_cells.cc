@@ -13,7 +13,7 @@
 #include "plan/costs/host_memory.h"
 #include "plan/costs/link_memory.h"
 #include "plan/job/data_kinds.h"
-#include "plan/schedules/schedule_kinds.h"
+#include "plan/schedules/job_schedule.h"
 #include "stage/data/open_source.h"
 #include "stage/layers/call_ways.h"
 #include "stage/runtime/shard_tensors.h"
@@ -44,14 +44,14 @@ absl::Status CheckPlacement(const LoadCommand& command, int layers) {
     return absl::InvalidArgumentError(
         absl::StrCat("stage: ", command.stage.value, ", the partition has ", partition.stages()));
   }
-  const PipelineSpec& pipeline = command.spec.pipeline;
   const bool complete =
       partition.placement.empty() || std::ssize(partition.placement) == partition.cells();
-  if (!complete || partition.placement !=
-      PlacementOf(pipeline.schedule, partition.stages(), pipeline.cells_per_stage)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("placement: [", absl::StrJoin(partition.placement, ", "), "] is not that of ",
-                     pipeline.schedule, " on ", partition.stages(), " stages"));
+  ASSIGN_OR_RETURN(const ScheduleOptions asked,
+                   ScheduleOptionsOf(command.spec, partition.stages(), layers));
+  if (!complete || partition.placement != asked.placement) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "placement: [", absl::StrJoin(partition.placement, ", "), "] is not that of ", asked.kind,
+        " on ", partition.stages(), " stages"));
   }
   const std::vector<int> cells = partition.CellsOfStage(command.stage.value);
   if (command.neighbours.size() != cells.size()) {
@@ -73,12 +73,10 @@ absl::Status CheckPlacement(const LoadCommand& command, int layers) {
 absl::StatusOr<std::vector<StageProgram>> MakePrograms(const LoadCommand& command,
                                                        const Network& network, int link_capacity,
                                                        bool forward_only) {
-  const JobSpec& spec = command.spec;
-  ScheduleOptions options = {.kind = spec.pipeline.schedule,
-                             .rematerialization = spec.pipeline.rematerialization,
-                             .stages = command.partition.stages(),
-                             .micro_batches = static_cast<int>(spec.training.micro_batches),
-                             .forward_only = forward_only};
+  ASSIGN_OR_RETURN(ScheduleOptions options,
+                   ScheduleOptionsOf(command.spec, command.partition.stages(),
+                                     static_cast<int64_t>(network.layers.size())));
+  options.forward_only = forward_only;
   Schedule schedule = MakeSchedule(FitToNetwork(network, command.partition, std::move(options)));
   PipelineLimits limits;
   limits.link_capacity = link_capacity;

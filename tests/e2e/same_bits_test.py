@@ -36,6 +36,21 @@ class SameBits(harness.EndToEndTest):
             results[schedule, each] = self.digest_and_losses(2, model=NINE_LAYERS, pipeline=pipeline)
         self.assertEqual({key: value for key, value in results.items() if value != results["one"]}, {})
 
+    def test_schedules_that_the_job_brings(self):
+        results = {"one": self.digest_and_losses(1, model=NINE_LAYERS, pipeline={"stages": 1})}
+        batches = range(4)
+        wave = [f"stage 0: {' '.join(f'F0.{m} F3.{m} B3.{m} B0.{m}' for m in batches)}",
+                f"stage 1: {' '.join(f'F1.{m} F2.{m} B2.{m} B1.{m}' for m in batches)}"]
+        ahead = ["stage 0: F0 " + " ".join(f"F{m + 1} I{m}" for m in batches[:-1]) + f" I{batches[-1]} "
+                 + " ".join(f"W{m}" for m in batches)] + [
+                     f"stage {k}: " + " ".join(f"F{m} I{m} W{m}" for m in batches) for k in (1, 2)]
+        uneven = [f"stage 0: {' '.join(f'F0.{m} F3.{m} F4.{m} B4.{m} B3.{m} B0.{m}' for m in batches)}",
+                  f"stage 1: {' '.join(f'F2.{m} B2.{m}' for m in batches)}", f"stage 2: {' '.join(f'F1.{m} B1.{m}' for m in batches)}"]
+        for name, lines, mode in (("wave", wave, "always"), ("ahead", ahead, "never"), ("uneven", uneven, "except_first")):
+            pipeline = {"stages": len(lines), "schedule": "own", "own_schedule": "\n".join(lines), "rematerialization": mode}
+            results[name] = self.digest_and_losses(len(lines), model=NINE_LAYERS, pipeline=pipeline)
+        self.assertEqual({key: value for key, value in results.items() if value != results["one"]}, {})
+
     def test_a_killed_stage_with_several_cells_costs_no_bit(self):
         undisturbed = self.run_job(self.job_file(model=NINE_LAYERS, pipeline={"stages": 1}), 1)
         for number, schedule in enumerate(SEVERAL_CELLS):

@@ -1,7 +1,7 @@
 """A job as the message JobSpec: from a dict, a text or a file, as `stagecoach submit` reads it.
 
 Beyond protobuf's fields it takes what docs/job_files.md says: enum values by their short name (`schedule: gpipe`), `stages:
-auto`, `partition: uniform`, and one number for a list of numbers (`kernel: 3`). Numbers may be texts, as 64-bit integers
+auto`, `partition: uniform`, `schedule: {file: PATH}`, and one number for a list of numbers (`kernel: 3`). Numbers may be texts, as 64-bit integers
 are in protobuf's JSON. Relative paths of data and weights become absolute: those of a file start at its folder, others at
 the current one. Beside `dataset` and `on_stages` they stay as they are.
 """
@@ -43,6 +43,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PARTITION = "stagecoach.v1.Partition"
 _STAGES = "stagecoach.v1.Pipeline.stages"
+_SCHEDULE = "stagecoach.v1.Pipeline.schedule"
 IN_CLUSTER = ("store:/data/", "s3://")  # in a data set that the cluster keeps, or in a bucket
 _RANGES = {FieldDescriptor.CPPTYPE_INT64: (-1 << 63, (1 << 63) - 1), FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1)}
 
@@ -65,7 +66,7 @@ def read_job(source: JobSource) -> model_pb2.JobSpec:
             text = _read_file(text)
         value, positions = _parse(text, place)
     spec = model_pb2.JobSpec()
-    _Reader(place, positions).read(value, "", spec)
+    _Reader(place, positions, folder).read(value, "", spec)
     _make_paths_absolute(spec, folder)
     return spec
 
@@ -107,9 +108,10 @@ def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 class _Reader:
     """Walks the message's descriptor, so that a field added to the API is read without a change here."""
 
-    def __init__(self, place: str, positions: Dict[str, str]) -> None:
+    def __init__(self, place: str, positions: Dict[str, str], folder: pathlib.Path) -> None:
         self._place = place
         self._positions = positions
+        self._folder = folder
 
     def _error(self, path: str, problem: str) -> InvalidJob:
         where = self._positions.get(path) or self._place
@@ -147,8 +149,25 @@ class _Reader:
                 if part.DESCRIPTOR.full_name == _PARTITION and isinstance(given, str):
                     given = {"rule": given}
                 self.read(given, here, part)
+            elif field.full_name == _SCHEDULE and isinstance(given, Mapping):
+                self._schedule_file(given, here, message)
             else:
                 setattr(message, field.name, self._scalar(given, here, field))
+
+    def _schedule_file(self, value: Mapping[str, Any], path: str, pipeline: Message) -> None:
+        """`schedule: {file: wave.txt}`: the file's text as own_schedule."""
+        file = value.get("file")
+        if set(value) != {"file"} or not isinstance(file, (str, os.PathLike)):
+            raise self._wants(value, path, "a schedule's name or {file: PATH}")
+        if pipeline.own_schedule:
+            raise self._error(f"{path}.file", "own_schedule is given too")
+        try:
+            pipeline.own_schedule = (self._folder / file).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise self._error(f"{path}.file", f"{os.fspath(file)} is not UTF-8 text") from None
+        except OSError as error:
+            raise self._error(f"{path}.file", f"{os.fspath(file)}: {error.strerror}") from None
+        pipeline.schedule = model_pb2.SCHEDULE_KIND_OWN
 
     def _read_list(self, value: Any, path: str, field: Any, message: Message) -> None:
         into = getattr(message, field.name)

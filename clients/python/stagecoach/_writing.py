@@ -27,7 +27,7 @@ def writing_spec(trained: model_pb2.JobSpec, job_id: str, generate: model_pb2.Ge
         spec.ClearField(field)
     for field in ("freeze", "until", "average"):
         spec.training.ClearField(field)
-    for field in ("min_stages", "schedule", "partition"):
+    for field in ("min_stages", "schedule", "own_schedule", "partition"):
         spec.pipeline.ClearField(field)
     spec.checkpoint.never = True
     spec.resume.job = job_id

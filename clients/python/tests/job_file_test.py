@@ -71,6 +71,15 @@ class JobFiles(support.servers.ServersTest):
         self.assertEqual(_job_file.read_job("seed: +7\nname: x\n").seed, 7)
         self.assertEqual(_job_file.read_job('{"name": 12}').name, "12")
 
+    def test_a_schedule_of_ones_own_stands_beside_the_job_file(self):
+        (self.folder / "wave.txt").write_text("stage 0: F0 B0\n")
+        (self.folder / "own.yaml").write_text("pipeline: {stages: 1, schedule: {file: wave.txt}}\n")
+        pipeline = _job_file.read_job(self.folder / "own.yaml").pipeline
+        self.assertEqual((pipeline.schedule, pipeline.own_schedule), (model_pb2.SCHEDULE_KIND_OWN, "stage 0: F0 B0\n"))
+        (self.folder / "wave.txt").unlink()
+        self.refused(self.folder / "own.yaml", f"{self.folder / 'own.yaml'}:1:34: pipeline.schedule.file: wave.txt: No such file or "
+                     "directory")
+
     def test_mistakes_name_the_field_and_the_line(self):
         path = self.folder / "job.yaml"
         path.write_text(JOB.replace("micro_batches", "micro_batchs"))
@@ -80,8 +89,10 @@ class JobFiles(support.servers.ServersTest):
         self.refused({"seed": True}, 'seed: "True"; wants a whole number from 0 to 2^64 - 1')
         self.refused({"pipeline": {"stages": 1 << 63}}, f'pipeline.stages: "{1 << 63}"; wants a whole number or auto')
         self.refused({"pipeline": {"schedule": "gpip"}}, 'pipeline.schedule: "gpip" is not one of gpipe, '
-                     'one_forward_one_backward, zero_bubble, zero_bubble_2, interleaved, breadth_first, zero_bubble_v, v_min; '
+                     'one_forward_one_backward, zero_bubble, zero_bubble_2, interleaved, breadth_first, zero_bubble_v, v_min, own; '
                      'did you mean "gpipe"?')
+        self.refused({"pipeline": {"schedule": {"path": "x"}}}, "pipeline.schedule: a group of fields; wants a schedule's name or "
+                     "{file: PATH}")
         self.refused({"training": {"gradient_clip_norm": float("inf")}}, 'training.gradient_clip_norm: "inf"; wants a finite '
                      "number")
         self.refused({"checkpoint": {"never": "yes"}}, 'checkpoint.never: "yes"; wants true or false, in lower case (yes, no, '

@@ -2,6 +2,7 @@
 #include "base/errors/status.h"
 #include "plan/data/bucket_path.h"
 #include "plan/data/data_sets_of.h"
+#include "plan/plan.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
@@ -23,6 +24,13 @@ constexpr char kNotLookedAt[] = "the data is not on this machine, and was not lo
 int RunValidate(const ValidateOptions& options, CommandContext& context) {
   const absl::StatusOr<ValidSpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
+  if (!spec_file->job.pipeline.own_schedule.empty()) {
+    // What a complete text needs hangs on the cut.
+    const int stages = static_cast<int>(spec_file->job.pipeline.stages);
+    const absl::Status planned =
+        MakePlan(spec_file->job, spec_file->network, stages, {}, {}).status();
+    if (!planned.ok()) return context.console->Fail(LocateError(*spec_file, planned));
+  }
   for (const ClusterPath& path : PathsInBuckets(spec_file->job)) {
     const absl::Status sound = Annotate(ParseBucketPath(path.path).status(), path.field);
     if (!sound.ok()) return context.console->Fail(sound);

@@ -10,9 +10,12 @@
 #include "base/errors/check.h"
 #include "base/errors/status.h"
 #include "base/errors/suggest.h"
+#include "base/utf8.h"
 #include "google/protobuf/descriptor.h"
+#include "services/cli/spec/beside_job_file.h"
 #include "services/cli/spec/strange_characters.h"
 #include "services/common/convert/fields/enum_name.h"
+#include "stagecoach/v1/model.pb.h"
 
 namespace stagecoach {
 namespace {
@@ -244,8 +247,39 @@ class Walker {
     return absl::OkStatus();
   }
 
+  // `schedule: {file: wave.txt}` is short for `schedule: own` and the file's text as own_schedule.
+  absl::Status ReadScheduleFile(const YamlNode& node, const std::string& path,
+                                const FieldDescriptor& schedule, Message* message) {
+    const bool one = node.fields.size() == 1 && node.fields[0].name == "file";
+    if (!one || !IsScalar(node.fields[0].value)) {
+      return Wants(node, path, "a schedule's name or {file: PATH}");
+    }
+    const YamlNode& file = node.fields[0].value;
+    const FieldDescriptor& own = *message->GetDescriptor()->FindFieldByName("own_schedule");
+    const absl::StatusOr<std::string> text =
+        ReadSmallFile(BesideJobFile(file_, file.text), YamlLimits{}.bytes);
+    if (!text.ok()) {
+      return ErrorAt(file_, file.position, absl::StrCat(path, ".file: ", text.status().message()));
+    }
+    if (!IsUtf8Text(*text)) {
+      return ErrorAt(file_, file.position, absl::StrCat(path, ".file: ", file.text, " is not UTF-8 text"));
+    }
+    const Reflection& reflection = *message->GetReflection();
+    if (!reflection.GetString(*message, &own).empty()) {
+      return ErrorAt(file_, node.position, absl::StrCat(path, ".file: own_schedule is given too"));
+    }
+    reflection.SetEnumValue(message, &schedule, v1::SCHEDULE_KIND_OWN);
+    reflection.SetString(message, &own, *text);
+    (*positions_)["pipeline.own_schedule"] = file.position;
+    return absl::OkStatus();
+  }
+
   absl::Status ReadEnum(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
                         Message* message) {
+    if (field.full_name() == "stagecoach.v1.Pipeline.schedule" &&
+        node.kind == YamlNode::Kind::kMap) {
+      return ReadScheduleFile(node, path, field, message);
+    }
     const std::vector<std::string> names = EnumNames(field);
     if (!IsScalar(node)) {
       return Wants(node, path, absl::StrCat("one of ", absl::StrJoin(names, ", ")));

@@ -1,14 +1,12 @@
 #include "services/cli/spec/spec_reader.h"
 
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/errors/status.h"
-#include "plan/data/bucket_path.h"
 #include "plan/job/data_kinds.h"
+#include "services/cli/spec/beside_job_file.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/common/convert/spec/convert_kind.h"
 #include "services/common/convert/spec/convert_spec.h"
@@ -17,29 +15,6 @@ namespace stagecoach {
 namespace {
 
 constexpr char kStandardInput[] = "standard input";
-
-// The same path without "..", each resolved as the system does: behind a link it leaves the folder
-// that the link leads to. Of what is not on this machine the text is all there is.
-std::string WithoutDotdots(const std::filesystem::path& path) {
-  std::filesystem::path walked;
-  for (const std::filesystem::path& name : path) {
-    if (name == "..") {
-      std::error_code error;
-      const std::filesystem::path real = std::filesystem::canonical(walked, error);
-      walked = (error ? walked : real).parent_path();
-    } else if (!name.empty() && name != ".") {
-      walked /= name;
-    }
-  }
-  return walked.string();
-}
-
-// The job file's folder is what a user means by "beside the job file", wherever the client runs.
-std::string BesideJobFile(const std::string& file, const std::string& path) {
-  if (IsClusterPath(path) || IsMisspeltBucketPath(path)) return path;
-  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
-  return WithoutDotdots(folder / path);  // an absolute one is left
-}
 
 // Not those in a data set, or on the stages' machines.
 void MakePathsAbsolute(const std::string& file, v1::JobSpec* spec) {

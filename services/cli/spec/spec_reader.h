@@ -1,7 +1,7 @@
 // SpecReader: a job file (YAML or JSON) as stagecoach.v1.JobSpec. The schema is the protobuf
 // descriptor, so a field added to the API is read without a change here. Beyond the plain mapping
 // it takes: `stages: auto`; enum values by their short name in lower case (`schedule: gpipe`);
-// `partition: auto` and `partition: uniform`. Relative paths of data and of weights become
+// `partition: auto` and `partition: uniform`; `schedule: {file: PATH}`. Relative paths of data and of weights become
 // absolute, from the job file's folder, and ".." is resolved as on this machine. Beside `dataset` or
 // `on_stages` they stay as they are.
 // Threads:   pure functions of their arguments and the file.

@@ -392,11 +392,41 @@ TEST(SpecReader, RefusesValuesOfTheWrongTypeAndSaysWhatIsWanted) {
   EXPECT_THAT(ErrorOf("hello\n"), HasSubstr("wants fields"));
 }
 
+TEST(SpecReader, ReadsAScheduleOfOnesOwnBesideTheJobFile) {
+  const TemporaryFolder folder;
+  const std::string order = "stage 0: F0 F1 F2 F3 B0 B1 B2 B3\nstage 1: F0 F1 F2 F3 B0 B1 B2 B3\n";
+  folder.Write("wave.txt", "# mine\n" + order);
+  folder.Write("latin.txt", "stage 0: \xe9\n");
+  const auto read = [&](const std::string& schedule) {
+    return ParseSpec(Changed("schedule: gpipe", schedule), folder.path() + "/job.yaml");
+  };
+  const auto error = [&](const std::string& schedule) {
+    const auto file = read(schedule);
+    return std::string((file.ok() ? ValidateSpecFile(*file).status() : file.status()).message());
+  };
+  const auto from_file = read("schedule: {file: wave.txt}");
+  ASSERT_TRUE(from_file.ok()) << from_file.status();
+  EXPECT_EQ(from_file->spec.pipeline().schedule(), v1::SCHEDULE_KIND_OWN);
+  EXPECT_EQ(from_file->spec.pipeline().own_schedule(), "# mine\n" + order);
+  EXPECT_EQ(error("schedule: {file: wave.txt}"), "");
+  EXPECT_EQ(error("schedule: own\n  own_schedule: |\n    " +
+                  absl::StrReplaceAll(order, {{"\nstage", "\n    stage"}})),
+            "");
+  EXPECT_THAT(error("schedule: {file: none.txt}"),
+              HasSubstr("job.yaml:15:20: pipeline.schedule.file: "));
+  EXPECT_THAT(error("schedule: {file: latin.txt}"), HasSubstr("is not UTF-8 text"));
+  EXPECT_THAT(error("schedule: {path: wave.txt}"),
+              HasSubstr("wants a schedule's name or {file: PATH}"));
+  folder.Write("wave.txt", "stage 0: F0 B0\nstage 1: F0 B0\n");
+  EXPECT_THAT(error("schedule: {file: wave.txt}"),
+              HasSubstr("job.yaml:15:20: pipeline.own_schedule: stage 0: F1 is missing"));
+}
+
 TEST(SpecReader, RefusesUnknownEnumValuesAndListsTheKnown) {
   EXPECT_EQ(ErrorOf(Changed("gpipe", "gpype")),
             "job.yaml:15:13: pipeline.schedule: \"gpype\" is not one of gpipe, "
             "one_forward_one_backward, zero_bubble, zero_bubble_2, interleaved, breadth_first, "
-            "zero_bubble_v, v_min; did you mean \"gpipe\"?");
+            "zero_bubble_v, v_min, own; did you mean \"gpipe\"?");
   EXPECT_THAT(
       ErrorOf(Changed("seed: 1", "precision: float16")),
       StartsWith("job.yaml:2:12: precision: \"float16\" is not one of float32, tensorfloat32, "
@@ -471,7 +501,7 @@ TEST(SpecFileOnDisk, SaysWhyAFileCannotBeRead) {
   EXPECT_THAT(std::string(ReadSpecFile(folder.File("none.yaml")).status().message()),
               HasSubstr("none.yaml: No such file"));
   EXPECT_THAT(std::string(ReadSpecFile(folder.path()).status().message()),
-              HasSubstr("is a folder; name the job file in it"));
+              HasSubstr("is a folder; name the file in it"));
   EXPECT_THAT(std::string(ReadSpecFile("/dev/zero").status().message()),
               HasSubstr("not a regular"));
 }

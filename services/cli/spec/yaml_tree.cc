@@ -271,7 +271,7 @@ absl::Status ErrorAt(const std::string& file, Position position, const std::stri
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return ErrorAt(path, {}, std::strerror(errno));
-  if (S_ISDIR(info.st_mode)) return ErrorAt(path, {}, "is a folder; name the job file in it");
+  if (S_ISDIR(info.st_mode)) return ErrorAt(path, {}, "is a folder; name the file in it");
   if (!S_ISREG(info.st_mode)) return ErrorAt(path, {}, "is not a regular file");
   if (static_cast<uint64_t>(info.st_size) > max_bytes) {
     const std::string kind = KindInstead(FileHead(path).value_or(""));

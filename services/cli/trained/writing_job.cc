@@ -98,6 +98,7 @@ absl::StatusOr<JobSpec> MakeWritingJob(JobSpec trained, const WritingJobOptions&
   job.pipeline.stages = stages;
   job.pipeline.min_stages = 0;
   job.pipeline.schedule = PipelineSpec().schedule;
+  job.pipeline.own_schedule.clear();
   job.pipeline.partition = {};
   job.checkpoint = {.never = true};
   job.snapshot = {};

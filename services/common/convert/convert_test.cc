@@ -116,9 +116,9 @@ TEST(ConvertSpec, NamesTheFieldThatCannotBeRead) {
       {"data: not set", [](v1::JobSpec& p) { p.clear_data(); }},
       {"training.learning_rate: not set",
        [](v1::JobSpec& p) { p.mutable_training()->clear_learning_rate(); }},
-      {"pipeline.schedule=9",
+      {"pipeline.schedule=1000",
        [](v1::JobSpec& p) {
-         p.mutable_pipeline()->set_schedule(static_cast<v1::ScheduleKind>(9));
+         p.mutable_pipeline()->set_schedule(static_cast<v1::ScheduleKind>(1000));
        }},
       {"pipeline.rematerialization=9",
        [](v1::JobSpec& p) {

@@ -90,15 +90,12 @@ class VMin final : public ScheduleKind {
 
   // No formula is published: by its time.
   double IdealBubble(const ScheduleOptions& options) const override {
-    const std::vector<CellCost> costs(static_cast<size_t>(options.cells()),
-                                      {.forward_seconds = 1, .backward_seconds = 2});
     ScheduleOptions plain{.kind = options.kind,
                           .rematerialization = options.rematerialization,
                           .stages = options.stages,
                           .micro_batches = options.micro_batches,
                           .placement = options.placement};
-    const auto timeline = Simulate(MakeSchedule(std::move(plain)), costs, {}, {});
-    return timeline.ok() ? timeline->Bubble() : ScheduleKind::IdealBubble(options);
+    return BubbleOfEqualCells(plain);
   }
 };
 
