@@ -104,6 +104,21 @@ std::vector<std::vector<Told>> Agreed(const std::vector<Told>& told) {
   return groups;
 }
 
+// Those of one text first, as of one cut: a search among many cuts may end without an answer.
+std::vector<Told> FindTiles(const std::vector<Told>& told, int layers) {
+  std::map<const Manifest*, std::vector<Told>> cuts;
+  for (const Told& one : told) cuts[one.manifest].push_back(one);
+  std::vector<Told> tiles;
+  for (const Told& first : told) {
+    const auto cut = cuts.find(first.manifest);
+    if (cut == cuts.end()) continue;
+    if (cuts.size() > 1) tiles = Tiling(cut->second, layers).Find();
+    if (!tiles.empty()) return tiles;
+    if (cuts.size() > 1) cut->second.clear();
+  }
+  return Tiling(told, layers).Find();
+}
+
 Snapshot Whole(std::vector<Told> tiles) {
   std::sort(tiles.begin(), tiles.end(), [](const Told& a, const Told& b) {  // as in manifests
     return a.shard->info.file < b.shard->info.file;
@@ -138,9 +153,9 @@ std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> h
   }
   for (const auto& [step, all_told] : by_step) {
     for (const std::vector<Told>& told : Agreed(all_told)) {
-      std::vector<Told> tiles = Tiling(told, layers).Find();
+      const std::vector<Told> tiles = FindTiles(told, layers);
       if (tiles.empty()) continue;
-      return Whole(std::move(tiles));
+      return Whole(tiles);
     }
   }
   return std::nullopt;

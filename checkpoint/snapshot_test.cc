@@ -1,5 +1,6 @@
 #include "checkpoint/snapshot.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/files/hash.h"
@@ -53,6 +54,50 @@ TEST(SnapshotTest, ShardsOfSeveralCutsCoverTheLayersWithoutGapAndOverlap) {
   nothing.layers = {{3, 3}};
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 3), nothing, ShardOf(4, 3, 6)}}), 4u);
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 5)}}), std::nullopt);
+}
+
+HeldShard ShardOf(uint64_t step, const ShardLayers& layers, int stages) {
+  HeldShard shard = ShardOf(step, 0, 1, {.job = "a", .stages = stages});
+  shard.layers = layers;
+  shard.info.file = ShardFileName(layers);
+  return shard;
+}
+
+TEST(SnapshotTest, ShardsOfSeveralCellsCoverTheLayersToo) {
+  const HeldShard outer = ShardOf(4, {{0, 1}, {5, 6}}, 2), inner = ShardOf(4, {{1, 3}, {3, 5}}, 2);
+  EXPECT_EQ(StepOf({{outer}, {inner}}), 4u);
+  EXPECT_EQ(StepOf({{outer}, {ShardOf(4, 1, 5)}}), 4u);
+  EXPECT_EQ(StepOf({{outer}, {ShardOf(4, {{1, 3}}, 2)}}), std::nullopt);
+  EXPECT_EQ(StepOf({{outer}, {ShardOf(4, {{1, 3}}, 2), ShardOf(4, {{3, 5}}, 2)}}), 4u);
+  EXPECT_EQ(StepOf({{outer}, {ShardOf(4, {{1, 3}, {3, 6}}, 2)}}), std::nullopt);
+  EXPECT_EQ(StepOf({{outer}, {ShardOf(4, {{3, 5}, {1, 3}}, 2)}}), std::nullopt) << "they ascend";
+  EXPECT_EQ(ShardFileName({{0, 1}, {5, 6}}), outer.info.file);
+}
+
+// Down and up again; the first cells have a layer more if the cells do not come out even.
+ShardLayers LayersOfStage(int stage, int stages, int layers) {
+  const int cells = 2 * stages, larger = layers % cells, each = layers / cells;
+  ShardLayers ranges;
+  for (const int cell : {stage, cells - 1 - stage}) {
+    const int first = cell * each + std::min(cell, larger);
+    ranges.push_back({first, first + each + (cell < larger ? 1 : 0)});
+  }
+  return ranges;
+}
+
+// Before a recovery there was one stage more. Of the newer cut a stage is lost.
+TEST(SnapshotTest, AWholeCutIsFoundBesideALargeOneWithAGap) {
+  constexpr int kStages = 48, kLayers = 2 * kStages;
+  Held held(kStages);
+  for (int stage = 0; stage + 2 < kStages; ++stage) {
+    held[stage].push_back(ShardOf(4, LayersOfStage(stage, kStages - 1, kLayers), kStages - 1));
+  }
+  for (int stage = 0; stage < kStages; ++stage) {
+    held[stage].push_back(ShardOf(4, LayersOfStage(stage, kStages, kLayers), kStages));
+  }
+  const std::optional<Snapshot> snapshot = NewestSnapshot(held, kLayers, 0, 100);
+  ASSERT_TRUE(snapshot.has_value());
+  EXPECT_EQ(snapshot->manifest.shards.size(), static_cast<size_t>(kStages));
 }
 
 // Seen: a loss that is not a number differs from itself, and so did the manifests that have it.

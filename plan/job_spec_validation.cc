@@ -112,9 +112,14 @@ absl::Status ValidateCuts(const JobSpec& spec, int64_t layers) {
   const std::vector<int64_t>& cuts = pipeline.partition.cuts;
   const std::string path = "pipeline.partition.cuts";
   if (pipeline.stages == 0) {
+    const int64_t each = CellsOfJob(spec, 1), fitting = (std::ssize(cuts) + 1) / each;
     return FieldError("pipeline.stages", "auto",
                       absl::StrCat("cuts fix the number of stages: write stages: ",
-                                   (std::ssize(cuts) + 1) / CellsOfJob(spec, 1)));
+                                   std::max<int64_t>(1, fitting),
+                                   (std::ssize(cuts) + 1) % each == 0
+                                       ? ""
+                                       : absl::StrCat(" and ", each * std::max<int64_t>(1, fitting) - 1,
+                                                      " cuts")));
   }
   const int64_t cells = CellsOfJob(spec, pipeline.stages);
   if (std::ssize(cuts) != cells - 1) {

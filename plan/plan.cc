@@ -239,6 +239,16 @@ StagePlan PlanStage(const JobSpec& spec, const Network& network, const Plan& pla
   return result;
 }
 
+// Two at least, so that the stages at both ends count as the others do.
+int LinksOf(const ScheduleOptions& options, int stage) {
+  int links = 0;
+  for (const int cell : options.CellsOfStage(stage)) {
+    links += options.ReceivesActivation(cell) ? 1 : 0;
+    links += options.SendsActivation(cell) ? 1 : 0;
+  }
+  return std::max(links, 2);
+}
+
 // The first stage keeps the last one's snapshots.
 void ForecastProcesses(const JobSpec& spec, const Network& network,
                        const PlanAssumptions& assumptions, Plan* plan) {
@@ -253,7 +263,7 @@ void ForecastProcesses(const JobSpec& spec, const Network& network,
     plan->stages[stage].process_bytes =
         ProcessBytes(plan->stages[stage].memory, state(stage),
                      stages == 1 ? std::nullopt : std::optional(state(before)),
-                     HostOf(assumptions, stage).threads);
+                     LinksOf(plan->schedule.options, stage), HostOf(assumptions, stage).threads);
   }
 }
 

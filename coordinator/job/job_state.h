@@ -218,9 +218,9 @@ Fence FenceOf(const JobState& state);
 JobView ViewOf(const JobState& state);
 // Whether the job waits for stages. Other jobs need not be offered any.
 bool WaitsForStages(const JobState& state);
-int LeastStages(const JobState& state);
+int LeastStages(const JobState& state);  // never fewer, 1 at least
 size_t SlotOfLastCell(const JobState& state);  // which has the loss
-std::vector<std::vector<LayerRange>> CellsOfSlots(const JobState& state);  // never fewer, 1 at least
+std::vector<std::vector<LayerRange>> CellsOfSlots(const JobState& state);
 // Names of stages that are left of the placement and may have a snapshot of the job in memory.
 std::vector<std::string> HoldersOf(const JobState& state);
 

@@ -18,7 +18,7 @@ constexpr int64_t kMebibyte = int64_t{1} << 20;
 // generated code.
 constexpr int64_t kProgramBytes = 72 * kMebibyte;
 constexpr int64_t kThreadBytes = 4 * kMebibyte;  // the library packs operands of products there
-constexpr int64_t kLinkBytes = 8 * kMebibyte;    // gRPC's frames at a boundary
+constexpr int64_t kLinkBytes = 8 * kMebibyte;    // gRPC's frames of a link
 constexpr int64_t kSnapshots = 2;                // of a cell, at most
 
 void Raise(const CallDescription& call, KernelWorkspace* most) {
@@ -168,13 +168,13 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t 
   return {.packed_weights = keeps, .rooms = keeps ? left - packed : left};
 }
 
-int64_t ProcessBytes(const StageMemory& own, int64_t state, std::optional<int64_t> before,
+int64_t ProcessBytes(const StageMemory& own, int64_t state, std::optional<int64_t> before, int links,
                      int threads) {
   int64_t bytes = SaturatingAdd(own.total(), SaturatingMultiply(kSnapshots, state));
   bytes = SaturatingAdd(bytes, kProgramBytes + threads * kThreadBytes);
   if (!before.has_value()) return bytes;
   bytes = SaturatingAdd(bytes, SaturatingMultiply(kSnapshots, *before));
-  return SaturatingAdd(bytes, 2 * kLinkBytes);
+  return SaturatingAdd(bytes, links * kLinkBytes);
 }
 
 }  // namespace stagecoach

@@ -68,8 +68,8 @@ SpareMemory SpareOfProfile(const JobSpec& spec, const Network& network, int64_t 
 // --memory-per-stage), tensors stay below the forecast. Without one the allocator keeps what was
 // freed, and the process takes more. Not counted: the index of the data, some 100 bytes a file.
 // state: bytes of the training state (plan/costs/training_state.h). before: of the stage whose
-// snapshots this one keeps; none with K = 1.
-int64_t ProcessBytes(const StageMemory& own, int64_t state, std::optional<int64_t> before,
+// snapshots this one keeps; none with K = 1. links: to other stages.
+int64_t ProcessBytes(const StageMemory& own, int64_t state, std::optional<int64_t> before, int links,
                      int threads);
 
 }  // namespace stagecoach

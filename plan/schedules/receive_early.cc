@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "plan/schedules/pipeline_walk.h"
@@ -69,6 +70,7 @@ StageProgram Moved(const StageProgram& program, const UnitTimes& times, int link
                    size_t links) {
   const std::vector<Instruction>& instructions = program.instructions;
   std::vector<size_t> places(instructions.size());  // in front of which instruction each stands
+  std::vector<int64_t> due(instructions.size(), 0);  // of those that moved: when a sender would wait
   std::vector<size_t> received(links, 0);           // messages
   for (size_t i = 0; i < instructions.size(); ++i) {
     places[i] = i;
@@ -79,13 +81,18 @@ StageProgram Moved(const StageProgram& program, const UnitTimes& times, int link
     const std::optional<int64_t> next =
         times.SentAt(*end, message + static_cast<size_t>(link_capacity));
     if (!next.has_value()) continue;
-    while (places[i] > 0 && times.EndOf(program.stage.value, places[i] - 1) > *next) --places[i];
+    // At the same time too: a sender that stands there may wait for this very receive.
+    while (places[i] > 0 && times.EndOf(program.stage.value, places[i] - 1) >= *next) --places[i];
+    due[i] = *next;
   }
   std::vector<size_t> order(instructions.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  // What moved stands before what it moved in front of.
+  // What moved stands before what it moved in front of, and what is due sooner before the rest.
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(places[a], places[a] == a) < std::pair(places[b], places[b] == b);
+    const auto key = [&](size_t i) {
+      return std::tuple(places[i], places[i] == i, places[i] == i ? 0 : due[i]);
+    };
+    return key(a) < key(b);
   });
   StageProgram moved{.stage = program.stage, .instructions = {}};
   for (const size_t i : order) moved.instructions.push_back(instructions[i]);

@@ -34,6 +34,30 @@ double BubbleOf(const ScheduleOptions& options) {
   return timeline.ok() ? timeline->Bubble() : 1;
 }
 
+// Seen: zero_bubble_v with recomputation waited for ever from K = 11 on, and from K = 7 with frozen
+// layers: a receive stood behind a send that waited for it.
+TEST(SeveralCells, NoScheduleWaitsForEver) {
+  for (const std::string& kind : {"interleaved", "breadth_first", "zero_bubble_v", "v_min"}) {
+    for (int stages = 2; stages <= 13; ++stages) {
+      for (const int micro_batches : {1, stages - 1, stages, 2 * stages, 2 * stages + 3, 3 * stages}) {
+        for (const int first_backward : {0, stages / 2, stages}) {
+          for (const bool forward_only : {false, true}) {
+            for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
+              ScheduleOptions options = Options(kind, stages, micro_batches);
+              options.first_backward = first_backward;
+              options.forward_only = forward_only;
+              options.rematerialization = mode;
+              const absl::Status status = ValidateSchedule(MakeSchedule(options), {});
+              ASSERT_TRUE(status.ok()) << kind << ", K = " << stages << ", M = " << micro_batches
+                                       << ", first backward " << first_backward << ": " << status;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // Of a stage, cells times micro-batches that are stashed or put off.
 int MostHeld(const Schedule& schedule) {
   int most = 0;

@@ -5,6 +5,7 @@
 #include "base/errors/check.h"
 #include "base/listed.h"
 #include "plan/schedules/own_schedule.h"
+#include "plan/schedules/simulator.h"
 
 namespace stagecoach {
 
@@ -19,6 +20,12 @@ namespace {
 // Forwards of a stage: v M.
 double WorkOfStage(const ScheduleOptions& options) {
   return static_cast<double>(options.cells()) / options.stages * options.micro_batches;
+}
+
+// With several cells a stage waits for a micro-batch to come round, unless others fill that time. The
+// formulas know no such waits.
+bool IsTooShort(const ScheduleOptions& options) {
+  return options.cells() > options.stages && options.micro_batches < options.stages;
 }
 
 }  // namespace
@@ -53,6 +60,7 @@ std::vector<StageWork> SplitBackwards(const std::vector<StageWork>& whole, int p
 }
 
 double FilledBubble(const ScheduleOptions& options) {
+  if (IsTooShort(options)) return BubbleOfEqualCells(options);
   const int wait = options.stages - 1;
   return wait / (3.0 * WorkOfStage(options) + wait);
 }
@@ -69,6 +77,7 @@ std::vector<std::vector<StageWork>> ScheduleKind::Orders(const ScheduleOptions& 
 }
 
 double ScheduleKind::IdealBubble(const ScheduleOptions& options) const {
+  if (IsTooShort(options)) return BubbleOfEqualCells(options);
   const int wait = options.stages - 1;
   return wait / (WorkOfStage(options) + wait);
 }

@@ -44,7 +44,8 @@ class ScheduleKind {
   virtual std::vector<std::vector<StageWork>> Orders(const ScheduleOptions& options) const;
   // Share of all stages' time without work. Stages are equal, links cost nothing, and a backward
   // takes twice the time of a forward. The share is (K - 1) / (v M + K - 1) with v cells a stage
-  // (GPipe section 2.3), unless the schedule fills some of it.
+  // (GPipe section 2.3), unless the schedule fills some of it. With
+  // several cells and M < K it is by the time of equal cells.
   virtual double IdealBubble(const ScheduleOptions& options) const;
 
  protected:

@@ -182,9 +182,14 @@ double IdealBubble(const ScheduleOptions& options) {
 }
 
 double BubbleOfEqualCells(const ScheduleOptions& options) {
+  ScheduleOptions plain = options;
+  if (options.own == nullptr) {  // whose text may have what the network asks for
+    plain.loading = plain.tied_cuts = plain.tied_owners = {};
+    plain.first_backward = 0;
+  }
   const std::vector<CellCost> costs(static_cast<size_t>(options.cells()),
                                     {.forward_seconds = 1, .backward_seconds = 2});
-  const auto timeline = Simulate(MakeSchedule(options), costs, {}, {});
+  const auto timeline = Simulate(MakeSchedule(std::move(plain)), costs, {}, {});
   return timeline.ok() ? timeline->Bubble() : 0;
 }
 

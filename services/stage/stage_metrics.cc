@@ -38,7 +38,7 @@ void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighb
   writer.Add(metric::kLinkTransfer, {stage_name, peer}, neighbour.transfer->snapshot());
   writer.Add(metric::kLinkInflight, {stage_name, peer},
              link.has_value() ? static_cast<double>(link->inflight_messages) : 0);
-  writer.Add(metric::kLinkReconnects, {stage_name, peer}, static_cast<double>(totals.reconnects()));
+  writer.Add(metric::kLinkReconnects, {stage_name, peer}, static_cast<double>(totals.reconnects.load()));
   writer.Add(metric::kLinkRepeats, {stage_name, peer}, static_cast<double>(totals.repeats.load()));
 }
 

@@ -93,7 +93,7 @@ TEST_F(StageMetricsTest, CountsMicroBatchesByPhaseFromZeroOn) {
 
 TEST_F(StageMetricsTest, LinkCountersOutliveALink) {
   downstream_.sent_bytes = 500;
-  downstream_.connections = 3;
+  downstream_.reconnects = 2;
   downstream_.repeats = 4;
   status_.downstream.reset();  // aborted: no link just now
   MetricWriter writer;
@@ -111,11 +111,11 @@ TEST_F(StageMetricsTest, LinkCountersOutliveALink) {
 // Two stages may share several edges: the first connection of each is none again.
 TEST(LinkTotals, CountsTheConnectionsOfAnEdgeBehindItsFirst) {
   LinkTotals totals;
-  EXPECT_EQ(totals.reconnects(), 0u);
+  EXPECT_EQ(totals.reconnects.load(), 0u);
   for (const int above : {0, 2, 4}) totals.Connected(CellId(above));
-  EXPECT_EQ(totals.reconnects(), 0u);
+  EXPECT_EQ(totals.reconnects.load(), 0u);
   totals.Connected(CellId(2));
-  EXPECT_EQ(totals.reconnects(), 1u);
+  EXPECT_EQ(totals.reconnects.load(), 1u);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class StageNeighbourTest : public GrpcLinkTest {
     const absl::Status closed = WaitClosed(link);
     EXPECT_TRUE(absl::IsUnavailable(closed)) << "never the job's fault: " << closed;
     EXPECT_THAT(std::string(closed.message()),
-                AllOf(HasSubstr("boundary 0 -> 1"),
+                AllOf(HasSubstr("cells 0 -> 1"),
                       HasSubstr("certificate is that of stage stage-7, which may be")));
   }
   void ExpectServed() {

@@ -51,7 +51,7 @@ v1::LinkTelemetry ToProto(const NeighbourLink& neighbour, const LinkStatistics& 
   proto.set_sent_bytes(static_cast<int64_t>(neighbour.totals->sent_bytes.load()));
   proto.set_received_bytes(static_cast<int64_t>(neighbour.totals->received_bytes.load()));
   proto.set_inflight_messages(static_cast<int64_t>(link.inflight_messages));
-  proto.set_reconnects(static_cast<int64_t>(neighbour.totals->reconnects()));
+  proto.set_reconnects(static_cast<int64_t>(neighbour.totals->reconnects.load()));
   proto.set_transfer_p95_seconds(Quantile(neighbour.transfer->snapshot(), 0.95));
   return proto;
 }

@@ -25,7 +25,7 @@ TEST(Telemetry, LinksTellTheTotalsOfTheProcess) {
   LinkTotals totals;
   totals.sent_bytes = 7;
   totals.received_bytes = 8;
-  totals.connections = 3;
+  totals.reconnects = 2;
   Histogram transfer({0.1, 0.2});
   transfer.Observe(0.15);
   LinkStatistics link;

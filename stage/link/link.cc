@@ -11,7 +11,7 @@ int64_t PayloadBytes(const TensorMessage& message) {
 }
 
 std::string BoundaryId::ToString() const {
-  return absl::StrCat("job ", job, " term ", term, " generation ", generation, " boundary ",
+  return absl::StrCat("job ", job, " term ", term, " generation ", generation, " cells ",
                       above.value, " -> ", above.value + 1);
 }
 

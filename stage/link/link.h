@@ -103,7 +103,7 @@ struct BoundaryId {
   CellId above;  // the edge from this cell to the next one
   friend bool operator==(const BoundaryId&, const BoundaryId&) = default;
   friend auto operator<=>(const BoundaryId&, const BoundaryId&) = default;
-  std::string ToString() const;  // "job a term 1 generation 2 boundary 0 -> 1"
+  std::string ToString() const;  // "job a term 1 generation 2 cells 0 -> 1"
 };
 
 // A link that takes messages of any size.

@@ -138,7 +138,7 @@ TEST(InProcessConnector, ASecondDialOfABoundaryIsANewLink) {
 
 TEST(BoundaryId, NamesItself) {
   EXPECT_EQ((BoundaryId{"a", 1, 2, CellId(0)}).ToString(),
-            "job a term 1 generation 2 boundary 0 -> 1");
+            "job a term 1 generation 2 cells 0 -> 1");
 }
 
 }  // namespace

@@ -67,12 +67,6 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
   const char* const schedules[] = {"gpipe", "one_forward_one_backward", "zero_bubble",
                                    "interleaved", "zero_bubble_v"};
   spec.pipeline.schedule = random.Of(schedules);
-  // Of so many stages each must have its cells.
-  const auto network = ExpandJob(spec);
-  CHECK_OK(network.status());
-  if (MostStages(spec.pipeline, std::ssize(network->layers)) < most_stages) {
-    spec.pipeline.schedule = "gpipe";
-  }
   const Rematerialization modes[] = {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                      Rematerialization::kNever};
   spec.pipeline.rematerialization = random.Of(modes);
@@ -83,6 +77,13 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
   if (random.Chance(0.15)) {  // as many as are free
     spec.pipeline.stages = 0;
     spec.pipeline.min_stages = random.From(0, most_stages);
+  }
+  // Each stage must have its cells.
+  const auto network = ExpandJob(spec);
+  CHECK_OK(network.status());
+  if (MostStages(spec.pipeline, std::ssize(network->layers)) <
+      std::max<int64_t>({1, spec.pipeline.stages, spec.pipeline.min_stages})) {
+    spec.pipeline.schedule = "gpipe";
   }
   spec.checkpoint.every_steps = random.Chance(0.4) ? 0 : random.From(1, 4);
   spec.checkpoint.keep = random.From(1, 3);

@@ -90,12 +90,7 @@ class VMin final : public ScheduleKind {
 
   // No formula is published: by its time.
   double IdealBubble(const ScheduleOptions& options) const override {
-    ScheduleOptions plain{.kind = options.kind,
-                          .rematerialization = options.rematerialization,
-                          .stages = options.stages,
-                          .micro_batches = options.micro_batches,
-                          .placement = options.placement};
-    return BubbleOfEqualCells(plain);
+    return BubbleOfEqualCells(options);
   }
 };
 

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "plan/schedules/schedule_kinds.h"
+#include "plan/schedules/simulator.h"
 
 namespace stagecoach {
 namespace {
@@ -134,9 +135,8 @@ class ZeroBubbleV final : public ScheduleKind {
     return Play(options).Run();
   }
   double IdealBubble(const ScheduleOptions& options) const override {
-    if (options.rematerialization != Rematerialization::kNever) {
-      return ScheduleKind::IdealBubble(options);
-    }
+    // Whole backwards fill no gaps, and no formula says what is left.
+    if (options.rematerialization != Rematerialization::kNever) return BubbleOfEqualCells(options);
     return FilledBubble(options);
   }
 };

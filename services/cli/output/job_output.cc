@@ -337,9 +337,11 @@ std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
       table.Add(std::move(row));
     }
     if (run.times() == 1) continue;
+    const auto [least, most] =
+        std::minmax_element(stages.begin() + again, stages.begin() + run.last);
     table.Add({LayerRange(again, run.last),
                absl::StrCat(LayerRange(run.first, again), " again, ", run.times() - 1, " times"),
-               "", "", "", "", "", "", LayerRange(stages[again], stages[run.last - 1] + 1)});
+               "", "", "", "", "", "", LayerRange(*least, *most + 1)});
   }
   return table.ToString();
 }

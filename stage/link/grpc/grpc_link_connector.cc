@@ -80,7 +80,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
 
   std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
                                Allocator& allocator, int64_t most_message_bytes) {
-    auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.above.value), false,
+    auto core = MakeCore(boundary, upstream_name.empty() ? "the stage before" : upstream_name, false,
                          allocator, most_message_bytes);
     std::optional<WaitingStreams::Early> early;
     std::vector<WaitingStreams::Refused> refused;

@@ -35,7 +35,8 @@ TEST_F(GrpcLinkTest, CarriesBothDirectionsInOrder) {
   EXPECT_EQ(up_->statistics().sent_bytes, kMessages * kElements * 4u);
   EXPECT_EQ(up_->statistics().received_messages, static_cast<uint64_t>(kMessages));
   EXPECT_EQ(server_->connector.upstream_totals().received_bytes.load(), kMessages * kElements * 4u);
-  EXPECT_EQ(dialler_->downstream_totals().connections.load(), 1u);
+  EXPECT_EQ(dialler_->downstream_totals().edges.load(), 1u);
+  EXPECT_EQ(dialler_->downstream_totals().reconnects.load(), 0u);
 }
 
 // Protects the traces: every message is told once where it was sent and once where it arrived.
@@ -180,7 +181,7 @@ TEST_F(GrpcLinkTest, TellsThePeerThatTheAcceptingEndClosed) {
   EXPECT_EQ(down_->status().code(), absl::StatusCode::kFailedPrecondition);
   const absl::Status status = WaitClosed(*up_);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 0 -> 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cells 0 -> 1"));
   EXPECT_THAT(std::string(status.message()), HasSubstr(server_->address()));
 }
 
@@ -191,7 +192,7 @@ TEST_F(GrpcLinkTest, TellsThePeerThatTheDiallingEndClosed) {
   up_->Close(absl::CancelledError("aborted"));
   const absl::Status status = WaitClosed(*down_);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 0 -> 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cells 0 -> 1"));
 }
 
 TEST_F(GrpcLinkTest, KeepsTheFirstReason) {
@@ -270,7 +271,7 @@ TEST_F(GrpcLinkTest, GivesUpWhenNobodyDials) {
   Hear();
   const absl::Status status = WaitClosed(*down_);
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 0 -> 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cells 0 -> 1"));
 }
 
 TEST_F(GrpcLinkTest, GivesUpWhenNobodyListens) {

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -38,19 +37,14 @@ namespace stagecoach {
 
 // Totals of the process with one neighbour, over all links so far.
 struct LinkTotals {
-  std::atomic<uint64_t> sent_bytes{0}, received_bytes{0}, connections{0};
+  std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
+  std::atomic<uint64_t> reconnects{0};  // connections of an edge behind its first one
   std::atomic<uint64_t> repeats{0};  // that we asked for after damage
   std::atomic<uint64_t> edges{0};    // that were ever connected: bit n is of edges n modulo 64
 
   void Connected(CellId above) {
-    edges |= uint64_t{1} << (above.value % 64);
-    ++connections;
-  }
-  // Connections of an edge behind its first one.
-  uint64_t reconnects() const {
-    const auto first = static_cast<uint64_t>(std::max(1, std::popcount(edges.load())));
-    const uint64_t all = connections.load();
-    return all > first ? all - first : 0;
+    const uint64_t bit = uint64_t{1} << (above.value % 64);
+    if ((edges.fetch_or(bit) & bit) != 0) ++reconnects;
   }
 };
 

@@ -371,7 +371,7 @@ TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
   EXPECT_EQ(refused, 1);
   EXPECT_THAT(
       reason,
-      HasSubstr("16 of this peer, 16 of ipv4:127.0.0.1 and 16 in all; most are 16, 32 and 64"));
+      HasSubstr("32 of this peer, 32 of ipv4:127.0.0.1 and 32 in all; most are 32, 64 and 128"));
   context_.TryCancel();
   End();
 }

@@ -30,11 +30,12 @@ class WaitingStreams {
   struct Places {
     size_t all, of_host, of_peer;
   };
-  // A stage has one upstream neighbour for each job that it is about to load, so few are rightly
-  // early. A peer with hellos of jobs that never come can fill its own places alone. Other hosts,
-  // and other certificates on its own host, keep theirs.
+  // Rightly early is a stream for each edge to a stage that is about to load: kMaxCellsPerStage from
+  // one peer, and as many of a generation before whose end is not known yet. A peer with hellos of
+  // jobs that never come can fill its own places alone. Other hosts, and other certificates on its
+  // own host, keep theirs.
   static constexpr Places kSilent = {1024, 512, 256};
-  static constexpr Places kEarly = {64, 32, 16};
+  static constexpr Places kEarly = {128, 64, 32};
 
   struct Early {
     StreamPointer stream;

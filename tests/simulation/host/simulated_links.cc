@@ -54,8 +54,7 @@ absl::Status SimulatedLinks::CheckNeighbour(const SimulatedStream& stream,
 std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary,
                                              const std::string& upstream_name, Allocator& allocator,
                                              int64_t most_message_bytes) {
-  const auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.above.value), false,
-                             allocator, most_message_bytes);
+  const auto core = MakeCore(boundary, upstream_name, false, allocator, most_message_bytes);
   Incarnation& newest = newest_[boundary.job];
   newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
   std::vector<Early> early;

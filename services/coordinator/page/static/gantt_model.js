@@ -66,7 +66,8 @@ export function stepsOf(trace, microBatches) {
       addSpan(lanes.get(stage.stage), span, base, nanos(stage.clock_offset_nanos));
     }
   });
-  const training = new Set(stages.filter((stage) => stage.spans.some((span) => span.name === 'backward')).map((stage) => stage.stage));
+  const training = new Set(stages.flatMap((stage) => stage.spans.filter((span) => span.name === 'backward')
+    .map((span) => cellKey(stage.stage, span.cell))));
   const complete = [];
   for (const [step, byStage] of steps) {
     const lanes = [...byStage.values()].sort((a, b) => a.stage - b.stage);
@@ -78,18 +79,24 @@ export function stepsOf(trace, microBatches) {
   return {steps: complete.sort((a, b) => a.step - b.step), errors};
 }
 
-/** `training`: places of the stages that run a backward. Without any, no step is complete. */
+/** `training`: keys of the cells that run a backward in any step. Without any, no step is complete. */
 function isComplete(lanes, training, microBatches) {
-  const first = Math.min(...training);
   return training.size > 0 && lanes.every((lane) => {
-    const cells = new Set(lane.cells.filter((cell) => cell.name === 'forward').map((cell) => cell.cell)).size;
-    return microBatchesOf(lane, lane.stage < first ? 'forward' : 'backward') >= Math.max(1, cells) * microBatches;
+    const done = new Map();
+    for (const span of lane.cells) {
+      const key = cellKey(lane.stage, span.cell);
+      if (span.name !== (training.has(key) ? 'backward' : 'forward')) continue;
+      if (!done.has(key)) done.set(key, new Set());
+      done.get(key).add(span.microBatch);
+    }
+    const cells = new Set(lane.cells.filter((span) => span.name === 'forward').map((span) => cellKey(lane.stage, span.cell)));
+    return done.size > 0 && [...cells].every((key) => done.get(key)?.size >= microBatches);
   });
 }
 
-/** Of all cells of the stage. */
-function microBatchesOf(lane, name) {
-  return new Set(lane.cells.filter((cell) => cell.name === name).map((cell) => `${cell.cell}:${cell.microBatch}`)).size;
+/** Spans of a stage with one cell name none. */
+function cellKey(stage, cell) {
+  return `${stage}:${cell ?? -1}`;
 }
 
 function finish(step, lanes, baseUnixSeconds) {

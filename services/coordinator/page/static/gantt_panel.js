@@ -277,7 +277,7 @@ export class GanttPanel {
       record && bubble ? `bubble ${percent(record.bubble)}` : '', error > 0 ? `clocks aligned within ±${decimal(error, 2)} ms` : ''].filter(Boolean).join(' · '));
     // By the coordinator's schedule.
     const schedules = num(this.store.job?.bubble_ideal);
-    setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms` +
+    setText(this.idealNote, `equal cells, free links: ${decimal(ideal.length, 1)} ms` +
       (bubble ? `, bubble ${percent(ideal.bubble)}` : '') + (bubble && schedules > 0 ? `; forwards and backwards only: ${percent(schedules)}` : ''));
   }
 

@@ -1,4 +1,4 @@
-// The schedule that ran, as it would run with equal stages and links that cost nothing.
+// The schedule that ran, as it would run with equal cells and links that cost nothing.
 import {phaseOf} from './phases.js';
 
 const KINDS = ['forward', 'recompute', 'backward'];
