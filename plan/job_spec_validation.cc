@@ -18,6 +18,7 @@
 #include "plan/job/optimizer_kinds.h"
 #include "plan/range_check.h"
 #include "plan/schedules/job_schedule.h"
+#include "plan/schedules/own_schedule.h"
 #include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
@@ -98,6 +99,7 @@ absl::Status ValidateLeastSamples(const TrainingSpec& training, const Network& n
 }
 
 absl::Status CheckCellsPerStage(const PipelineSpec& pipeline) {
+  if (pipeline.schedule == kOwnSchedule) return absl::OkStatus();  // ValidateOwnSchedule looks at it
   const CellsPerStage cells = ScheduleKinds().Named(pipeline.schedule).cells_per_stage();
   const int64_t asked = pipeline.cells_per_stage;
   if (asked == 0 || (asked >= cells.least && asked <= cells.most)) return absl::OkStatus();
@@ -316,11 +318,13 @@ absl::Status ValidateCellsOfWriting(const JobSpec& spec) {
   const PipelineSpec& pipeline = spec.pipeline;
   const bool writes = spec.write.has_value() || spec.evaluation.translate.has_value();
   const int64_t stages = std::max<int64_t>(1, pipeline.stages);
-  if (!writes || CellsOfJob(spec, stages) == stages) return absl::OkStatus();
+  if (!writes) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ScheduleOptions options, ScheduleOptionsOf(spec, stages, /*layers=*/0));
+  if (options.placement.empty()) return absl::OkStatus();
   return FieldError("pipeline.schedule", pipeline.schedule,
-                    absl::StrCat("has several cells a stage, and ",
+                    absl::StrCat("has several cells on a stage or cells in another order, and ",
                                  spec.write.has_value() ? "write" : "evaluation.translate",
-                                 " needs one: use zero_bubble or another with one"));
+                                 " needs cell k alone on stage k: use zero_bubble, say"));
 }
 
 }  // namespace

@@ -303,17 +303,16 @@ namespace {
 
 Partition PartitionOf(const JobState& state) {
   std::map<int, int> stages;  // by first layer of a cell
-  bool one_each = true;
   for (size_t k = 0; k < state.slots.size(); ++k) {
-    const std::vector<LayerRange>& cells = state.slots[k].cells;
-    one_each = one_each && cells.size() == 1;
-    for (const LayerRange& cell : cells) stages[cell.first] = static_cast<int>(k);
+    for (const LayerRange& cell : state.slots[k].cells) stages[cell.first] = static_cast<int>(k);
   }
   Partition partition;
   for (const auto& [first, stage] : stages) {
     partition.first_layers.push_back(first);
-    if (!one_each) partition.placement.push_back(stage);
+    partition.placement.push_back(stage);
   }
+  const bool one_each = stages.size() == state.slots.size() && std::ranges::is_sorted(partition.placement);
+  if (one_each) partition.placement.clear();
   return partition;
 }
 

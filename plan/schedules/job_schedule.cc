@@ -13,8 +13,8 @@ namespace stagecoach {
 namespace {
 
 // The text goes with the job to every stage and into the journal.
-constexpr size_t kMostBytes = size_t{256} << 10;
-constexpr char kField[] = "pipeline.own_schedule";
+constexpr size_t kMostTextBytes = size_t{256} << 10;
+constexpr char kTextField[] = "pipeline.own_schedule";
 
 // What only makes sense for a schedule that is made for any number of stages.
 absl::Status CheckFixedStages(const PipelineSpec& pipeline) {
@@ -64,24 +64,25 @@ absl::Status ValidateOwnSchedule(const JobSpec& spec, int64_t layers) {
   const PipelineSpec& pipeline = spec.pipeline;
   if (pipeline.schedule != kOwnSchedule) {
     if (pipeline.own_schedule.empty()) return absl::OkStatus();
-    return FieldError(kField, "given",
+    return FieldError(kTextField, "given",
                       absl::StrCat("is for schedule: own, and pipeline.schedule is ",
                                    pipeline.schedule, "; keep one of the two"));
   }
   if (pipeline.own_schedule.empty()) {
-    return FieldError(kField, "not given",
+    return FieldError(kTextField, "not given",
                       "schedule own needs it: write the text here, or schedule: {file: PATH}");
   }
-  if (pipeline.own_schedule.size() > kMostBytes) {
-    return FieldError(kField, absl::StrCat(pipeline.own_schedule.size(), " bytes"),
-                      absl::StrCat("at most ", kMostBytes,
+  if (pipeline.own_schedule.size() > kMostTextBytes) {
+    return FieldError(kTextField, absl::StrCat(pipeline.own_schedule.size(), " bytes"),
+                      absl::StrCat("at most ", kMostTextBytes,
                                    ": leave out all but forwards and backwards, or take fewer "
                                    "micro-batches"));
   }
   RETURN_IF_ERROR(CheckFixedStages(pipeline));
   ASSIGN_OR_RETURN(ScheduleOptions options, ScheduleOptionsOf(spec, pipeline.stages, layers));
   // What a complete text needs hangs on the cut.
-  if (options.own->complete) return absl::OkStatus();
+  if (!options.own->complete) RETURN_IF_ERROR(CheckOwnSchedule(MakeSchedule(options)));
+  options.forward_only = true;
   return CheckOwnSchedule(MakeSchedule(std::move(options)));
 }
 

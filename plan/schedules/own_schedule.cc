@@ -27,9 +27,11 @@ absl::Status Bad(const std::string& what) {
 // Without comments, and with a line for each stage: one that does not begin with "stage" goes on
 // with the line before.
 std::string Lines(const std::string& text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::string lines;
   for (const std::string& whole : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
-    const std::string line(absl::StripAsciiWhitespace(whole.substr(0, whole.find('#'))));
+    std::string line(absl::StripAsciiWhitespace(whole.substr(0, whole.find('#'))));
+    if (line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (line.empty()) continue;
     const bool begins = absl::StartsWith(line, "stage") || lines.empty();
     absl::StrAppend(&lines, begins ? "\n" : " ", line);
@@ -40,14 +42,14 @@ std::string Lines(const std::string& text) {
 // Which stage has which cell, by what stands where.
 class Places {
  public:
-  explicit Places(const OwnScheduleShape& shape) : shape_(shape) {}
+  Places(const OwnScheduleShape& shape, bool with_cells) : shape_(shape), with_cells_(with_cells) {}
 
   absl::Status Add(const StageProgram& program) {
     for (size_t i = 0; i < program.instructions.size(); ++i) {
       const std::string problem = Add(program.stage.value, program.instructions[i]);
       if (problem.empty()) continue;
       return Bad(absl::StrCat("stage ", program.stage.value, ": ", problem, "\n",
-                              MarkInstruction(program, i)));
+                              MarkInstruction(program, i, with_cells_)));
     }
     return absl::OkStatus();
   }
@@ -59,9 +61,12 @@ class Places {
                               " is on no stage; cells count from 0 without gaps, here to ",
                               std::ssize(stages_) - 1));
     }
-    for (int stage = 0; stage < shape_.stages; ++stage) {
-      if (std::find(stages_.begin(), stages_.end(), stage) != stages_.end()) continue;
-      return Bad(absl::StrCat("stage ", stage, " has no cell; give it one, or set pipeline.stages"));
+    std::vector<int> cells(static_cast<size_t>(shape_.stages), 0);
+    for (const int stage : stages_) ++cells[static_cast<size_t>(stage)];
+    const auto most = std::max_element(cells.begin(), cells.end());
+    if (*most > kMaxCellsPerStage) {
+      return Bad(absl::StrCat("stage ", most - cells.begin(), " has ", *most, " cells; at most ",
+                              kMaxCellsPerStage));
     }
     if (stages_.front() != 0) {
       return Bad(absl::StrCat("cell 0 is on stage ", stages_.front(),
@@ -96,16 +101,22 @@ class Places {
 
   static constexpr int kMostCells = kMaxStages * kMaxCellsPerStage;
   const OwnScheduleShape shape_;
+  const bool with_cells_;
   std::vector<int> stages_;  // by cell
 };
 
-// Each cell has a forward and a backward of each micro-batch. What is there twice or too early shows
-// later, where stashes and messages are known.
-absl::Status CheckNothingMissing(const OwnSchedule& own, int64_t micro_batches) {
+// Each cell has a forward of each micro-batch, so a text is as long as its schedule is large. An order
+// has each word once, and a backward of each micro-batch. What comes too early shows later, where
+// stashes and messages are known.
+absl::Status CheckWords(const OwnSchedule& own, int64_t micro_batches) {
+  const bool with_cell = !own.placement.empty();
   std::set<std::tuple<int, int, Opcode>> words;
   for (const StageProgram& program : own.programs) {
-    for (const Instruction& i : program.instructions) {
-      words.emplace(i.cell.value, i.micro_batch.value, i.op);
+    for (size_t n = 0; n < program.instructions.size(); ++n) {
+      const Instruction& i = program.instructions[n];
+      if (words.emplace(i.cell.value, i.micro_batch.value, i.op).second || own.complete) continue;
+      return Bad(absl::StrCat("stage ", program.stage.value, ": ", FormatInstruction(i, with_cell),
+                              " stands twice\n", MarkInstruction(program, n, with_cell)));
     }
   }
   for (int cell = 0; cell < own.cells(); ++cell) {
@@ -123,11 +134,20 @@ absl::Status CheckNothingMissing(const OwnSchedule& own, int64_t micro_batches) 
       } else if (!split && !has(Opcode::kBackward)) {
         missing = Opcode::kBackward;
       }
+      const auto text = [&](Opcode op) {
+        return FormatInstruction({op, MicroBatchId(m), CellId(cell)}, with_cell);
+      };
+      if (own.complete && has(Opcode::kForward)) continue;
+      if (split && has(Opcode::kBackward)) {
+        return Bad(absl::StrCat("stage ", program.stage.value, ": ", text(Opcode::kBackward),
+                                " is ", text(Opcode::kBackwardInput), " and ",
+                                text(Opcode::kBackwardWeight), " in one; write it or them"));
+      }
       if (!missing.has_value()) continue;
-      const std::string word = FormatInstruction({*missing, MicroBatchId(m), CellId(cell)},
-                                                 !own.placement.empty());
-      return Bad(absl::StrCat("stage ", program.stage.value, ": ", word, " is missing\n",
-                              MarkInstruction(program, program.instructions.size())));
+      return Bad(absl::StrCat(
+          "stage ", program.stage.value, ": ", text(*missing),
+          " is missing: training.micro_batches is ", micro_batches, ", and they count from 0\n",
+          MarkInstruction(program, program.instructions.size(), with_cell)));
     }
   }
   return absl::OkStatus();
@@ -138,23 +158,27 @@ absl::Status CheckNothingMissing(const OwnSchedule& own, int64_t micro_batches) 
 absl::StatusOr<OwnSchedule> ParseOwnSchedule(const std::string& text,
                                              const OwnScheduleShape& shape) {
   const std::string lines = Lines(text);
+  const bool with_cells = absl::StrContains(lines, '.');
   OwnSchedule own;
   ASSIGN_OR_RETURN(own.programs,
-                   Annotate(ParsePrograms(lines, absl::StrContains(lines, '.')), kField));
+                   Annotate(ParsePrograms(lines, with_cells), kField));
   if (std::ssize(own.programs) != shape.stages) {
-    return Bad(absl::StrCat("is for ", own.programs.size(), " stages, a line each, and pipeline.stages is ",
-                            shape.stages, "; write a text for ", shape.stages,
-                            " or change pipeline.stages"));
+    return Bad(absl::StrCat("pipeline.stages is ", shape.stages, ", and the text ends with ",
+                            StageLabel(static_cast<int>(own.programs.size()) - 1),
+                            " write a line for each stage, or change pipeline.stages"));
   }
-  Places places(shape);
+  Places places(shape, with_cells);
   for (const StageProgram& program : own.programs) {
+    if (program.instructions.empty()) {
+      return Bad(absl::StrCat("stage ", program.stage.value, " has no words; give it a cell"));
+    }
     RETURN_IF_ERROR(places.Add(program));
     own.complete = own.complete ||
                    std::any_of(program.instructions.begin(), program.instructions.end(),
                                [](const Instruction& i) { return !IsWork(i.op); });
   }
   ASSIGN_OR_RETURN(own.placement, places.Placement());
-  if (!own.complete) RETURN_IF_ERROR(CheckNothingMissing(own, shape.micro_batches));
+  RETURN_IF_ERROR(CheckWords(own, shape.micro_batches));
   return own;
 }
 

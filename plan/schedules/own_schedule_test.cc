@@ -120,13 +120,17 @@ TEST(OwnSchedule, RefusesWithTheWordMarked) {
   EXPECT_THAT(ErrorOf("stage 0: B0 F0\nstage 1: F0 B0\n", 2, 1),
               HasSubstr("\nstage 1: <a0 F0 t0 L0 B0 >g0"));
   EXPECT_THAT(ErrorOf("stage 0: F0 F1 B0\nstage 1: F0 B0 F1 B1\n", 2, 2),
-              HasSubstr("stage 0: B1 is missing\nstage 0: F0 F1 B0 [[end]]"));
+              HasSubstr("stage 0: B1 is missing: training.micro_batches is 2, and they count from 0\nstage 0: F0 F1 B0 [[end]]"));
   EXPECT_THAT(ErrorOf("stage 0: F0 F1 B1 B0\nstage 1: F0 F1 B1 B0\n", 2, 2),
               HasSubstr("B1: backwards must ascend"));
-  EXPECT_THAT(ErrorOf("stage 0: F0 F0 B0\nstage 1: F0 B0\n", 2, 1), HasSubstr("a second time"));
+  EXPECT_THAT(ErrorOf("stage 0: F0 F0 B0\nstage 1: F0 B0\n", 2, 1), HasSubstr("F0 stands twice\nstage 0: F0 [[F0]] B0"));
   EXPECT_THAT(ErrorOf("stage 0: F0 I0\nstage 1: F0 B0\n", 2, 1), HasSubstr("W0 is missing"));
+  EXPECT_THAT(ErrorOf("stage 0: F0 B0 W0\nstage 1: F0 B0\n", 2, 1),
+              HasSubstr("B0 is I0 and W0 in one; write it or them"));
+  EXPECT_THAT(ErrorOf("stage 0: F0.0 F1.0 F2.0 B2.0 B1.0 B0.0\nstage 1: F1.0 B1.0\n", 2, 1),
+              HasSubstr("stage 1: [[F1.0]] B1.0"));
   EXPECT_THAT(ErrorOf("stage 0: F0 F1 B0 B1\nstage 1: F1 F0 B0 B1\n", 2, 2),
-              HasSubstr("message number 0 from stage 0 is >a0"));
+              HasSubstr("F1: forwards must ascend"));
   // Both stages wait for the other.
   const std::string deadlock =
       ErrorOf("stage 0: F0.0 B2.0 B0.0 F2.0\nstage 1: F1.0 B1.0\n", 2, 1);
@@ -144,17 +148,35 @@ TEST(OwnSchedule, RefusesWithTheWordMarked) {
               HasSubstr("cell 8: the model has 8 layers, and each cell needs one\nstage 0: [[F8.0]]"));
   EXPECT_THAT(ErrorOf("stage 0: F1.0 B1.0\nstage 1: F0.0 B0.0\n", 2, 1),
               HasSubstr("cell 0 is on stage 1; number the stages so that it is on stage 0"));
-  EXPECT_THAT(ErrorOf("stage 0: F0.0 B0.0\nstage 1:\n", 2, 1), HasSubstr("stage 1 has no cell"));
+  EXPECT_THAT(ErrorOf("stage 0: F0.0 B0.0\nstage 1:\n", 2, 1), HasSubstr("stage 1 has no words; give it a cell"));
   EXPECT_THAT(ErrorOf("stage 0: F0 F1 B0 B1\nstage 1: F0 F1 B0 B1\n", 2, 1),
               HasSubstr("micro-batch 1: they count from 0, and training.micro_batches is 1"));
   EXPECT_THAT(ErrorOf("stage 0: F0 B0\nstage 1: F0 B0\n", 3, 1),
-              HasSubstr("is for 2 stages, a line each, and pipeline.stages is 3"));
+              HasSubstr("pipeline.stages is 3, and the text ends with stage 1: write a line for each"));
   EXPECT_THAT(ErrorOf("stage 0: F0 X0\nstage 1: F0 B0\n", 2, 1), HasSubstr("[[X0]]"));
   EXPECT_THAT(ErrorOf("F0 B0\n", 1, 1), HasSubstr("must begin with \"stage 0:\""));
   EXPECT_THAT(ErrorOf("stage 0: F0 F2147483647 B0\n", 1, 1), HasSubstr("micro-batch 2147483647"));
   std::string million = "stage 0:";
   for (int i = 0; i < 1'000'000; ++i) absl::StrAppend(&million, " F", i);
   EXPECT_THAT(ErrorOf(million, 1, 1), HasSubstr("bytes; at most 262144"));
+}
+
+// Seen: such texts passed, and no stage ever loaded: evaluations have their losses ascend. Besides,
+// batch norm gathers its moments in forwards, so the bits would be others.
+TEST(OwnSchedule, ForwardsAscend) {
+  EXPECT_THAT(ErrorOf("stage 0: F1 F0 B0 B1\nstage 1: F1 F0 B0 B1\n", 2, 2),
+              HasSubstr("F1: forwards must ascend\nstage 0: in1 [[F1]]"));
+}
+
+TEST(OwnSchedule, RefusesWhatIsLargerThanItsText) {
+  EXPECT_THAT(ErrorOf("stage 0: in0.0 F0.0 F1.0 F2.0\n", 1, 65536),
+              HasSubstr("F0.1 is missing: training.micro_batches is 65536"));
+  std::string many = "stage 0:";
+  for (int cell = 0; cell < 17; ++cell) absl::StrAppend(&many, " F", cell, ".0");
+  const absl::Status status = ParseOwnSchedule(many, {.stages = 1, .micro_batches = 1, .layers = 0}).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 0 has 17 cells; at most 16"));
+  EXPECT_EQ(ErrorOf("\xEF\xBB\xBFstage 0: F0 B0\n", 1, 1), "") << "a byte-order mark";
+  EXPECT_LT(ErrorOf("stage 0: F" + std::string(200'000, '9') + "\n", 1, 1).size(), 1000u);
 }
 
 TEST(OwnSchedule, RefusesACompleteTextThatLeavesASendOut) {

@@ -130,7 +130,7 @@ struct PipelineLimits {
 // (plan/schedules/receive_early.h).
 Schedule MakeSchedule(ScheduleOptions options);
 
-// For each cell, every F and B comes once, F before B, backwards ascending. Sends match the receives
+// For each cell, every F and B comes once, F before B, each ascending. Sends match the receives
 // of the edge's other stage in order. The stash is present at B (F of a kept micro-batch, or R). Loss comes before the last
 // cell's B. Live micro-batches stay within the limit. The whole runs to completion with links of
 // the given capacity.
@@ -153,8 +153,6 @@ std::string FormatProgram(const StageProgram& program, bool with_cell = false);
 // with_cells: each word names a cell. Otherwise all instructions are of the stage's only cell.
 absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text,
                                                         bool with_cells = false);
-// Whether a program's text names cells.
-bool NamesCells(const StageProgram& program);
 
 }  // namespace stagecoach
 

@@ -14,7 +14,7 @@ std::string StageLabel(int stage);  // "stage 0:"
 // "stage 0: in0 [[F1]] >a0 ..."; `bad` == size marks the end. Long programs are cut to the
 // surroundings.
 std::string MarkWord(const std::string& label, const std::vector<std::string>& words, size_t bad);
-std::string MarkInstruction(const StageProgram& program, size_t bad);
+std::string MarkInstruction(const StageProgram& program, size_t bad, bool with_cell);
 
 }  // namespace stagecoach
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/errors/status.h"
+#include "base/utf8.h"
 #include "plan/schedules/schedule.h"
 #include "plan/schedules/schedule_mark.h"
 
@@ -63,6 +64,12 @@ std::optional<Instruction> ParseInstruction(std::string_view text, std::optional
   return std::nullopt;
 }
 
+// The beginning of a word that nobody wrote by hand.
+std::string Shown(const std::string& word) {
+  const std::string begin = word.substr(0, 40);
+  return begin.substr(0, begin.size() - UnfinishedBytes(begin));
+}
+
 absl::Status ParseError(int stage, const std::vector<std::string>& words, size_t bad,
                         const std::string& what) {
   return absl::InvalidArgumentError(
@@ -74,7 +81,7 @@ absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage,
   const std::string label = StageLabel(stage);
   const std::string text(absl::StripAsciiWhitespace(line));
   if (!text.starts_with(label)) {
-    return absl::InvalidArgumentError(absl::StrCat("schedule text: line \"", text.substr(0, 40),
+    return absl::InvalidArgumentError(absl::StrCat("schedule text: line \"", Shown(text),
                                                    "\" must begin with \"", label,
                                                    "\"; stages stand in order from 0"));
   }
@@ -86,7 +93,7 @@ absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage,
     const std::optional<Instruction> instruction = ParseInstruction(words[i], only);
     if (!instruction.has_value()) {
       return ParseError(stage, words, i,
-                        absl::StrCat("stage ", stage, ": \"", words[i].substr(0, 40),
+                        absl::StrCat("stage ", stage, ": \"", Shown(words[i]),
                                      "\" is no instruction; want in <a F >a t L <g R B I W >g and ",
                                      only.has_value()
                                          ? "the number of a micro-batch, or <v >v <c T >c"
@@ -112,9 +119,9 @@ std::string MarkWord(const std::string& label, const std::vector<std::string>& w
   if (from > 0) absl::StrAppend(&line, " ...");
   for (size_t i = from; i < to; ++i) {
     if (i == bad) {
-      absl::StrAppend(&line, " [[", words[i], "]]");
+      absl::StrAppend(&line, " [[", Shown(words[i]), "]]");
     } else {
-      absl::StrAppend(&line, " ", words[i]);
+      absl::StrAppend(&line, " ", Shown(words[i]));
     }
   }
   if (to < words.size()) absl::StrAppend(&line, " ...");
@@ -122,17 +129,9 @@ std::string MarkWord(const std::string& label, const std::vector<std::string>& w
   return line;
 }
 
-bool NamesCells(const StageProgram& program) {
-  return std::any_of(program.instructions.begin(), program.instructions.end(),
-                     [&program](const Instruction& instruction) {
-                       return instruction.cell.value != program.stage.value;
-                     });
-}
-
-std::string MarkInstruction(const StageProgram& program, size_t bad) {
+std::string MarkInstruction(const StageProgram& program, size_t bad, bool with_cell) {
   std::vector<std::string> words;
   words.reserve(program.instructions.size());
-  const bool with_cell = NamesCells(program);
   for (const Instruction& instruction : program.instructions) {
     words.push_back(FormatInstruction(instruction, with_cell));
   }

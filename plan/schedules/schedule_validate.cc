@@ -17,9 +17,11 @@
 namespace stagecoach {
 namespace {
 
-absl::Status Bad(const StageProgram& program, size_t position, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat("schedule: stage ", program.stage.value, ": ",
-                                                 what, "\n", MarkInstruction(program, position)));
+absl::Status Bad(const StageProgram& program, size_t position, bool with_cell,
+                 const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("schedule: stage ", program.stage.value, ": ", what,
+                                                 "\n",
+                                                 MarkInstruction(program, position, with_cell)));
 }
 
 // A cell of the stage, and what lives of every micro-batch in it.
@@ -51,7 +53,7 @@ struct CellCheck {
       gives_gradient;
   std::vector<MicroBatch> batches;
   std::array<bool, kOpcodes> tied_done{};
-  int losses = 0, input_parts = 0, weight_parts = 0;  // the next ones
+  int forwards = 0, losses = 0, input_parts = 0, weight_parts = 0;  // the next ones
 };
 
 // Follows one stage's program and knows what lives.
@@ -80,7 +82,7 @@ class ProgramCheck {
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
       const std::string problem = Step(program_.instructions[i]);
       if (!problem.empty()) {
-        return Bad(program_, i,
+        return Bad(program_, i, with_cell_,
                    absl::StrCat(Text(program_.instructions[i]), ": ", problem));
       }
     }
@@ -243,6 +245,8 @@ class ProgramCheck {
   // Sums are made in ascending order of micro-batches in every cell of every schedule.
   static std::string WrongOrder(CellCheck& cell, Opcode op, int m) {
     const bool whole = op == Opcode::kBackward;
+    // The moments of batch norm are gathered in forwards.
+    if (op == Opcode::kForward && m != cell.forwards++) return "forwards must ascend";
     if (op == Opcode::kLoss && m != cell.losses++) return "losses must ascend";
     if ((whole || op == Opcode::kBackwardInput) && m != cell.input_parts++)
       return "backwards must ascend";
@@ -332,7 +336,7 @@ class ProgramCheck {
   }
 
   absl::Status IsMissing(const Instruction& instruction) const {
-    return Bad(program_, program_.instructions.size(),
+    return Bad(program_, program_.instructions.size(), with_cell_,
                absl::StrCat(Text(instruction), " is missing"));
   }
 
@@ -371,7 +375,7 @@ absl::Status CheckOrder(const Schedule& schedule, int edge, bool down) {
   for (size_t n = 0; n < sends.size(); ++n) {
     const Instruction& sent = sender.instructions[sends[n]];
     if (sent.micro_batch == receiver.instructions[receives[n]].micro_batch) continue;
-    return Bad(receiver, receives[n],
+    return Bad(receiver, receives[n], with_cell,
                absl::StrCat(FormatInstruction(receiver.instructions[receives[n]], with_cell),
                             ": message number ", n, " from stage ", sender.stage.value, " is ",
                             FormatInstruction(sent, with_cell)));
@@ -390,7 +394,7 @@ absl::Status CheckRunsToCompletion(const Schedule& schedule, const PipelineLimit
     const StageProgram& program = schedule.programs[stage];
     if (positions[stage] == program.instructions.size()) continue;
     if (++count <= kShown)
-      absl::StrAppend(&stuck, "\n", MarkInstruction(program, positions[stage]));
+      absl::StrAppend(&stuck, "\n", MarkInstruction(program, positions[stage], !schedule.options.placement.empty()));
   }
   if (count == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("schedule: deadlock with links of ",

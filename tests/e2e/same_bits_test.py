@@ -46,7 +46,9 @@ class SameBits(harness.EndToEndTest):
                      f"stage {k}: " + " ".join(f"F{m} I{m} W{m}" for m in batches) for k in (1, 2)]
         uneven = [f"stage 0: {' '.join(f'F0.{m} F3.{m} F4.{m} B4.{m} B3.{m} B0.{m}' for m in batches)}",
                   f"stage 1: {' '.join(f'F2.{m} B2.{m}' for m in batches)}", f"stage 2: {' '.join(f'F1.{m} B1.{m}' for m in batches)}"]
-        for name, lines, mode in (("wave", wave, "always"), ("ahead", ahead, "never"), ("uneven", uneven, "except_first")):
+        crossed = [f"stage {stage}: {' '.join(f'F{cell}.{m} B{cell}.{m}' for m in batches)}" for stage, cell in ((0, 0), (1, 2), (2, 1))]
+        for name, lines, mode in (("wave", wave, "always"), ("ahead", ahead, "never"), ("uneven", uneven, "except_first"),
+                                  ("crossed", crossed, "always")):
             pipeline = {"stages": len(lines), "schedule": "own", "own_schedule": "\n".join(lines), "rematerialization": mode}
             results[name] = self.digest_and_losses(len(lines), model=NINE_LAYERS, pipeline=pipeline)
         self.assertEqual({key: value for key, value in results.items() if value != results["one"]}, {})

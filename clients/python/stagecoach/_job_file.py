@@ -44,6 +44,8 @@ _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PARTITION = "stagecoach.v1.Partition"
 _STAGES = "stagecoach.v1.Pipeline.stages"
 _SCHEDULE = "stagecoach.v1.Pipeline.schedule"
+_OWN_SCHEDULE = "stagecoach.v1.Pipeline.own_schedule"
+_FILE_TOO = "is given, and schedule: {file: PATH} too; keep one of the two"
 IN_CLUSTER = ("store:/data/", "s3://")  # in a data set that the cluster keeps, or in a bucket
 _RANGES = {FieldDescriptor.CPPTYPE_INT64: (-1 << 63, (1 << 63) - 1), FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1)}
 
@@ -151,6 +153,8 @@ class _Reader:
                 self.read(given, here, part)
             elif field.full_name == _SCHEDULE and isinstance(given, Mapping):
                 self._schedule_file(given, here, message)
+            elif field.full_name == _OWN_SCHEDULE and message.own_schedule:
+                raise self._error(here, _FILE_TOO)
             else:
                 setattr(message, field.name, self._scalar(given, here, field))
 
@@ -160,7 +164,7 @@ class _Reader:
         if set(value) != {"file"} or not isinstance(file, (str, os.PathLike)):
             raise self._wants(value, path, "a schedule's name or {file: PATH}")
         if pipeline.own_schedule:
-            raise self._error(f"{path}.file", "own_schedule is given too")
+            raise self._error("pipeline.own_schedule", _FILE_TOO)
         try:
             pipeline.own_schedule = (self._folder / file).read_text(encoding="utf-8")
         except UnicodeDecodeError:

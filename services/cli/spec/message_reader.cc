@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "base/errors/check.h"
 #include "base/errors/status.h"
@@ -29,6 +30,7 @@ using google::protobuf::Reflection;
 
 // Longest value that an error quotes.
 constexpr size_t kQuotedBytes = 60;
+constexpr char kFileToo[] = ": is given, and schedule: {file: PATH} too; keep one of the two";
 
 std::string Quote(const YamlNode& node) {
   switch (node.kind) {
@@ -217,6 +219,9 @@ class Walker {
       }
       case FieldDescriptor::CPPTYPE_STRING:
         if (!IsScalar(node)) return Wants(node, path, "a text");
+        if (!reflection.GetString(*message, &field).empty()) {
+          return ErrorAt(file_, node.position, absl::StrCat(path, kFileToo));
+        }
         reflection.SetString(message, &field, node.text);
         return absl::OkStatus();
       case FieldDescriptor::CPPTYPE_ENUM:
@@ -261,12 +266,17 @@ class Walker {
     if (!text.ok()) {
       return ErrorAt(file_, file.position, absl::StrCat(path, ".file: ", text.status().message()));
     }
+    if (absl::StripAsciiWhitespace(*text).empty()) {
+      return ErrorAt(file_, file.position,
+                     absl::StrCat(path, ".file: ", file.text,
+                                  " is empty; write a line for each stage, \"stage 0: F0 B0\""));
+    }
     if (!IsUtf8Text(*text)) {
       return ErrorAt(file_, file.position, absl::StrCat(path, ".file: ", file.text, " is not UTF-8 text"));
     }
     const Reflection& reflection = *message->GetReflection();
     if (!reflection.GetString(*message, &own).empty()) {
-      return ErrorAt(file_, node.position, absl::StrCat(path, ".file: own_schedule is given too"));
+      return ErrorAt(file_, node.position, absl::StrCat("pipeline.own_schedule", kFileToo));
     }
     reflection.SetEnumValue(message, &schedule, v1::SCHEDULE_KIND_OWN);
     reflection.SetString(message, &own, *text);

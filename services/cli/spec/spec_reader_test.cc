@@ -415,6 +415,12 @@ TEST(SpecReader, ReadsAScheduleOfOnesOwnBesideTheJobFile) {
   EXPECT_THAT(error("schedule: {file: none.txt}"),
               HasSubstr("job.yaml:15:20: pipeline.schedule.file: "));
   EXPECT_THAT(error("schedule: {file: latin.txt}"), HasSubstr("is not UTF-8 text"));
+  for (const std::string both : {"schedule: {file: wave.txt}\n  own_schedule: x",
+                                 "own_schedule: x\n  schedule: {file: wave.txt}"}) {
+    EXPECT_THAT(error(both), HasSubstr("pipeline.own_schedule: is given, and schedule: {file: PATH} too"));
+  }
+  folder.Write("empty.txt", " \n");
+  EXPECT_THAT(error("schedule: {file: empty.txt}"), HasSubstr("empty.txt is empty; write a line"));
   EXPECT_THAT(error("schedule: {path: wave.txt}"),
               HasSubstr("wants a schedule's name or {file: PATH}"));
   folder.Write("wave.txt", "stage 0: F0 B0\nstage 1: F0 B0\n");
