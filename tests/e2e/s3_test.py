@@ -33,6 +33,12 @@ class SeaweedFs:
         (folder / "s3.json").write_text(json.dumps({"identities": [{
             "name": "coordinator", "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
             "actions": ["Admin", "Read", "Write", "List"]}]}))
+        self.served = False
+        self.process = None
+        self.choose_ports()
+
+    def choose_ports(self):
+        folder = self.folder
         self.ports = {part: server_process.free_port() for part in self.PARTS}
         self.command = [str(pathlib.Path(sys.prefix) / "bin" / "weed"), "server", "-s3", "-ip=127.0.0.1",
                         f"-dir={folder / 'data'}", f"-s3.config={folder / 's3.json'}", "-volume.max=20",
@@ -40,7 +46,6 @@ class SeaweedFs:
                         "-s3.autoCreateBucket=false"]
         for part, port in self.ports.items():
             self.command += [f"-{part}.port={port}", f"-{part}.port.grpc={server_process.free_port()}"]
-        self.process = None
 
     @property
     def endpoint(self):
@@ -64,9 +69,12 @@ class SeaweedFs:
         def serves():
             import botocore.exceptions
             if self.process.poll() is not None:  # on a busy machine its parts give up on each other
+                if not self.served:  # or a port was taken in between
+                    self.choose_ports()
                 self.spawn()
             try:
                 self.client().list_buckets()
+                self.served = True
                 return True
             except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
                 return False
