@@ -45,7 +45,7 @@ enum class Opcode : uint8_t {
 };
 inline constexpr size_t kOpcodes = static_cast<size_t>(Opcode::kSendTiedGradients) + 1;
 constexpr bool IsOfMicroBatch(Opcode op) { return op < Opcode::kReceiveTiedValues; }
-// What the order of a schedule consists of. Everything else follows from it.
+// Whether it belongs to the order of a schedule, from which everything else follows.
 constexpr bool IsWork(Opcode op) {
   return op == Opcode::kForward || op == Opcode::kBackward || op == Opcode::kBackwardInput ||
          op == Opcode::kBackwardWeight;

@@ -51,7 +51,7 @@ double IdealBubble(const ScheduleOptions& options);
 // By its time instead of a formula.
 double BubbleOfEqualCells(const ScheduleOptions& options);
 
-// costs: by cell. What crosses between two cells of a stage costs nothing.
+// costs: by cell. Between two cells of a stage a hand-over costs nothing.
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const CellCost> costs,
                                   const LinkCost& link, const PipelineLimits& limits);
 

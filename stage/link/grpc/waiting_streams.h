@@ -30,8 +30,8 @@ class WaitingStreams {
   struct Places {
     size_t all, of_host, of_peer;
   };
-  // Rightly early is a stream for each edge to a stage that is about to load: kMaxCellsPerStage from
-  // one peer, and as many of a generation before whose end is not known yet. A peer with hellos of
+  // A stage that is about to load may rightly have early streams, one for each edge: kMaxCellsPerStage
+  // from one peer. As many of the generation before may be left, whose end is not known yet. A peer with hellos of
   // jobs that never come can fill its own places alone. Other hosts, and other certificates on its
   // own host, keep theirs.
   static constexpr Places kSilent = {1024, 512, 256};
