@@ -159,10 +159,10 @@ absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
   ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs.once, costs.again, shares));
   if (candidates[0] == candidates[1]) candidates.pop_back();
   if (schedule.options.placement.empty()) return candidates;
-  candidates.push_back(candidates.front());
-  candidates.back().placement = schedule.options.placement;
-  candidates.back() =
-      BalanceStages(candidates.back(), costs.once, costs.again, RecomputedShares(schedule));
+  for (Partition& candidate : candidates) candidate.placement = schedule.options.placement;
+  Partition balanced =
+      BalanceStages(candidates.front(), costs.once, costs.again, RecomputedShares(schedule));
+  if (balanced != candidates.front()) candidates.push_back(std::move(balanced));
   return candidates;
 }
 
@@ -369,7 +369,6 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& network,
   ASSIGN_OR_RETURN(plan.timeline, Simulate(plan.schedule, costs, link, PipelineLimits{}));
   plan.step_seconds = plan.timeline.step_seconds;
   plan.bubble = plan.timeline.Bubble();
-  plan.bubble_ideal = IdealBubble(plan.schedule.options);
   return plan;
 }
 
@@ -525,6 +524,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int s
     }
   }
   if (!best.has_value()) return refused;
+  best->bubble_ideal = IdealBubble(best->schedule.options);  // of some kinds by a simulation
   best->layers = PlanLayers(network);
   SetRate(assumptions, profile, &*best);
   return *std::move(best);
